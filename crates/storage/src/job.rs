@@ -1,0 +1,80 @@
+//! Transactions as functions: what a store runs, and the convenient way to hand it over.
+
+use crate::ticket::{Resolver, Ticket, ticket};
+use crate::{Error, Lanes, Result, Store, Transaction};
+
+/// Whether a job's writes are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Commit them.
+    Commit,
+    /// Forget them, and the sequences taken.
+    Abort,
+}
+
+/// Work that runs while its lanes are held. It must not call the store it runs in.
+pub trait Job: Send {
+    /// Reads and writes. A panic counts as [`Verdict::Abort`] and fails this job alone.
+    fn run(&mut self, transaction: &mut Transaction<'_>) -> Verdict;
+
+    /// Called once, when the job's group is durable or has failed; also after an abort, since what the
+    /// job read may have been written by a neighbour that was not durable yet.
+    fn done(self: Box<Self>, outcome: Result<()>);
+}
+
+/// Runs `run` as a transaction; an `Err` aborts it. The ticket resolves once the outcome is durable.
+pub fn transact<R, E>(
+    store: &dyn Store,
+    lanes: Lanes,
+    run: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E> + Send + 'static,
+) -> Ticket<std::result::Result<R, E>>
+where
+    R: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
+    let (resolver, ticket) = ticket();
+    store.submit(lanes, Box::new(Function { run: Some(run), answer: None, resolver: Some(resolver) }));
+    ticket
+}
+
+/// A function as a job.
+struct Function<F, R, E: From<Error>> {
+    run: Option<F>,
+    answer: Option<std::result::Result<R, E>>,
+    resolver: Option<Resolver<std::result::Result<R, E>>>,
+}
+
+impl<F, R, E> Job for Function<F, R, E>
+where
+    F: FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E> + Send,
+    R: Send,
+    E: From<Error> + Send,
+{
+    fn run(&mut self, transaction: &mut Transaction<'_>) -> Verdict {
+        let run = self.run.take().expect("a job runs once");
+        let answer = run(transaction);
+        let verdict = if answer.is_ok() { Verdict::Commit } else { Verdict::Abort };
+        self.answer = Some(answer);
+        verdict
+    }
+
+    fn done(mut self: Box<Self>, outcome: Result<()>) {
+        let answer = match (outcome, self.answer.take()) {
+            (Err(error), _) => Err(E::from(error)),
+            (Ok(()), Some(answer)) => answer,
+            (Ok(()), None) => Err(E::from(Error::Internal { message: "a job was not run".to_owned() })),
+        };
+        if let Some(resolver) = self.resolver.take() {
+            resolver.resolve(answer);
+        }
+    }
+}
+
+/// Nobody waits for ever: a job that is dropped unanswered, because its store died, says so.
+impl<F, R, E: From<Error>> Drop for Function<F, R, E> {
+    fn drop(&mut self) {
+        if let Some(resolver) = self.resolver.take() {
+            resolver.resolve(Err(E::from(Error::Poisoned { cause: "the store stopped".to_owned() })));
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The memory store's disk: what survives a crash, and the door through which tests make it fail.
+//!
+//! The committed state is the durable state, so keeping it apart costs nothing. Entries have versions, so that a
+//! snapshot is a number; a version goes once no snapshot can see it any more.
+
+use crate::overlay::{Change, Overlay};
+use crate::record::StoreRecord;
+use crate::{Direction, Error, KeyRange, Keyspace, Result};
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// A place for a memory store's data that outlives the store.
+#[derive(Clone, Default)]
+pub struct MemoryDisk(Arc<Disk>);
+
+/// What a crash leaves of the commit it strikes. Either way nobody was told that it succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrashMode {
+    /// Nothing of it.
+    BeforeCommit,
+    /// All of it.
+    AfterCommit,
+}
+
+#[derive(Default)]
+struct Disk {
+    tables: RwLock<Tables>,
+    faults: Mutex<Faults>,
+}
+
+#[derive(Default)]
+struct Faults {
+    /// Which use of the disk is the current one; a store that is not may not write any more.
+    user: u64,
+    in_use: bool,
+    commits: u64,
+    planned: Option<(u64, Fault)>,
+}
+
+#[derive(Clone, Copy)]
+enum Fault {
+    Crash(CrashMode),
+    Full,
+}
+
+#[derive(Default)]
+struct Tables {
+    maps: [BTreeMap<Bytes, Versions>; Keyspace::ALL.len()],
+    record: Option<StoreRecord>,
+    /// The number of the newest commit.
+    commit: u64,
+    /// Open snapshots by commit.
+    snapshots: BTreeMap<u64, usize>,
+    /// Entries that had a version replaced, by the commit that did it.
+    garbage: VecDeque<(u64, Keyspace, Bytes)>,
+    bytes: u64,
+}
+
+/// The values of one key, oldest first; most keys have one.
+type Versions = Vec<(u64, Change)>;
+
+impl MemoryDisk {
+    /// An empty disk.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets the next `commits` commits pass and crashes in the one after them: it fails, the store is
+    /// poisoned, and opening the disk again shows what `mode` says. Renewals of the clock's lease are commits too.
+    pub fn crash_after(&self, commits: u64, mode: CrashMode) {
+        self.plan(commits, Fault::Crash(mode));
+    }
+
+    /// Lets the next `commits` commits pass and fails the one after them as a full disk would.
+    pub fn fail_after(&self, commits: u64) {
+        self.plan(commits, Fault::Full);
+    }
+
+    /// Forgets a planned failure that has not happened.
+    pub fn clear_faults(&self) {
+        self.0.faults.lock().planned = None;
+    }
+
+    /// Whether a failure is planned that has not happened.
+    pub fn fault_is_planned(&self) -> bool {
+        self.0.faults.lock().planned.is_some()
+    }
+
+    /// How many commits this disk has taken.
+    pub fn commits(&self) -> u64 {
+        self.0.faults.lock().commits
+    }
+
+    fn plan(&self, commits: u64, fault: Fault) {
+        let mut faults = self.0.faults.lock();
+        faults.planned = Some((faults.commits + commits, fault));
+    }
+
+    /// Claims the disk for one store.
+    pub(super) fn claim(&self) -> Result<u64> {
+        let mut faults = self.0.faults.lock();
+        if faults.in_use {
+            return Err(Error::Locked { path: "the memory disk".to_owned() });
+        }
+        faults.in_use = true;
+        faults.user += 1;
+        Ok(faults.user)
+    }
+
+    /// Lets the disk go; a store that no longer holds it changes nothing.
+    pub(super) fn release(&self, user: u64) {
+        let mut faults = self.0.faults.lock();
+        if faults.user == user {
+            faults.in_use = false;
+        }
+    }
+
+    pub(super) fn record(&self) -> Option<StoreRecord> {
+        self.0.tables.read().record
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.tables.read().bytes
+    }
+
+    /// Commits, unless a failure is due.
+    pub(super) fn commit(&self, user: u64, overlay: Overlay, record: &StoreRecord) -> Result<()> {
+        let mut faults = self.0.faults.lock();
+        if faults.user != user || !faults.in_use {
+            return Err(Error::Closed);
+        }
+        let crash = || Error::io("commit", &"the disk crashed");
+        let commits = faults.commits;
+        let due = faults.planned.take_if(|(at, _)| *at == commits);
+        if let Some((_, fault)) = due {
+            faults.in_use = false;
+            match fault {
+                Fault::Full => return Err(Error::io("commit", &"no space left on the disk")),
+                Fault::Crash(CrashMode::BeforeCommit) => return Err(crash()),
+                Fault::Crash(CrashMode::AfterCommit) => {}
+            }
+        }
+        faults.commits += 1;
+        self.0.tables.write().apply(overlay, record);
+        if due.is_some() { Err(crash()) } else { Ok(()) }
+    }
+
+    /// Opens a snapshot of the newest commit.
+    pub(super) fn open_snapshot(&self) -> u64 {
+        let mut tables = self.0.tables.write();
+        let commit = tables.commit;
+        *tables.snapshots.entry(commit).or_default() += 1;
+        commit
+    }
+
+    pub(super) fn close_snapshot(&self, commit: u64) {
+        let mut tables = self.0.tables.write();
+        let open = tables.snapshots.get_mut(&commit).expect("a snapshot is closed once");
+        *open -= 1;
+        if *open == 0 {
+            tables.snapshots.remove(&commit);
+        }
+    }
+
+    pub(super) fn get(&self, commit: u64, keyspace: Keyspace, key: &[u8]) -> Option<Bytes> {
+        let tables = self.0.tables.read();
+        tables.maps[keyspace.number()].get(key).and_then(|versions| visible(versions, commit))
+    }
+
+    /// The first `limit` entries of `range` in `direction` as of `commit`.
+    pub(super) fn entries(
+        &self,
+        commit: u64,
+        keyspace: Keyspace,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+    ) -> Vec<(Bytes, Bytes)> {
+        let tables = self.0.tables.read();
+        let entries = tables.maps[keyspace.number()].range::<[u8], _>(range.bounds());
+        let seen = |(key, versions): (&Bytes, &Versions)| {
+            visible(versions, commit).map(|value| (key.clone(), value))
+        };
+        match direction {
+            Direction::Forward => entries.filter_map(seen).take(limit).collect(),
+            Direction::Backward => entries.rev().filter_map(seen).take(limit).collect(),
+        }
+    }
+}
+
+fn visible(versions: &Versions, commit: u64) -> Option<Bytes> {
+    let (_, change) = versions.iter().rev().find(|(since, _)| *since <= commit)?;
+    change.clone()
+}
+
+impl Tables {
+    fn apply(&mut self, overlay: Overlay, record: &StoreRecord) {
+        self.commit += 1;
+        self.record = Some(*record);
+        for (keyspace, key, change) in overlay.into_changes() {
+            self.bytes += (key.len() + change.as_ref().map_or(0, Bytes::len)) as u64;
+            let versions = self.maps[keyspace.number()].entry(key.clone()).or_default();
+            let gone = change.is_none();
+            versions.push((self.commit, change));
+            if versions.len() > 1 || gone {
+                self.garbage.push_back((self.commit, keyspace, key));
+            }
+        }
+        self.collect();
+    }
+
+    /// Drops the versions that no snapshot, open or future, can see.
+    fn collect(&mut self) {
+        let oldest = self.snapshots.keys().next().copied().unwrap_or(self.commit);
+        while let Some((_, keyspace, key)) = self.garbage.pop_front_if(|(commit, ..)| *commit <= oldest) {
+            let map = &mut self.maps[keyspace.number()];
+            let Some(versions) = map.get_mut(&key) else { continue };
+            let kept = versions.iter().rposition(|(commit, _)| *commit <= oldest).unwrap_or(0);
+            let size = |change: &Change| key.len() + change.as_ref().map_or(0, Bytes::len);
+            self.bytes -= versions.drain(..kept).map(|(_, change)| size(&change) as u64).sum::<u64>();
+            if let [(commit, None)] = versions.as_slice()
+                && *commit <= oldest
+            {
+                map.remove(&key);
+                self.bytes -= key.len() as u64;
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The door: what a store can do.
+
+use crate::{ClockStatus, Job, Lanes, Result, Snapshot, Time};
+use std::sync::Arc;
+
+/// Ordered bytes with atomic, durable commits and a clock that never goes back.
+///
+/// A job that was answered with `Ok` survives a crash; one that was not either happened whole or not at all.
+/// Reads never wait for writes. No method may be called from inside a job.
+pub trait Store: Send + Sync {
+    /// The store as it is now: everything answered before this call is in it.
+    fn snapshot(&self) -> Result<Arc<dyn Snapshot>>;
+
+    /// Hands over a job. Jobs run one after another in the order of submission. Blocks only while the
+    /// queue of waiting jobs is full.
+    fn submit(&self, lanes: Lanes, job: Box<dyn Job>);
+
+    /// The sequence of the newest durable commit.
+    fn last_sequence(&self) -> u64;
+
+    /// The time now. It never goes back, not even over a crash (T13). Rarely waits for one commit.
+    fn now(&self) -> Result<Time>;
+
+    /// The time by which data may be destroyed: [`now`](Self::now), unless the clock is suspect (T34).
+    fn trusted_now(&self) -> Result<Time>;
+
+    /// The state of the clock.
+    fn clock_status(&self) -> Result<ClockStatus>;
+
+    /// An operator takes the wall clock's word: the clock is no longer suspect (T34). Nothing happens if it is not.
+    fn accept_clock(&self) -> Result<ClockStatus>;
+
+    /// An operator rejects the leap (T34). After a leap found at start the time falls back to the trusted time,
+    /// the only case in which it does. Nothing happens if the clock is not suspect.
+    fn reject_clock(&self) -> Result<ClockStatus>;
+
+    /// Moves the test clock forward (T29); durable when it returns.
+    fn advance_clock(&self, seconds: u64) -> Result<Time>;
+
+    /// Figures for operators.
+    fn stats(&self) -> Stats;
+
+    /// Finishes waiting jobs, stores the exact time, flushes and lets go of the data. May be called again.
+    fn close(&self) -> Result<()>;
+}
+
+/// Figures of a running store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Bytes on disk, journal included; of a memory store the bytes of keys and values.
+    pub disk_bytes: u64,
+    /// Bytes of the journal on disk.
+    pub journal_bytes: u64,
+    /// Commits since the store was opened; one serves many jobs.
+    pub commits: u64,
+    /// Jobs run since the store was opened.
+    pub jobs: u64,
+    /// Whether writes have stopped after a failure.
+    pub poisoned: bool,
+}

@@ -1,0 +1,72 @@
+//! The store's time: milliseconds since the Unix epoch, never negative, never overflowing (T7).
+
+use std::time::Duration;
+
+/// An instant of the store's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+impl Time {
+    /// The epoch.
+    pub const ZERO: Self = Self(0);
+    /// The end of the year 9999: no clock is moved beyond it.
+    pub const LAST: Self = Self(253_402_300_799_999);
+
+    /// The instant this many milliseconds after the epoch.
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis)
+    }
+
+    /// The instant this many seconds after the epoch; the far future stays the far future.
+    pub const fn from_seconds(seconds: u64) -> Self {
+        Self(seconds.saturating_mul(1000))
+    }
+
+    /// Milliseconds since the epoch.
+    pub const fn millis(self) -> u64 {
+        self.0
+    }
+
+    /// Whole seconds since the epoch, rounded down: the unit of `_ts`.
+    pub const fn seconds(self) -> u64 {
+        self.0 / 1000
+    }
+
+    /// This instant and `millis` more, at most the end of time.
+    #[must_use]
+    pub const fn plus_millis(self, millis: u64) -> Self {
+        Self(self.0.saturating_add(millis))
+    }
+
+    /// This instant less `millis`, at least the epoch.
+    #[must_use]
+    pub const fn minus_millis(self, millis: u64) -> Self {
+        Self(self.0.saturating_sub(millis))
+    }
+
+    /// This instant and `duration` more, at most the end of time.
+    #[must_use]
+    pub fn plus(self, duration: Duration) -> Self {
+        self.plus_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Milliseconds from `earlier` to this instant, zero if it is not earlier.
+    pub const fn millis_since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Time;
+    use std::time::Duration;
+
+    #[test]
+    fn t7_time_saturates_instead_of_overflowing() {
+        assert_eq!(Time::from_seconds(u64::MAX).millis(), u64::MAX);
+        assert_eq!(Time::from_millis(5).plus(Duration::MAX).millis(), u64::MAX);
+        assert_eq!(Time::from_millis(5).minus_millis(9), Time::ZERO);
+        assert_eq!(Time::from_millis(1999).seconds(), 1);
+        assert_eq!(Time::from_millis(5).millis_since(Time::from_millis(9)), 0);
+    }
+}

@@ -1,0 +1,281 @@
+//! The single writer, common to all stores of this crate: it runs a group of jobs one after another over one
+//! overlay, makes one commit for all of them and then answers each.
+//!
+//! A job's failure is its own. A failure of the commit is everybody's: nobody can tell what reached the disk, so
+//! the store takes no more writes until it is opened again.
+
+use crate::clock::{Clock, ClockOptions, ClockStatus, Command, Look, Turn};
+use crate::overlay::Overlay;
+use crate::record::StoreRecord;
+use crate::ticket::Resolver;
+use crate::{Error, Job, Read, Result, Transaction, Verdict};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A group takes no further job once it has this many…
+const MAX_GROUP_JOBS: usize = 512;
+/// …or has written this many bytes.
+const MAX_GROUP_BYTES: usize = 4 << 20;
+
+/// Where a group's writes go.
+pub(crate) trait Backend: Send {
+    /// The committed state.
+    fn base(&self) -> Result<Box<dyn Read>>;
+
+    /// Makes the writes and the record durable, together.
+    fn commit(&mut self, overlay: Overlay, record: &StoreRecord) -> Result<()>;
+}
+
+/// What the store's other threads may see of the writer.
+pub(crate) struct Shared {
+    pub(crate) clock: Clock,
+    sequence: AtomicU64,
+    commits: AtomicU64,
+    jobs: AtomicU64,
+    poison: OnceLock<Error>,
+}
+
+/// Something for the writer to do.
+pub(crate) enum Work {
+    Job(Box<dyn Job>),
+    Clock(Command, Resolver<Result<()>>),
+}
+
+pub(crate) struct Writer<B> {
+    backend: B,
+    durable: StoreRecord,
+    shared: Arc<Shared>,
+}
+
+/// Jobs that will be committed together.
+pub(crate) struct Group {
+    base: Box<dyn Read>,
+    overlay: Overlay,
+    record: StoreRecord,
+    turn: Option<Turn>,
+    jobs: Vec<(Box<dyn Job>, Result<()>)>,
+    command: Option<(Resolver<Result<()>>, Result<()>)>,
+}
+
+impl Shared {
+    /// The state of a store whose durable record is `record`, none if the store is new.
+    pub(crate) fn start(record: Option<&StoreRecord>, options: ClockOptions) -> Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            clock: Clock::start(record.map(|record| record.clock), options)?,
+            sequence: AtomicU64::new(record.map_or(0, |record| record.sequence)),
+            commits: AtomicU64::new(0),
+            jobs: AtomicU64::new(0),
+            poison: OnceLock::new(),
+        }))
+    }
+
+    pub(crate) fn last_sequence(&self) -> u64 {
+        self.sequence.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn jobs(&self) -> u64 {
+        self.jobs.load(Ordering::Relaxed)
+    }
+
+    /// The error that stopped the writes, if one did.
+    pub(crate) fn poison(&self) -> Option<&Error> {
+        self.poison.get()
+    }
+
+    /// Stops the writes; the first reason counts.
+    pub(crate) fn stop(&self, reason: &Error) -> Error {
+        self.poison.get_or_init(|| reason.poison()).clone()
+    }
+
+    /// The clock's state; `renew` makes a renewal durable, waiting for it or not.
+    pub(crate) fn status(&self, renew: impl Fn(Wait) -> Result<()>) -> Result<ClockStatus> {
+        loop {
+            match self.clock.look() {
+                Look::Shown { status, renew: false } => return Ok(status),
+                Look::Shown { status, renew: true } => {
+                    // This time may be shown in any case; whether the renewal came matters to later ones.
+                    let _ = renew(Wait::No);
+                    return Ok(status);
+                }
+                Look::Beyond => renew(Wait::Yes)?,
+            }
+        }
+    }
+}
+
+/// Whether a caller needs the commit it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    Yes,
+    No,
+}
+
+impl<B: Backend> Writer<B> {
+    pub(crate) fn new(backend: B, durable: StoreRecord, shared: Arc<Shared>) -> Self {
+        Self { backend, durable, shared }
+    }
+
+    /// Begins a group; `None` if the store takes no writes, which `refused` is told.
+    pub(crate) fn begin(&self, refused: Work) -> Option<(Group, Work)> {
+        let base = match self.shared.poison() {
+            Some(error) => Err(error.clone()),
+            None => self.backend.base(),
+        };
+        match base {
+            Ok(base) => Some((Group::new(base, self.durable), refused)),
+            Err(error) => {
+                refuse(refused, error);
+                None
+            }
+        }
+    }
+
+    /// Runs one piece of work in the group. True if the group should be finished now.
+    pub(crate) fn add(&self, group: &mut Group, work: Work) -> bool {
+        match work {
+            Work::Job(job) => {
+                self.shared.jobs.fetch_add(1, Ordering::Relaxed);
+                group.run(&self.shared.clock, job);
+                group.jobs.len() >= MAX_GROUP_JOBS || group.overlay.bytes() >= MAX_GROUP_BYTES
+            }
+            Work::Clock(command, resolver) => {
+                let outcome = match self.shared.clock.prepare(command, &mut group.record.clock) {
+                    Ok(turn) => {
+                        group.turn = turn;
+                        Ok(())
+                    }
+                    Err(error) => Err(error),
+                };
+                group.command = Some((resolver, outcome));
+                // Later jobs must see the clock as the command leaves it, so they go into the next group.
+                true
+            }
+        }
+    }
+
+    /// Commits the group and answers everybody in it.
+    pub(crate) fn finish(&mut self, group: Group) {
+        let Group { base, overlay, mut record, turn, jobs, command } = group;
+        drop(base);
+        let outcome = if overlay.is_empty() && record == self.durable {
+            self.shared.clock.publish(record.clock, turn);
+            Ok(())
+        } else {
+            record.commit += 1;
+            self.commit(overlay, record, turn)
+        };
+        for (job, result) in jobs {
+            let answer = outcome.clone().and(result);
+            // Whoever waits may panic in its waker; the writer goes on.
+            let _ = catch_unwind(AssertUnwindSafe(move || job.done(answer)));
+        }
+        if let Some((resolver, result)) = command {
+            resolver.resolve(outcome.and(result));
+        }
+    }
+
+    fn commit(&mut self, overlay: Overlay, record: StoreRecord, turn: Option<Turn>) -> Result<()> {
+        let backend = &mut self.backend;
+        let outcome = catch_unwind(AssertUnwindSafe(|| backend.commit(overlay, &record)))
+            .unwrap_or_else(|panic| Err(Error::Internal { message: panic_text(panic.as_ref()) }));
+        match outcome {
+            Ok(()) => {
+                self.durable = record;
+                self.shared.sequence.store(record.sequence, Ordering::Release);
+                self.shared.commits.fetch_add(1, Ordering::Relaxed);
+                self.shared.clock.publish(record.clock, turn);
+                Ok(())
+            }
+            Err(error) => {
+                self.shared.stop(&error);
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn backend_mut(&mut self) -> &mut B {
+        &mut self.backend
+    }
+
+    pub(crate) fn durable(&self) -> &StoreRecord {
+        &self.durable
+    }
+}
+
+impl Group {
+    fn new(base: Box<dyn Read>, record: StoreRecord) -> Self {
+        Self { base, overlay: Overlay::default(), record, turn: None, jobs: Vec::new(), command: None }
+    }
+
+    fn run(&mut self, clock: &Clock, mut job: Box<dyn Job>) {
+        let moment = clock.assign(&mut self.record.clock);
+        let mut transaction =
+            Transaction::new(self.base.as_ref(), &mut self.overlay, moment, self.record.sequence);
+        let inside = InsideJob::enter();
+        let verdict = catch_unwind(AssertUnwindSafe(|| job.run(&mut transaction)));
+        drop(inside);
+        let result = match verdict {
+            Ok(Verdict::Commit) => {
+                self.record.sequence = transaction.keep();
+                Ok(())
+            }
+            Ok(Verdict::Abort) => {
+                transaction.drop_writes();
+                Ok(())
+            }
+            Err(panic) => {
+                transaction.drop_writes();
+                Err(Error::Internal { message: panic_text(panic.as_ref()) })
+            }
+        };
+        self.jobs.push((job, result));
+    }
+}
+
+/// Answers work that will not be done.
+pub(crate) fn refuse(work: Work, error: Error) {
+    match work {
+        Work::Job(job) => job.done(Err(error)),
+        Work::Clock(_, resolver) => resolver.resolve(Err(error)),
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("a panic: {}", text.unwrap_or("without a message"))
+}
+
+thread_local! {
+    static INSIDE_JOB: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks the thread while a job runs on it: a job that called its own store would wait for itself.
+struct InsideJob;
+
+impl InsideJob {
+    fn enter() -> Self {
+        INSIDE_JOB.set(true);
+        Self
+    }
+}
+
+impl Drop for InsideJob {
+    fn drop(&mut self) {
+        INSIDE_JOB.set(false);
+    }
+}
+
+/// An error if this thread is running a job.
+pub(crate) fn check_outside_job() -> Result<()> {
+    if INSIDE_JOB.get() {
+        return Err(Error::Internal { message: "a job called the store it runs in".to_owned() });
+    }
+    Ok(())
+}
