@@ -1,0 +1,343 @@
+//! Partition keys: how a container defines them, what a client sends, what an item holds.
+//!
+//! A key has one part per path. A part is a scalar or undefined (the property is missing); numbers are doubles,
+//! so `1` and `1.0` name the same partition, and `-0` is `0`. Two keys are equal exactly if their encoded bytes
+//! are, and equal keys have equal effective keys; everything that routes or stores relies on that.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use crate::error::{Error, Result};
+use crate::json::parse_json;
+use crate::key;
+use crate::limits;
+use crate::order::total_order;
+use crate::path::Path;
+use crate::value::{Object, Value};
+use crate::view::ValueRef;
+
+/// How the parts of a key become its effective key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartitionKeyKind {
+    /// One path, one hash.
+    Hash,
+    /// One to three paths, each level hashed on its own, so that a prefix of the key is a range.
+    MultiHash,
+}
+
+/// Which hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HashVersion {
+    /// 32 bits, strings count up to their first 100 characters.
+    V1,
+    /// 128 bits of everything.
+    V2,
+}
+
+/// The partition key of a container: fixed when it is created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionKeyDefinition {
+    /// Where the parts stand in an item.
+    pub paths: Vec<Path>,
+    /// Flat or hierarchical.
+    pub kind: PartitionKeyKind,
+    /// Which hash.
+    pub version: HashVersion,
+    /// Whether the container was made without a key and this one stands in for it.
+    pub system_key: bool,
+}
+
+impl PartitionKeyDefinition {
+    /// Reads the JSON form `{"paths":[…],"kind":"Hash","version":2}`.
+    ///
+    /// Without `kind` it is `Hash`; without `version` it is 1 for `Hash` and 2 for `MultiHash`, which knows no
+    /// other.
+    pub fn from_value(value: &Value) -> Result<PartitionKeyDefinition> {
+        let object = value.as_object().ok_or_else(|| {
+            Error::invalid(format!("partitionKey must be an object, but is of type {}", value.type_name()))
+        })?;
+        let kind = match object.get("kind") {
+            None | Some(Value::Null) => PartitionKeyKind::Hash,
+            Some(Value::String(kind)) if kind.eq_ignore_ascii_case("Hash") => PartitionKeyKind::Hash,
+            Some(Value::String(kind)) if kind.eq_ignore_ascii_case("MultiHash") => {
+                PartitionKeyKind::MultiHash
+            }
+            Some(other) => {
+                return Err(Error::invalid(format!(
+                    "the partition key kind {} is not supported; use \"Hash\" or \"MultiHash\"",
+                    other.to_json()
+                )));
+            }
+        };
+        let version = read_version(object, kind)?;
+        let paths = read_paths(object, kind)?;
+        let system_key = object.get("systemKey").and_then(Value::as_bool).unwrap_or(false);
+        Ok(PartitionKeyDefinition { paths, kind, version, system_key })
+    }
+
+    /// The JSON form, always with `kind` and `version`.
+    pub fn to_value(&self) -> Value {
+        let mut object = Object::new();
+        let paths = self.paths.iter().map(|path| path.as_str().into()).collect::<Vec<Value>>();
+        object.insert("paths", paths);
+        object.insert("kind", if self.kind == PartitionKeyKind::Hash { "Hash" } else { "MultiHash" });
+        object.insert("version", if self.version == HashVersion::V1 { 1 } else { 2 });
+        if self.system_key {
+            object.insert("systemKey", true);
+        }
+        object.into()
+    }
+}
+
+fn read_version(object: &Object, kind: PartitionKeyKind) -> Result<HashVersion> {
+    match (object.get("version"), kind) {
+        (None | Some(Value::Null), PartitionKeyKind::Hash) => Ok(HashVersion::V1),
+        (None | Some(Value::Null), PartitionKeyKind::MultiHash) => Ok(HashVersion::V2),
+        (Some(version), kind) => match version.as_i64() {
+            Some(1) if kind == PartitionKeyKind::Hash => Ok(HashVersion::V1),
+            Some(1) => Err(Error::invalid("a partition key of kind MultiHash must have version 2")),
+            Some(2) => Ok(HashVersion::V2),
+            _ => Err(Error::invalid(format!(
+                "the partition key version {} is not supported; use 1 or 2",
+                version.to_json()
+            ))),
+        },
+    }
+}
+
+fn read_paths(object: &Object, kind: PartitionKeyKind) -> Result<Vec<Path>> {
+    let texts = object.get("paths").and_then(Value::as_array).ok_or_else(|| {
+        Error::invalid("the partition key definition must have an array of strings named \"paths\"")
+    })?;
+    let most = if kind == PartitionKeyKind::Hash { 1 } else { limits::KEY_PARTS };
+    if texts.is_empty() || texts.len() > most {
+        let rule = if most == 1 { "exactly 1 path" } else { "1 to 3 paths" };
+        return Err(Error::invalid(format!("a partition key of this kind has {rule}, not {}", texts.len())));
+    }
+    let mut paths: Vec<Path> = Vec::with_capacity(texts.len());
+    for text in texts {
+        let text = text.as_str().ok_or_else(|| {
+            Error::invalid(format!("a partition key path must be a string, not {}", text.to_json()))
+        })?;
+        let path = Path::parse(text)?;
+        if text.split('/').any(|segment| matches!(segment, "*" | "?" | "[]")) {
+            return Err(Error::invalid(format!("the partition key path {text:?} must not have wildcards")));
+        }
+        if paths.contains(&path) {
+            return Err(Error::invalid(format!("the partition key path {text:?} is given twice")));
+        }
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+/// One part of a key.
+#[derive(Debug, Clone)]
+pub enum KeyPart {
+    /// The item has no such property.
+    Undefined,
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// Any number, as a double.
+    Number(f64),
+    /// Text.
+    String(String),
+}
+
+impl KeyPart {
+    /// The part as a value; `None` is undefined.
+    pub fn view(&self) -> Option<ValueRef<'_>> {
+        match self {
+            KeyPart::Undefined => None,
+            KeyPart::Null => Some(ValueRef::Null),
+            KeyPart::Bool(b) => Some(ValueRef::Bool(*b)),
+            KeyPart::Number(n) => Some(ValueRef::Double(*n)),
+            KeyPart::String(s) => Some(ValueRef::String(s)),
+        }
+    }
+
+    /// The part a value stands for; arrays and objects stand for none.
+    pub fn from_view(value: Option<ValueRef<'_>>) -> Result<KeyPart> {
+        match value {
+            None => Ok(KeyPart::Undefined),
+            Some(ValueRef::Null) => Ok(KeyPart::Null),
+            Some(ValueRef::Bool(b)) => Ok(KeyPart::Bool(b)),
+            // Adding zero turns -0.0 into 0.0.
+            Some(ValueRef::Int(i)) => Ok(KeyPart::Number(i as f64)),
+            Some(ValueRef::Double(d)) => Ok(KeyPart::Number(d + 0.0)),
+            Some(ValueRef::String(s)) if s.len() > limits::KEY_PART_BYTES => Err(Error::invalid(format!(
+                "a partition key value of {} bytes is longer than the limit of {} bytes",
+                s.len(),
+                limits::KEY_PART_BYTES
+            ))),
+            Some(ValueRef::String(s)) => Ok(KeyPart::String(s.to_owned())),
+            Some(other @ (ValueRef::Array(_) | ValueRef::Object(_))) => Err(Error::invalid(format!(
+                "a partition key value must be a string, number, boolean or null, not an {}",
+                other.type_name()
+            ))),
+        }
+    }
+}
+
+impl Ord for KeyPart {
+    fn cmp(&self, other: &KeyPart) -> Ordering {
+        total_order(self.view(), other.view())
+    }
+}
+
+impl PartialOrd for KeyPart {
+    fn partial_cmp(&self, other: &KeyPart) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for KeyPart {
+    fn eq(&self, other: &KeyPart) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for KeyPart {}
+
+impl Hash for KeyPart {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            KeyPart::Undefined | KeyPart::Null => {}
+            KeyPart::Bool(b) => b.hash(state),
+            KeyPart::Number(n) => (n + 0.0).to_bits().hash(state),
+            KeyPart::String(s) => s.hash(state),
+        }
+    }
+}
+
+/// A partition key, or the first levels of one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartitionKey(Vec<KeyPart>);
+
+impl PartitionKey {
+    /// A key of these parts.
+    pub fn new(parts: Vec<KeyPart>) -> PartitionKey {
+        PartitionKey(parts)
+    }
+
+    /// Reads the JSON array that clients send: `["x"]`, `[5.5]`, `[{}]` for undefined, `[]` for no key at all.
+    pub fn from_header(text: &str) -> Result<PartitionKey> {
+        let invalid =
+            |reason: String| Error::invalid(format!("the partition key {text} is invalid: {reason}"));
+        let value = parse_json(text.as_bytes()).map_err(|error| invalid(error.to_string()))?;
+        let items = value.as_array().ok_or_else(|| invalid("it must be a JSON array".to_owned()))?;
+        if items.len() > limits::KEY_PARTS {
+            return Err(invalid(format!("it has {} parts, more than {}", items.len(), limits::KEY_PARTS)));
+        }
+        let parts = items.iter().map(|item| match item {
+            Value::Object(object) if object.is_empty() => Ok(KeyPart::Undefined),
+            other => KeyPart::from_view(Some(other.view())),
+        });
+        Ok(PartitionKey(parts.collect::<Result<_>>()?))
+    }
+
+    /// The key of an item: what stands at each path, undefined where nothing does.
+    pub fn extract(definition: &PartitionKeyDefinition, item: ValueRef<'_>) -> Result<PartitionKey> {
+        let parts = definition.paths.iter().map(|path| {
+            KeyPart::from_view(path.read(item))
+                .map_err(|error| Error::invalid(format!("the item's partition key at {path}: {error}")))
+        });
+        Ok(PartitionKey(parts.collect::<Result<_>>()?))
+    }
+
+    /// The key as the definition wants it for one item: one part per path. The empty key stands for undefined
+    /// in a container made without a key.
+    pub fn complete(self, definition: &PartitionKeyDefinition) -> Result<PartitionKey> {
+        if self.is_empty() && definition.system_key {
+            return Ok(PartitionKey(vec![KeyPart::Undefined; definition.paths.len()]));
+        }
+        if self.len() != definition.paths.len() {
+            return Err(Error::invalid(format!(
+                "the partition key {self} has {} parts, but the container's definition has {} paths",
+                self.len(),
+                definition.paths.len()
+            )));
+        }
+        Ok(self)
+    }
+
+    /// The parts in the order of the paths.
+    pub fn parts(&self) -> &[KeyPart] {
+        &self.0
+    }
+
+    /// How many parts.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none: `[]`.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether `other` starts with these parts (or is this key).
+    pub fn is_prefix_of(&self, other: &PartitionKey) -> bool {
+        other.0.starts_with(&self.0)
+    }
+
+    /// The JSON array that [`PartitionKey::from_header`] reads; whole numbers print as integers.
+    pub fn to_json(&self) -> String {
+        let items = self.0.iter().map(|part| match (part, part.view()) {
+            (KeyPart::Number(n), Some(view)) if n.abs() < 1e15 => {
+                view.as_i64().map_or(Value::Double(*n), Value::Int)
+            }
+            (_, view) => view.map_or_else(|| Value::Object(Object::new()), ValueRef::to_value),
+        });
+        Value::Array(items.collect()).to_json()
+    }
+
+    /// Appends bytes that sort as the keys do, end by themselves and tell keys apart: a part count, then the
+    /// parts as [`crate::encode_key`] writes them.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        self.encode_prefix(self.len(), out);
+    }
+
+    /// Appends what every encoded key of `full_len` parts that starts with this one starts with.
+    pub fn encode_prefix(&self, full_len: usize, out: &mut Vec<u8>) {
+        debug_assert!(full_len <= limits::KEY_PARTS, "a key has at most three parts");
+        out.push(full_len as u8);
+        for part in &self.0 {
+            key::encode_key(part.view(), out);
+        }
+    }
+
+    /// Reads a key back from [`PartitionKey::encode`], and what follows it.
+    pub fn decode(bytes: &[u8]) -> Result<(PartitionKey, &[u8])> {
+        let (&count, mut rest) =
+            bytes.split_first().ok_or_else(|| Error::corrupt("a partition key is cut short"))?;
+        if usize::from(count) > limits::KEY_PARTS {
+            return Err(Error::corrupt(format!("a partition key claims {count} parts")));
+        }
+        let mut parts = Vec::with_capacity(count.into());
+        for _ in 0..count {
+            let (value, after) = key::decode_key(rest)?;
+            let part = KeyPart::from_view(value.as_ref().map(Value::view))
+                .map_err(|error| Error::corrupt(error.to_string()))?;
+            parts.push(part);
+            rest = after;
+        }
+        Ok((PartitionKey(parts), rest))
+    }
+}
+
+impl fmt::Display for PartitionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_json())
+    }
+}
+
+impl FromIterator<KeyPart> for PartitionKey {
+    fn from_iter<I: IntoIterator<Item = KeyPart>>(parts: I) -> PartitionKey {
+        PartitionKey(parts.into_iter().collect())
+    }
+}
