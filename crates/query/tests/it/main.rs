@@ -1,0 +1,4 @@
+//! The query language from outside: golden scripts and properties.
+
+mod properties;
+mod scripts;
