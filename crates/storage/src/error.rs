@@ -80,7 +80,7 @@ impl Error {
     /// What later writers are told after this error stopped the writes.
     pub(crate) fn poison(&self) -> Self {
         match self {
-            Self::Poisoned { .. } => self.clone(),
+            Self::Poisoned { .. } | Self::Closed => self.clone(),
             other => Self::Poisoned { cause: other.to_string() },
         }
     }

@@ -2,13 +2,14 @@
 //!
 //! This crate knows keys and values, not documents; what the bytes mean is the engine's business. The door is
 //! [`Store`]: [`Store::snapshot`] to read, [`transact`] to write, [`Store::now`] for the time. Two stores stand
-//! behind it, [`MemoryStore`] and `EmbeddedStore`, and one test suite that compares them step by step.
+//! behind it, [`MemoryStore`] and [`EmbeddedStore`], and one test suite that compares them step by step.
 //!
 //! A transaction is a function that runs while nobody else writes: it sees the current state, the time and the next
 //! sequence, so there is no window between check and commit and nothing to retry. Its [`Ticket`] resolves once the
 //! outcome is durable.
 
 mod clock;
+mod embedded;
 mod error;
 mod job;
 mod keyspace;
@@ -24,6 +25,7 @@ mod transaction;
 mod writer;
 
 pub use clock::{ClockOptions, ClockStatus, Leap, ManualClock, Suspicion, WallClock};
+pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore, Recovery};
 pub use error::{Error, Result};
 pub use job::{Job, Verdict, transact};
 pub use keyspace::{Direction, KeyRange, Keyspace};
@@ -33,4 +35,4 @@ pub use read::{Read, Scan, Snapshot};
 pub use store::{Stats, Store};
 pub use ticket::Ticket;
 pub use time::Time;
-pub use transaction::Transaction;
+pub use transaction::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Transaction};

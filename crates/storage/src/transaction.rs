@@ -1,6 +1,6 @@
 //! What a job sees while it runs: the current state, its own writes, one time and the next sequences.
 
-use crate::overlay::{Overlay, Undo};
+use crate::overlay::{Change, Overlay, Undo};
 use crate::{Direction, Error, KeyRange, Keyspace, Read, Result, Scan, Time};
 use bytes::Bytes;
 
@@ -11,7 +11,14 @@ pub struct Transaction<'a> {
     undo: Undo,
     moment: Moment,
     sequence: u64,
+    /// The first entry that no store can hold; it fails the job.
+    oversized: Option<Error>,
 }
+
+/// The longest key; a key has at least one byte.
+pub const MAX_KEY_BYTES: usize = u16::MAX as usize;
+/// The longest value.
+pub const MAX_VALUE_BYTES: usize = 64 << 20;
 
 /// The clock as one job sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +30,7 @@ pub(crate) struct Moment {
 
 impl<'a> Transaction<'a> {
     pub(crate) fn new(base: &'a dyn Read, overlay: &'a mut Overlay, moment: Moment, sequence: u64) -> Self {
-        Self { base, overlay, undo: Undo::default(), moment, sequence }
+        Self { base, overlay, undo: Undo::default(), moment, sequence, oversized: None }
     }
 
     /// The store's time, the same during the whole job and not before any time shown earlier.
@@ -52,14 +59,30 @@ impl<'a> Transaction<'a> {
         self.sequence
     }
 
-    /// Stores `value` under `key`.
+    /// Stores `value` under `key`. An empty key, or one beyond [`MAX_KEY_BYTES`] or a value beyond
+    /// [`MAX_VALUE_BYTES`], fails the job when it ends: callers bound their input long before.
     pub fn put(&mut self, keyspace: Keyspace, key: impl Into<Vec<u8>>, value: impl Into<Bytes>) {
-        self.overlay.set(keyspace, Bytes::from(key.into()), Some(value.into()), &mut self.undo);
+        self.set(keyspace, key.into(), Some(value.into()));
     }
 
     /// Removes `key`; nothing happens if it is not there.
     pub fn remove(&mut self, keyspace: Keyspace, key: impl Into<Vec<u8>>) {
-        self.overlay.set(keyspace, Bytes::from(key.into()), None, &mut self.undo);
+        self.set(keyspace, key.into(), None);
+    }
+
+    fn set(&mut self, keyspace: Keyspace, key: Vec<u8>, change: Change) {
+        let value_bytes = change.as_ref().map_or(0, Bytes::len);
+        if key.is_empty() || key.len() > MAX_KEY_BYTES || value_bytes > MAX_VALUE_BYTES {
+            self.oversized.get_or_insert_with(|| Error::Internal {
+                message: format!(
+                    "an entry of {} and {value_bytes} bytes for keyspace {}",
+                    key.len(),
+                    keyspace.name()
+                ),
+            });
+            return;
+        }
+        self.overlay.set(keyspace, Bytes::from(key), change, &mut self.undo);
     }
 
     /// Makes sure that `key` still has the value that was read from a snapshot before.
@@ -71,9 +94,15 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Keeps the writes and says which sequence was the last.
-    pub(crate) fn keep(self) -> u64 {
-        self.sequence
+    /// Keeps the writes and says which sequence was the last, unless an entry was impossible.
+    pub(crate) fn keep(mut self) -> Result<u64> {
+        match self.oversized.take() {
+            None => Ok(self.sequence),
+            Some(error) => {
+                self.drop_writes();
+                Err(error)
+            }
+        }
     }
 
     /// Takes the writes back.

@@ -96,6 +96,9 @@ impl Shared {
     /// The clock's state; `renew` makes a renewal durable, waiting for it or not.
     pub(crate) fn status(&self, renew: impl Fn(Wait) -> Result<()>) -> Result<ClockStatus> {
         loop {
+            if let Some(Error::Closed) = self.poison() {
+                return Err(Error::Closed);
+            }
             match self.clock.look() {
                 Look::Shown { status, renew: false } => return Ok(status),
                 Look::Shown { status, renew: true } => {
@@ -198,14 +201,6 @@ impl<B: Backend> Writer<B> {
             }
         }
     }
-
-    pub(crate) fn backend_mut(&mut self) -> &mut B {
-        &mut self.backend
-    }
-
-    pub(crate) fn durable(&self) -> &StoreRecord {
-        &self.durable
-    }
 }
 
 impl Group {
@@ -221,10 +216,7 @@ impl Group {
         let verdict = catch_unwind(AssertUnwindSafe(|| job.run(&mut transaction)));
         drop(inside);
         let result = match verdict {
-            Ok(Verdict::Commit) => {
-                self.record.sequence = transaction.keep();
-                Ok(())
-            }
+            Ok(Verdict::Commit) => transaction.keep().map(|sequence| self.record.sequence = sequence),
             Ok(Verdict::Abort) => {
                 transaction.drop_writes();
                 Ok(())

@@ -19,6 +19,7 @@ use crate::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many entries a scan fetches at a time.
 const SCAN_CHUNK: usize = 64;
@@ -29,6 +30,7 @@ pub struct MemoryStore {
     user: u64,
     shared: Arc<Shared>,
     writer: Mutex<Writer<User>>,
+    closed: AtomicBool,
 }
 
 impl MemoryStore {
@@ -50,7 +52,7 @@ impl MemoryStore {
         };
         let backend = User { disk: disk.clone(), user };
         let writer = Writer::new(backend, record.unwrap_or_default(), Arc::clone(&shared));
-        Ok(Self { disk, user, shared, writer: Mutex::new(writer) })
+        Ok(Self { disk, user, shared, writer: Mutex::new(writer), closed: AtomicBool::new(false) })
     }
 
     fn perform(&self, work: Work) {
@@ -73,6 +75,9 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
         Ok(Arc::new(MemorySnapshot::new(self.disk.clone())))
     }
 
@@ -122,11 +127,11 @@ impl Store for MemoryStore {
     }
 
     fn close(&self) -> Result<()> {
-        let outcome = match self.shared.poison() {
-            Some(Error::Closed) => return Ok(()),
-            Some(_) => Ok(()),
-            None => self.command(Command::Close),
-        };
+        check_outside_job()?;
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let outcome = self.command(Command::Close);
         self.shared.stop(&Error::Closed);
         self.disk.release(self.user);
         outcome

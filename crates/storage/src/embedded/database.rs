@@ -1,0 +1,236 @@
+//! fjall behind our contract, and the traps that come with it.
+//!
+//! - Reads go through `Database::snapshot` only: `Keyspace::get` may see half of a batch that is being applied.
+//! - Key-value separation, FIFO compaction, weak deletes and `clear` are not used.
+//! - Memtables are small, so that a flush is short and writers do not stall behind several big ones; the journal is
+//!   bounded, so that the replay after a crash is.
+//! - fjall does not flush on close; we do, and the next start has nothing to replay into memory.
+//! - Errors by which fjall stops for good stop our writes too.
+
+use super::marker::{Marker, State};
+use super::{Durability, EmbeddedOptions};
+use crate::overlay::Overlay;
+use crate::record::StoreRecord;
+use crate::writer::Backend;
+use crate::{Direction, Error, KeyRange, Keyspace, Read, Result, Scan, Snapshot};
+use bytes::Bytes;
+use fjall::config::FilterPolicy;
+use fjall::{KeyspaceCreateOptions, PersistMode, Readable};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The keyspace of the store's own record.
+const OWN_KEYSPACE: &str = "store";
+const RECORD_KEY: &[u8] = b"record";
+/// A memtable of an ordinary keyspace, and of the two that take most of the bytes.
+const MEMTABLE_BYTES: u64 = 8 << 20;
+const BIG_MEMTABLE_BYTES: u64 = 16 << 20;
+/// The least that fjall allows; it is exceeded by at most one journal file.
+const JOURNAL_BYTES: u64 = 64 << 20;
+/// Flush and compaction threads.
+const WORKERS: usize = 2;
+
+/// An open fjall database with our keyspaces.
+pub(super) struct Database {
+    fjall: fjall::Database,
+    keyspaces: [fjall::Keyspace; Keyspace::ALL.len()],
+    own: fjall::Keyspace,
+}
+
+impl Database {
+    /// Whether there is a fjall database in `path`.
+    pub(super) fn exists(path: &Path) -> bool {
+        path.join("keyspaces").exists()
+    }
+
+    pub(super) fn open(options: &EmbeddedOptions) -> Result<Self> {
+        // fjall asserts in its recovery what a damaged file may make false.
+        catch_unwind(AssertUnwindSafe(|| Self::open_fjall(options)))
+            .unwrap_or_else(|_| Err(Error::Corrupt { what: "recovery found a contradiction".to_owned() }))
+            .map_err(|error| match error {
+                Error::Locked { .. } => Error::Locked { path: options.path.display().to_string() },
+                other => other,
+            })
+    }
+
+    fn open_fjall(options: &EmbeddedOptions) -> Result<Self> {
+        let fjall = fjall::Database::builder(&options.path)
+            .cache_size(options.cache_bytes)
+            .max_journaling_size(JOURNAL_BYTES)
+            .manual_journal_persist(true)
+            .worker_threads(WORKERS)
+            .open()
+            .map_err(|error| cannot("open the store", &error))?;
+        let open = |name, options| {
+            fjall.keyspace(name, || options).map_err(|error| cannot("open a keyspace", &error))
+        };
+        let mut keyspaces = Vec::with_capacity(Keyspace::ALL.len());
+        for keyspace in Keyspace::ALL {
+            keyspaces.push(open(keyspace.name(), keyspace_options(keyspace))?);
+        }
+        let own = open(OWN_KEYSPACE, KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES))?;
+        let keyspaces = keyspaces.try_into().ok().expect("one handle for each keyspace");
+        Ok(Self { fjall, keyspaces, own })
+    }
+
+    /// The store's record as of the newest commit, none if there was no commit.
+    pub(super) fn record(&self) -> Result<Option<StoreRecord>> {
+        let bytes = self.fjall.snapshot().get(&self.own, RECORD_KEY);
+        let bytes = bytes.map_err(|error| cannot("read the store record", &error))?;
+        bytes.map(|bytes| StoreRecord::decode(&bytes)).transpose()
+    }
+
+    /// Bytes on disk in all, and of the journal alone.
+    pub(super) fn sizes(&self) -> (u64, u64) {
+        (self.fjall.disk_space().unwrap_or(0), self.fjall.journal_disk_space().unwrap_or(0))
+    }
+
+    /// Writes all memtables to tables.
+    pub(super) fn flush(&self) -> Result<()> {
+        let all = || self.keyspaces.iter().chain([&self.own]);
+        for keyspace in all() {
+            keyspace.rotate_memtable().map_err(|error| cannot("flush", &error))?;
+        }
+        while all().any(|keyspace| keyspace.sealed_memtable_count() > 0) {
+            // Says so if a worker died, for which we would wait in vain.
+            self.fjall.persist(PersistMode::Buffer).map_err(|error| cannot("flush", &error))?;
+            pause();
+        }
+        Ok(())
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "fjall's flush threads and file locks offer nothing to wait for"
+)]
+pub(super) fn pause() {
+    std::thread::sleep(Duration::from_millis(1));
+}
+
+fn keyspace_options(keyspace: Keyspace) -> KeyspaceCreateOptions {
+    let options = KeyspaceCreateOptions::default();
+    match keyspace {
+        // Read by key, mostly keys that exist.
+        Keyspace::Item => options.max_memtable_size(BIG_MEMTABLE_BYTES).expect_point_read_hits(true),
+        // Read by range: a filter would cost and never help.
+        Keyspace::Index => {
+            options.max_memtable_size(BIG_MEMTABLE_BYTES).filter_policy(FilterPolicy::disabled())
+        }
+        Keyspace::Queue | Keyspace::Feed => {
+            options.max_memtable_size(MEMTABLE_BYTES).filter_policy(FilterPolicy::disabled())
+        }
+        Keyspace::Catalog | Keyspace::Id | Keyspace::Unique | Keyspace::Counter => {
+            options.max_memtable_size(MEMTABLE_BYTES)
+        }
+    }
+}
+
+/// The writer's way to the disk.
+pub(super) struct Committer {
+    database: Arc<Database>,
+    durability: Durability,
+    path: PathBuf,
+    /// The clock's bound when the marker was last written.
+    marked_bound: crate::Time,
+}
+
+impl Committer {
+    pub(super) fn new(
+        database: Arc<Database>,
+        durability: Durability,
+        path: PathBuf,
+        record: Option<&StoreRecord>,
+    ) -> Self {
+        let marked_bound = record.map(|record| record.clock.bound).unwrap_or_default();
+        Self { database, durability, path, marked_bound }
+    }
+}
+
+impl Backend for Committer {
+    fn base(&self) -> Result<Box<dyn Read>> {
+        Ok(Box::new(EmbeddedSnapshot::new(Arc::clone(&self.database))))
+    }
+
+    fn commit(&mut self, overlay: Overlay, record: &StoreRecord) -> Result<()> {
+        let Database { fjall, keyspaces, own } = self.database.as_ref();
+        let mode = match self.durability {
+            Durability::Sync => PersistMode::SyncData,
+            Durability::Buffered => PersistMode::Buffer,
+        };
+        let mut batch = fjall.batch().durability(Some(mode));
+        for (keyspace, key, change) in overlay.into_changes() {
+            let keyspace = &keyspaces[keyspace.number()];
+            match change {
+                Some(value) => batch.insert(keyspace, key, value),
+                None => batch.remove(keyspace, key),
+            }
+        }
+        batch.insert(own, RECORD_KEY, record.encode());
+        batch.commit().map_err(|error| cannot("commit", &error))?;
+        if self.durability == Durability::Sync && record.clock.bound != self.marked_bound {
+            self.marked_bound = record.clock.bound;
+            Marker { commit: record.commit, state: State::Open }.write(&self.path)?;
+        }
+        Ok(())
+    }
+}
+
+/// One moment of the database.
+pub(super) struct EmbeddedSnapshot {
+    snapshot: fjall::Snapshot,
+    database: Arc<Database>,
+}
+
+impl EmbeddedSnapshot {
+    pub(super) fn new(database: Arc<Database>) -> Self {
+        Self { snapshot: database.fjall.snapshot(), database }
+    }
+}
+
+impl Snapshot for EmbeddedSnapshot {}
+
+impl Read for EmbeddedSnapshot {
+    fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Bytes>> {
+        let value = self.snapshot.get(&self.database.keyspaces[keyspace.number()], key);
+        Ok(value.map_err(|error| cannot("read", &error))?.map(Bytes::from))
+    }
+
+    fn scan(&self, keyspace: Keyspace, range: KeyRange, direction: Direction) -> Scan<'_> {
+        if range.is_empty() {
+            return Box::new(std::iter::empty());
+        }
+        let entries =
+            self.snapshot.range(&self.database.keyspaces[keyspace.number()], (range.start, range.end));
+        let entry = |guard: fjall::Guard| {
+            let (key, value) = guard.into_inner().map_err(|error| cannot("scan", &error))?;
+            Ok((Bytes::from(key), Bytes::from(value)))
+        };
+        match direction {
+            Direction::Forward => Box::new(entries.map(entry)),
+            Direction::Backward => Box::new(entries.rev().map(entry)),
+        }
+    }
+}
+
+/// fjall's error as ours.
+fn cannot(doing: &'static str, error: &fjall::Error) -> Error {
+    match error {
+        fjall::Error::Io(error) | fjall::Error::Storage(lsm_tree::Error::Io(error)) => {
+            Error::io(doing, error)
+        }
+        fjall::Error::Locked => Error::Locked { path: String::new() },
+        fjall::Error::Poisoned => {
+            Error::Poisoned { cause: format!("cannot {doing}: an earlier write or flush failed") }
+        }
+        other => Error::Corrupt { what: format!("cannot {doing}: {other}") },
+    }
+}
+
+/// Makes a rename in `directory` durable.
+#[expect(clippy::disallowed_methods, reason = "a directory can be synced only through a file handle")]
+pub(super) fn sync_directory(directory: &Path) -> std::io::Result<()> {
+    if cfg!(unix) { std::fs::File::open(directory)?.sync_all() } else { Ok(()) }
+}

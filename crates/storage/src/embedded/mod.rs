@@ -1,0 +1,300 @@
+//! The embedded store: fjall under one writer thread with group commit.
+//!
+//! Callers queue their jobs; the writer thread runs everything that waits over one overlay and makes one synced
+//! commit for all of it, so the disk's sync is shared and "visible" means "durable". Readers take snapshots and
+//! never meet the writer. This room is the only one of the crate that starts threads and touches files.
+//!
+//! | file | what |
+//! |---|---|
+//! | `database.rs` | fjall itself: keyspaces, batches, snapshots, and its traps |
+//! | `queue.rs` | the bounded queue and the writer thread |
+//! | `marker.rs` | the small file beside the data: format, clean or not, a commit number that cannot be lost |
+//! | `rescue.rs` | what a recovery cut off the journal, kept and reported |
+
+mod database;
+mod marker;
+mod queue;
+mod rescue;
+
+use crate::clock::{ClockOptions, Command};
+use crate::record::StoreRecord;
+use crate::ticket::ticket;
+use crate::writer::{Shared, Wait, Work, Writer, check_outside_job, refuse};
+use crate::{ClockStatus, Error, Job, Lanes, Result, Snapshot, Stats, Store, Time};
+use database::{Committer, Database, EmbeddedSnapshot};
+use marker::{Marker, State};
+use parking_lot::{Mutex, RwLock};
+use queue::Queue;
+use rescue::Rescue;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// How often the lock is tried, a millisecond apart.
+const LOCK_ATTEMPTS: u32 = 100;
+
+/// What an acknowledged write survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Power loss: every group is synced to disk before it is answered.
+    Sync,
+    /// The end of this process, but not of the operating system.
+    Buffered,
+}
+
+/// How to open an embedded store.
+#[derive(Clone)]
+pub struct EmbeddedOptions {
+    /// The directory of the data; made if it does not exist.
+    pub path: PathBuf,
+    /// What an acknowledged write survives.
+    pub durability: Durability,
+    /// The most memory the cache of data blocks may take; it fills as data is read.
+    pub cache_bytes: u64,
+    /// The clock.
+    pub clock: ClockOptions,
+}
+
+impl EmbeddedOptions {
+    /// Synced commits and a cache of up to 256 MiB.
+    pub fn new(path: impl Into<PathBuf>, clock: ClockOptions) -> Self {
+        Self { path: path.into(), durability: Durability::Sync, cache_bytes: 256 << 20, clock }
+    }
+}
+
+/// What opening found. Worth a line in the log unless it was clean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// Whether the store was new or had been closed in order.
+    pub clean: bool,
+    /// Commits the store has seen in its life, after recovery.
+    pub commits: u64,
+    /// Bytes at the end of the journal that were no whole commit and were cut off.
+    pub dropped_bytes: u64,
+    /// Where those bytes are kept until the next recovery that drops some.
+    pub dropped_file: Option<PathBuf>,
+}
+
+/// A store in a directory of its own.
+pub struct EmbeddedStore {
+    database: RwLock<Option<Arc<Database>>>,
+    shared: Arc<Shared>,
+    queue: Arc<Queue>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    path: PathBuf,
+    recovery: Recovery,
+    /// Held, and with it the directory, until the store is closed or dropped.
+    lock: Mutex<Option<fs::File>>,
+}
+
+impl EmbeddedStore {
+    /// Opens the store in `options.path`, a new one if there is none.
+    pub fn open(options: EmbeddedOptions) -> Result<Self> {
+        let path = options.path.clone();
+        fs::create_dir_all(&path).map_err(|error| Error::io("make the data directory", &error))?;
+        let lock = lock(&path)?;
+        let found = Marker::read(&path)?;
+        if found.is_none() && Database::exists(&path) {
+            let what = format!("{} has data but no {}", path.display(), marker::FILE);
+            return Err(Error::Corrupt { what });
+        }
+        let before = found.unwrap_or(Marker { commit: 0, state: State::Clean });
+        // From here on a crash finds a store that was not closed.
+        Marker { state: State::Open, ..before }.write(&path)?;
+        let rescue = match before.state {
+            State::Clean => None,
+            State::Open => Some(Rescue::prepare(&path)?),
+        };
+        let database = Database::open(&options)?;
+        let record = database.record()?;
+        let commits = record.as_ref().map_or(0, |record| record.commit);
+        check_commit(&before, commits)?;
+        let dropped = rescue.map(Rescue::finish).transpose()?.unwrap_or_default();
+        let recovery = Recovery {
+            clean: before.state == State::Clean,
+            commits,
+            dropped_bytes: dropped.bytes,
+            dropped_file: dropped.file,
+        };
+        Self::start(options, database, record, recovery, lock)
+    }
+
+    fn start(
+        options: EmbeddedOptions,
+        database: Database,
+        record: Option<StoreRecord>,
+        recovery: Recovery,
+        lock: fs::File,
+    ) -> Result<Self> {
+        let EmbeddedOptions { path, durability, clock, .. } = options;
+        let shared = match Shared::start(record.as_ref(), clock) {
+            Ok(shared) => shared,
+            Err(error) => {
+                // Refused, not used: leave the store as it was found.
+                if recovery.clean {
+                    Marker { commit: recovery.commits, state: State::Clean }.write(&path)?;
+                }
+                return Err(error);
+            }
+        };
+        let database = Arc::new(database);
+        let committer = Committer::new(Arc::clone(&database), durability, path.clone(), record.as_ref());
+        let writer = Writer::new(committer, record.unwrap_or_default(), Arc::clone(&shared));
+        let queue = Arc::new(Queue::default());
+        let thread = queue::start(Arc::clone(&queue), writer, Arc::clone(&shared))?;
+        Ok(Self {
+            database: RwLock::new(Some(database)),
+            shared,
+            queue,
+            thread: Mutex::new(Some(thread)),
+            path,
+            recovery,
+            lock: Mutex::new(Some(lock)),
+        })
+    }
+
+    /// What opening this store found.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    fn database(&self) -> Result<Arc<Database>> {
+        self.database.read().clone().ok_or(Error::Closed)
+    }
+
+    /// Leaves nothing to recover, and says so.
+    fn finish(&self, database: &Database) -> Result<()> {
+        database.flush()?;
+        let commit = database.record()?.map_or(0, |record| record.commit);
+        Marker { commit, state: State::Clean }.write(&self.path)
+    }
+
+    fn command(&self, command: Command, wait: Wait) -> Result<()> {
+        check_outside_job()?;
+        let (resolver, ticket) = ticket();
+        self.queue.push(Work::Clock(command, resolver));
+        match wait {
+            Wait::Yes => ticket.wait(),
+            Wait::No => Ok(()),
+        }
+    }
+}
+
+impl Store for EmbeddedStore {
+    fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
+        Ok(Arc::new(EmbeddedSnapshot::new(self.database()?)))
+    }
+
+    fn submit(&self, _lanes: Lanes, job: Box<dyn Job>) {
+        match check_outside_job() {
+            Ok(()) => self.queue.push(Work::Job(job)),
+            Err(error) => refuse(Work::Job(job), error),
+        }
+    }
+
+    fn last_sequence(&self) -> u64 {
+        self.shared.last_sequence()
+    }
+
+    fn now(&self) -> Result<Time> {
+        Ok(self.clock_status()?.now)
+    }
+
+    fn trusted_now(&self) -> Result<Time> {
+        Ok(self.clock_status()?.trusted)
+    }
+
+    fn clock_status(&self) -> Result<ClockStatus> {
+        self.shared.status(|wait| self.command(Command::Renew, wait))
+    }
+
+    fn accept_clock(&self) -> Result<ClockStatus> {
+        self.command(Command::Accept, Wait::Yes)?;
+        self.clock_status()
+    }
+
+    fn reject_clock(&self) -> Result<ClockStatus> {
+        self.command(Command::Reject, Wait::Yes)?;
+        self.clock_status()
+    }
+
+    fn advance_clock(&self, seconds: u64) -> Result<Time> {
+        self.command(Command::Advance { seconds }, Wait::Yes)?;
+        self.now()
+    }
+
+    fn stats(&self) -> Stats {
+        let (disk_bytes, journal_bytes) =
+            self.database().map(|database| database.sizes()).unwrap_or_default();
+        Stats {
+            disk_bytes,
+            journal_bytes,
+            commits: self.shared.commits(),
+            jobs: self.shared.jobs(),
+            poisoned: self.shared.poison().is_some(),
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        check_outside_job()?;
+        let Some(thread) = self.thread.lock().take() else { return Ok(()) };
+        let (resolver, ticket) = ticket();
+        self.queue.close(Work::Clock(Command::Close, resolver));
+        let stored = ticket.wait();
+        let joined = thread.join().map_err(|_| Error::Internal { message: "the writer died".to_owned() });
+        let database = self.database.write().take();
+        let flushed = match (&database, self.shared.poison()) {
+            (Some(database), None) => self.finish(database),
+            // After a failed commit there is nothing to flush that the journal does not hold.
+            _ => Ok(()),
+        };
+        drop(database);
+        self.shared.stop(&Error::Closed);
+        drop(self.lock.lock().take());
+        stored.and(joined).and(flushed)
+    }
+}
+
+impl Drop for EmbeddedStore {
+    fn drop(&mut self) {
+        // Whoever cares about the outcome calls close.
+        let _ = self.close();
+    }
+}
+
+/// Takes the directory for this process.
+fn lock(path: &Path) -> Result<fs::File> {
+    let file = fs::OpenOptions::new().create(true).write(true).truncate(false).open(path.join("bolide.lock"));
+    let file = file.map_err(|error| Error::io("open the lock file", &error))?;
+    for attempt in 1.. {
+        match file.try_lock() {
+            Ok(()) => break,
+            // A process that is just ending, or about to become another one, may still hold it.
+            Err(fs::TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => database::pause(),
+            Err(fs::TryLockError::WouldBlock) => {
+                return Err(Error::Locked { path: path.display().to_string() });
+            }
+            Err(fs::TryLockError::Error(error)) => return Err(Error::io("lock the data directory", &error)),
+        }
+    }
+    Ok(file)
+}
+
+/// Compares the recovered commit number with the one the marker vouches for.
+fn check_commit(marker: &Marker, commits: u64) -> Result<()> {
+    let lost = match marker.state {
+        State::Clean => commits != marker.commit,
+        State::Open => commits < marker.commit,
+    };
+    if lost {
+        let what = format!(
+            "{} commits were found where {} are known to have been made; the journal as it was is kept in {}",
+            commits,
+            marker.commit,
+            rescue::DIRECTORY
+        );
+        return Err(Error::Corrupt { what });
+    }
+    Ok(())
+}

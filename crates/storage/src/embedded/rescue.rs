@@ -1,0 +1,129 @@
+//! What recovery does to the journal after an unclean stop, made visible.
+//!
+//! fjall cuts the journal at the first record that does not parse and says nothing. Most often that is the torn end
+//! of a commit nobody was told of, sometimes it is damage. So the journal files are copied before fjall sees them,
+//! compared afterwards, and what was cut off is kept. If opening fails the copies stay, and another attempt does
+//! not overwrite them with what the first one left.
+
+use crate::{Error, Result};
+use std::fs;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Where copies and cut-off ends are kept, inside the data directory.
+pub(super) const DIRECTORY: &str = "rescue";
+/// How much of a file is looked at in one go.
+const CHUNK: u64 = 1 << 20;
+
+/// Copies of the journal files as they were before recovery.
+pub(super) struct Rescue {
+    directory: PathBuf,
+    journals: Vec<Journal>,
+}
+
+struct Journal {
+    path: PathBuf,
+    copy: PathBuf,
+    /// Bytes before the zeroes that fjall allocates in advance.
+    length: u64,
+}
+
+/// What was cut off.
+#[derive(Debug, Default)]
+pub(super) struct Dropped {
+    pub(super) bytes: u64,
+    pub(super) file: Option<PathBuf>,
+}
+
+impl Rescue {
+    /// Copies the journal files in `path`.
+    pub(super) fn prepare(path: &Path) -> Result<Self> {
+        let directory = path.join(DIRECTORY);
+        Self::copy(path, &directory).map_err(|error| Error::io("copy the journal before recovery", &error))
+    }
+
+    fn copy(path: &Path, directory: &Path) -> io::Result<Self> {
+        fs::create_dir_all(directory)?;
+        let mut journals = Vec::new();
+        for entry in fs::read_dir(path)? {
+            let path = entry?.path();
+            if path.extension().is_none_or(|extension| extension != "jnl") {
+                continue;
+            }
+            let Some(name) = path.file_name() else { continue };
+            let copy = directory.join(name);
+            if !copy.exists() {
+                let mut file = fs::OpenOptions::new().read(true).open(&path)?;
+                let length = content_length(&mut file)?;
+                file.rewind()?;
+                let new = directory.join("new");
+                io::copy(&mut file.take(length), &mut fs::File::create(&new)?)?;
+                fs::rename(&new, &copy)?;
+            }
+            let length = fs::metadata(&copy)?.len();
+            journals.push(Journal { path, copy, length });
+        }
+        Ok(Self { directory: directory.to_path_buf(), journals })
+    }
+
+    /// Compares the journal with its copy, keeps what is missing and removes the copies.
+    pub(super) fn finish(self) -> Result<Dropped> {
+        self.compare().map_err(|error| Error::io("compare the journal after recovery", &error))
+    }
+
+    fn compare(&self) -> io::Result<Dropped> {
+        let mut dropped = Dropped::default();
+        let mut ends = Vec::new();
+        for journal in &self.journals {
+            // A sealed journal whose content is in the tables by now is gone altogether.
+            let Ok(metadata) = fs::metadata(&journal.path) else { continue };
+            if metadata.len() < journal.length {
+                dropped.bytes += journal.length - metadata.len();
+                let mut copy = fs::OpenOptions::new().read(true).open(&journal.copy)?;
+                copy.seek(SeekFrom::Start(metadata.len()))?;
+                copy.read_to_end(&mut ends)?;
+            }
+        }
+        if dropped.bytes > 0 {
+            let file = self.directory.join("dropped");
+            fs::File::create(&file)?.write_all(&ends)?;
+            dropped.file = Some(file);
+        }
+        for journal in &self.journals {
+            fs::remove_file(&journal.copy)?;
+        }
+        Ok(dropped)
+    }
+}
+
+/// The length of a file without the zeroes at its end. A whole commit never ends with a zero.
+fn content_length(file: &mut fs::File) -> io::Result<u64> {
+    let mut end = file.metadata()?.len();
+    let mut chunk = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(CHUNK);
+        file.seek(SeekFrom::Start(start))?;
+        chunk.clear();
+        file.take(end - start).read_to_end(&mut chunk)?;
+        if let Some(last) = chunk.iter().rposition(|&byte| byte != 0) {
+            return Ok(start + last as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::content_length;
+    use std::io::Write;
+
+    #[test]
+    fn the_content_ends_where_the_zeroes_begin() {
+        let mut file = tempfile::tempfile().unwrap();
+        assert_eq!(content_length(&mut file).unwrap(), 0);
+        file.write_all(&[0, 0, 7, 0, 9]).unwrap();
+        file.set_len(5 << 20).unwrap();
+        assert_eq!(content_length(&mut file).unwrap(), 5);
+    }
+}

@@ -1,0 +1,85 @@
+//! What only a store on disk has: a directory, a lock, a format, a start and an end.
+
+use crate::support::{Bench, get, put};
+use std::fs;
+use std::sync::Arc;
+use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, Error, ManualClock, Store, Time};
+
+fn options(path: &std::path::Path) -> EmbeddedOptions {
+    let clock = Arc::new(ManualClock::new(Time::from_seconds(1_800_000_000)));
+    EmbeddedOptions::new(path, ClockOptions::new(clock))
+}
+
+#[test]
+fn a_second_process_is_told_that_the_directory_is_in_use() {
+    let bench = Bench::embedded();
+    let again = EmbeddedStore::open(options(bench.path()));
+    assert_eq!(again.err(), Some(Error::Locked { path: bench.path().display().to_string() }));
+}
+
+#[test]
+fn a_clean_store_says_so_and_has_everything() {
+    let directory = tempfile::tempdir().unwrap();
+    for round in 0..4 {
+        let store = EmbeddedStore::open(options(directory.path())).unwrap();
+        assert!(store.recovery().clean && store.recovery().dropped_bytes == 0);
+        for earlier in 0..round {
+            assert_eq!(get(&store, &format!("key {earlier}")).as_deref(), Some("value"));
+        }
+        put(&store, &format!("key {round}"), "value").unwrap();
+        store.close().unwrap();
+    }
+}
+
+#[test]
+fn stores_of_other_formats_and_foreign_directories_are_refused_by_name() {
+    let mut bench = Bench::embedded();
+    bench.close();
+    let marker = bench.path().join("bolide.store");
+    let text = fs::read_to_string(&marker).unwrap();
+    fs::write(&marker, text.replace("store 1", "store 2")).unwrap();
+    assert_eq!(bench.open(), Err(Error::Unsupported { found: 2, supported: 1 }));
+    fs::write(&marker, "something else").unwrap();
+    assert!(matches!(bench.open(), Err(Error::Corrupt { what }) if what.contains("bolide.store")));
+    fs::remove_file(&marker).unwrap();
+    assert!(matches!(bench.open(), Err(Error::Corrupt { what }) if what.contains("bolide.store")));
+    fs::write(&marker, text).unwrap();
+    bench.open().unwrap();
+}
+
+#[test]
+fn commits_that_are_known_to_be_durable_are_missed_when_they_are_gone() {
+    let mut bench = Bench::embedded();
+    put(bench.store(), "a", "1").unwrap();
+    bench.close();
+    let marker = bench.path().join("bolide.store");
+    for state in ["clean", "open"] {
+        fs::write(&marker, format!("bolide store 1\ncommit 4711\n{state}\n")).unwrap();
+        assert!(matches!(bench.open(), Err(Error::Corrupt { what }) if what.contains("4711")));
+    }
+}
+
+#[test]
+fn many_groups_flow_through_flushes_and_come_back() {
+    let mut bench = Bench::embedded();
+    let value = "x".repeat(1000);
+    for round in 0..30 {
+        let value = value.clone();
+        crate::support::run(bench.store(), move |transaction| {
+            for number in 0..1000_u32 {
+                let key = (round * 1000 + number).to_be_bytes();
+                transaction.put(storage::Keyspace::Item, key, value.clone());
+                transaction.put(storage::Keyspace::Index, key, "");
+            }
+            Ok(())
+        })
+        .unwrap();
+    }
+    assert!(bench.store().stats().disk_bytes > 10_000_000);
+    bench.reopen();
+    let snapshot = bench.store().snapshot().unwrap();
+    for keyspace in [storage::Keyspace::Item, storage::Keyspace::Index] {
+        let count = snapshot.scan(keyspace, storage::KeyRange::all(), storage::Direction::Backward).count();
+        assert_eq!(count, 30_000);
+    }
+}

@@ -1,0 +1,77 @@
+//! The memory disk's failures: a commit that fails is whole or not there, and nothing is written after it.
+
+use crate::support::{Bench, get, put, run};
+use std::time::Duration;
+use storage::{CrashMode, Error, Keyspace, Time};
+
+/// Writes two entries per commit until one fails; how many were acknowledged.
+fn write_until_failure(bench: &Bench) -> u64 {
+    for number in 0..100_u64 {
+        let outcome = run(bench.store(), move |transaction| {
+            transaction.next_sequence();
+            transaction.put(Keyspace::Item, number.to_be_bytes(), "item");
+            transaction.put(Keyspace::Index, number.to_be_bytes(), "index");
+            Ok(())
+        });
+        if outcome.is_err() {
+            return number;
+        }
+    }
+    panic!("no commit failed");
+}
+
+fn count(bench: &Bench) -> (u64, u64) {
+    let snapshot = bench.store().snapshot().unwrap();
+    let count = |keyspace| {
+        (0..100_u64).filter(|number| snapshot.get(keyspace, &number.to_be_bytes()).unwrap().is_some()).count()
+            as u64
+    };
+    (count(Keyspace::Item), count(Keyspace::Index))
+}
+
+#[test]
+fn every_commit_that_a_crash_strikes_is_there_whole_or_not_at_all() {
+    for commits in 0..20 {
+        for (mode, kept) in [(CrashMode::BeforeCommit, 0), (CrashMode::AfterCommit, 1)] {
+            let mut bench = Bench::memory();
+            bench.disk().crash_after(commits, mode);
+            let acknowledged = write_until_failure(&bench);
+            assert_eq!(acknowledged, commits);
+            bench.crash();
+            bench.open().unwrap();
+            assert_eq!(count(&bench), (commits + kept, commits + kept));
+            assert_eq!(bench.store().last_sequence(), commits + kept);
+            put(bench.store(), "after", "1").unwrap();
+        }
+    }
+}
+
+#[test]
+fn after_a_full_disk_nothing_is_written_and_reads_go_on() {
+    let bench = Bench::memory();
+    put(bench.store(), "a", "1").unwrap();
+    bench.disk().fail_after(0);
+    assert!(matches!(put(bench.store(), "a", "2"), Err(Error::Io { .. })));
+    for _ in 0..2 {
+        assert!(
+            matches!(put(bench.store(), "a", "3"), Err(Error::Poisoned { cause }) if cause.contains("space"))
+        );
+    }
+    assert_eq!(get(bench.store(), "a").as_deref(), Some("1"));
+    assert_eq!(bench.store().now(), Ok(Time::from_seconds(crate::support::START)));
+    assert!(bench.store().stats().poisoned);
+    bench.pass(Duration::from_mins(1));
+    assert!(matches!(bench.store().now(), Err(Error::Poisoned { .. })), "no time beyond the bound is shown");
+}
+
+#[test]
+fn an_open_disk_is_not_opened_twice_but_a_crashed_one_is() {
+    let bench = Bench::memory();
+    let again = storage::MemoryStore::open(bench.disk().clone(), bench.options.clone());
+    assert!(matches!(again.err(), Some(Error::Locked { .. })));
+    bench.disk().crash_after(0, CrashMode::BeforeCommit);
+    put(bench.store(), "a", "1").unwrap_err();
+    let again = storage::MemoryStore::open(bench.disk().clone(), bench.options.clone()).unwrap();
+    put(&again, "a", "2").unwrap();
+    assert!(matches!(put(bench.store(), "a", "3"), Err(Error::Poisoned { .. })));
+}

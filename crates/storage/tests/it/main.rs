@@ -1,0 +1,11 @@
+//! One suite for all stores, and what each has alone: faults in memory, files and crashes on disk.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod clock;
+mod contract;
+mod embedded;
+mod faults;
+mod kill;
+mod support;
+mod torn;

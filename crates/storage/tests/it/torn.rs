@@ -1,0 +1,134 @@
+//! A journal whose end is torn or garbled: recovery keeps a prefix of the commits, never half of one, and says so.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use storage::{
+    ClockOptions, EmbeddedOptions, EmbeddedStore, Error, Keyspace, Lanes, ManualClock, Store, Time, transact,
+};
+
+const COMMITS: u64 = 40;
+
+fn open(path: &Path) -> Result<EmbeddedStore, Error> {
+    let clock = Arc::new(ManualClock::new(Time::from_seconds(1_800_000_000)));
+    EmbeddedStore::open(EmbeddedOptions::new(path, ClockOptions::new(clock)))
+}
+
+/// A store with some commits, copied while it is open: what a crash would leave.
+fn crashed_store() -> (tempfile::TempDir, u64) {
+    let live = tempfile::tempdir().unwrap();
+    let store = open(live.path()).unwrap();
+    for number in 1..=COMMITS {
+        let outcome: Result<(), Error> = transact(&store, Lanes::all(), move |transaction| {
+            assert_eq!(transaction.next_sequence(), number);
+            for keyspace in [Keyspace::Item, Keyspace::Index] {
+                transaction.put(keyspace, number.to_be_bytes(), vec![number as u8 | 0x80; 300]);
+            }
+            Ok(())
+        })
+        .wait();
+        outcome.unwrap();
+    }
+    let crashed = tempfile::tempdir().unwrap();
+    copy(live.path(), crashed.path());
+    let journal = journal(crashed.path());
+    let bytes = fs::read(&journal).unwrap();
+    let length = bytes.iter().rposition(|&byte| byte != 0).unwrap() as u64 + 1;
+    fs::write(&journal, &bytes[..length as usize]).unwrap();
+    (crashed, length)
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+fn journal(path: &Path) -> PathBuf {
+    let journals: Vec<_> = fs::read_dir(path)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jnl"))
+        .collect();
+    assert_eq!(journals.len(), 1);
+    journals[0].clone()
+}
+
+/// How many commits there are, after making sure that they are the first ones and whole.
+fn whole_prefix(store: &EmbeddedStore) -> u64 {
+    let snapshot = store.snapshot().unwrap();
+    let last = store.last_sequence();
+    for number in 1..=COMMITS {
+        for keyspace in [Keyspace::Item, Keyspace::Index] {
+            let value = snapshot.get(keyspace, &number.to_be_bytes()).unwrap();
+            let expected = (number <= last).then(|| vec![number as u8 | 0x80; 300]);
+            assert_eq!(value.map(|value| value.to_vec()), expected, "commit {number} of {last}");
+        }
+    }
+    last
+}
+
+#[test]
+fn a_journal_cut_anywhere_keeps_a_prefix_of_whole_commits() {
+    let (crashed, length) = crashed_store();
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut offsets: Vec<u64> = (0..12).map(|_| random.u64(length * 3 / 4..length)).collect();
+    offsets.extend([length - 1, length - 4, length - 5, length]);
+    let mut fewest = COMMITS;
+    for cut in offsets {
+        let directory = tempfile::tempdir().unwrap();
+        copy(crashed.path(), directory.path());
+        let file = fs::OpenOptions::new().write(true).open(journal(directory.path())).unwrap();
+        file.set_len(cut).unwrap();
+        let store = open(directory.path()).unwrap();
+        let commits = whole_prefix(&store);
+        assert_eq!(commits == COMMITS, cut == length, "cut at {cut} of {length}");
+        let recovery = store.recovery();
+        assert!(!recovery.clean && recovery.commits >= commits);
+        if let Some(file) = &recovery.dropped_file {
+            assert_eq!(fs::metadata(file).unwrap().len(), recovery.dropped_bytes);
+        }
+        assert_eq!(recovery.dropped_bytes > 0, recovery.dropped_file.is_some());
+        fewest = fewest.min(commits);
+    }
+    assert!(fewest < COMMITS - 3);
+}
+
+#[test]
+fn a_garbled_end_is_cut_off_and_reported_or_refused() {
+    let (crashed, length) = crashed_store();
+    let mut random = fastrand::Rng::with_seed(2);
+    let (mut reported, mut refused) = (0, 0);
+    for _ in 0..24 {
+        let at = random.u64(length * 3 / 4..length) as usize;
+        let directory = tempfile::tempdir().unwrap();
+        copy(crashed.path(), directory.path());
+        let journal = journal(directory.path());
+        let mut bytes = fs::read(&journal).unwrap();
+        let end = bytes.len().min(at + 8);
+        bytes[at..end].iter_mut().for_each(|byte| *byte ^= 0xA5);
+        fs::write(&journal, &bytes).unwrap();
+        match open(directory.path()) {
+            Ok(store) => {
+                let commits = whole_prefix(&store);
+                assert!(commits < COMMITS, "garbled at {at} of {length}");
+                assert!(store.recovery().dropped_bytes > 0, "garbled at {at} of {length}");
+                reported += 1;
+            }
+            Err(Error::Corrupt { .. }) => {
+                let kept = directory.path().join("rescue").join(journal.file_name().unwrap());
+                assert_eq!(fs::read(kept).unwrap(), bytes, "the journal is kept as it was");
+                refused += 1;
+            }
+            Err(other) => panic!("garbled at {at} of {length}: {other}"),
+        }
+    }
+    assert!(reported + refused == 24 && refused > 0);
+}
