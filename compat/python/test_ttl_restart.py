@@ -1,5 +1,7 @@
 """T13, T15, T22 across restarts: a clean stop and a kill -9 between death and purge, on the embedded store."""
 
+import os
+
 import pytest
 from azure.cosmos import PartitionKey, exceptions
 
@@ -98,7 +100,8 @@ def test_every_acknowledged_write_survives_kill_9(server):
     database = server.client().create_database("d")
     container = database.create_container("c", PartitionKey(path="/pk"), default_ttl=-1)
     written = []
-    for round_number in range(5):
+    rounds = 200 if os.environ.get("BOLIDE_LONG") else 5
+    for round_number in range(rounds):
         for number in range(20):
             name = f"{round_number}-{number}"
             container.create_item({"id": name, "pk": "p", "n": number})

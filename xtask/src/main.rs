@@ -1,1 +1,88 @@
-fn main() {}
+//! Automation of the repository: `cargo xtask <command>`.
+//!
+//! ```text
+//! test [--long]                         everything; --long adds what is big
+//! tidy                                  rules about the source tree
+//! deny                                  licences, bans and sources of dependencies
+//! compat [python|js|rust|published]     official SDKs against a live server; all of them without a name
+//! tour                                  runs the README's code blocks
+//! ```
+//!
+//! Whatever a suite needs is installed into ignored folders. A tool that is missing is named loudly; with `CI=true`
+//! that is a failure. Every child process has a deadline.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "automation starts processes and waits for them; it is no part of the server"
+)]
+
+mod compat;
+mod deny;
+mod paths;
+mod process;
+mod published;
+mod report;
+mod rust;
+mod server;
+mod spdx;
+mod tidy;
+mod tour;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::report::Report;
+
+const USAGE: &str =
+    "usage: cargo xtask test [--long] | tidy | deny | compat [python|js|rust|published] | tour";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut report = Report::new();
+    match dispatch(&arguments, &mut report) {
+        Ok(()) => report.finish(),
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn dispatch(arguments: &[String], report: &mut Report) -> Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["test"] => all(report, Tier::Short),
+        ["test", "--long"] => all(report, Tier::Long),
+        ["tidy"] => tidy::check(report),
+        ["deny"] => deny::check(report),
+        ["compat"] => compat::all(report, Tier::Short),
+        ["compat", name] => match compat::Suite::named(name) {
+            Some(suite) => compat::one(report, suite),
+            None => bail!("{USAGE}"),
+        },
+        ["tour"] => compat::one(report, compat::Suite::Tour),
+        _ => bail!("{USAGE}"),
+    }
+    Ok(())
+}
+
+/// How much of the tests to run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tier {
+    /// Under 25 minutes on two cores from nothing.
+    Short,
+    /// Also the big ones: a million items, many kills, many seeds.
+    Long,
+}
+
+/// Cheap checks first; everything runs even when something before it failed.
+fn all(report: &mut Report, tier: Tier) {
+    tidy::check(report);
+    deny::check(report);
+    rust::format(report);
+    rust::lint(report);
+    rust::tests(report, tier);
+    rust::simulator(report, tier);
+    compat::all(report, tier);
+}

@@ -1,0 +1,216 @@
+//! The official SDKs against a live server. Each suite starts its own servers from one release binary; what it needs
+//! is installed into ignored folders first.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::Tier;
+use crate::paths;
+use crate::process;
+use crate::published;
+use crate::report::{Outcome, Report, count_before};
+use crate::rust::{counted, verdict};
+use crate::server;
+use crate::tour;
+
+const INSTALL_TIMEOUT: Duration = Duration::from_mins(10);
+const SUITE_TIMEOUT: Duration = Duration::from_mins(10);
+const LONG_TIMEOUT: Duration = Duration::from_hours(2);
+
+/// One suite of `compat/`, or the README's tour.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Suite {
+    Python,
+    JavaScript,
+    Rust,
+    Published,
+    Tour,
+}
+
+impl Suite {
+    const ALL: [Suite; 5] = [Suite::Python, Suite::JavaScript, Suite::Rust, Suite::Published, Suite::Tour];
+
+    pub(crate) fn named(name: &str) -> Option<Suite> {
+        match name {
+            "python" => Some(Suite::Python),
+            "js" => Some(Suite::JavaScript),
+            "rust" => Some(Suite::Rust),
+            "published" => Some(Suite::Published),
+            "tour" => Some(Suite::Tour),
+            _ => None,
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Suite::Python => "sdk: python",
+            Suite::JavaScript => "sdk: javascript",
+            Suite::Rust => "sdk: rust",
+            Suite::Published => "sdk: published python",
+            Suite::Tour => "readme tour",
+        }
+    }
+
+    /// Programs that must be on the machine.
+    fn tools(self) -> &'static [&'static str] {
+        match self {
+            Suite::Python | Suite::Published => &["python3"],
+            Suite::JavaScript => &["node", "npm"],
+            Suite::Rust => &[],
+            Suite::Tour => &["python3", "node", "npm"],
+        }
+    }
+
+    fn run(self, binary: &PathBuf, tier: Tier) -> Result<Outcome> {
+        for tool in self.tools() {
+            if !process::available(tool) {
+                return Ok(Outcome::Missing(format!("{tool} is not installed")));
+            }
+        }
+        match self {
+            Suite::Python => python(binary, tier),
+            Suite::JavaScript => javascript(binary),
+            Suite::Rust => rust(binary),
+            Suite::Published => published::run(binary, &virtual_environment()?),
+            Suite::Tour => {
+                let python = virtual_environment()?;
+                node_modules()?;
+                tour::run(binary, &python)
+            }
+        }
+    }
+}
+
+/// Every suite against one build of the server.
+pub(crate) fn all(report: &mut Report, tier: Tier) {
+    with_server(report, |report, binary| {
+        for suite in Suite::ALL {
+            report.part(suite.title(), || suite.run(binary, tier));
+        }
+    });
+}
+
+/// One suite.
+pub(crate) fn one(report: &mut Report, suite: Suite) {
+    with_server(report, |report, binary| report.part(suite.title(), || suite.run(binary, Tier::Short)));
+}
+
+fn with_server(report: &mut Report, then: impl FnOnce(&mut Report, &PathBuf)) {
+    let mut built = None;
+    report.part("server, release build", || {
+        let binary = server::build()?;
+        let mebibytes = fs::metadata(&binary)?.len() as f64 / f64::from(1 << 20);
+        built = Some(binary);
+        Ok(Outcome::Passed(format!("{mebibytes:.1} MiB")))
+    });
+    if let Some(binary) = built {
+        then(report, &binary);
+    }
+}
+
+/// The Python environment with the locked packages; made anew when the lock changes. Returns its interpreter.
+fn virtual_environment() -> Result<PathBuf> {
+    let folder = paths::cache().join("venv");
+    let lock = paths::compat("python").join("requirements.txt");
+    let python = folder.join("bin/python");
+    unless_fresh(&folder, &lock, || {
+        let mut create = Command::new("python3");
+        create.args(["-m", "venv", "--clear"]).arg(&folder);
+        install(&mut create)?;
+        let mut fill = Command::new(&python);
+        fill.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--requirement",
+        ])
+        .arg(&lock);
+        install(&mut fill)
+    })?;
+    Ok(python)
+}
+
+/// `npm ci` after the lock file.
+fn node_modules() -> Result<()> {
+    let folder = paths::compat("js");
+    unless_fresh(&folder.join("node_modules"), &folder.join("package-lock.json"), || {
+        let mut command = Command::new("npm");
+        command.args(["ci", "--no-progress", "--loglevel=error"]).current_dir(&folder);
+        install(&mut command)
+    })
+}
+
+/// Runs `fill` unless `folder` was filled from exactly this lock file before.
+fn unless_fresh(folder: &Path, lock: &Path, fill: impl FnOnce() -> Result<()>) -> Result<()> {
+    let wanted = fs::read_to_string(lock).with_context(|| paths::shown(lock))?;
+    let mark = folder.join("bolide-lock");
+    if fs::read_to_string(&mark).is_ok_and(|found| found == wanted) {
+        return Ok(());
+    }
+    fs::create_dir_all(paths::cache())?;
+    fill()?;
+    Ok(fs::write(mark, wanted)?)
+}
+
+pub(crate) fn install(command: &mut Command) -> Result<()> {
+    let finished = process::run_quietly(command, INSTALL_TIMEOUT)?;
+    ensure!(finished.success, "{command:?} failed:\n{}", finished.output);
+    Ok(())
+}
+
+fn python(binary: &PathBuf, tier: Tier) -> Result<Outcome> {
+    let mut command = Command::new(virtual_environment()?);
+    command
+        .args(["-B", "-m", "pytest"])
+        .current_dir(paths::compat("python"))
+        .env("BOLIDE_BIN", binary)
+        .env_remove("BOLIDE_LONG");
+    let timeout = if tier == Tier::Long {
+        command.env("BOLIDE_LONG", "1");
+        LONG_TIMEOUT
+    } else {
+        SUITE_TIMEOUT
+    };
+    let finished = process::run(&mut command, timeout)?;
+    Ok(verdict(finished.success, last_line(&finished.output, " in ")))
+}
+
+fn javascript(binary: &PathBuf) -> Result<Outcome> {
+    node_modules()?;
+    let mut command = Command::new("node");
+    command
+        .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
+        .current_dir(paths::compat("js"))
+        .env("BOLIDE_BIN", binary);
+    let finished = process::run(&mut command, SUITE_TIMEOUT)?;
+    let count = |word: &str| {
+        let line = finished.output.lines().rev().find(|line| line.contains(&format!(" {word} ")));
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let (passed, failed) = (count("pass"), count("fail"));
+    ensure!(passed + failed > 0, "no test ran");
+    Ok(verdict(finished.success, &format!("{passed} passed, {failed} failed")))
+}
+
+fn rust(binary: &PathBuf) -> Result<Outcome> {
+    let mut command = Command::new("cargo");
+    command
+        .args(["test", "--locked"])
+        .current_dir(paths::compat("rust"))
+        .env("CARGO_TARGET_DIR", paths::target().join("compat"))
+        .env("BOLIDE_BIN", binary);
+    counted(&process::run(&mut command, SUITE_TIMEOUT)?)
+}
+
+/// The last line with that text in it: how pytest ends.
+pub(crate) fn last_line<'a>(output: &'a str, mark: &str) -> &'a str {
+    let line = output.lines().rev().find(|line| line.contains(mark) && count_before(line, "passed") > 0);
+    line.unwrap_or("no summary").trim_matches('=').trim()
+}

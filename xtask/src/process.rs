@@ -1,0 +1,132 @@
+//! Child processes with a deadline. Output is shown as it comes and kept, so that counts can be read from it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+const POLL: Duration = Duration::from_millis(20);
+
+/// What a finished child left behind.
+pub(crate) struct Finished {
+    pub(crate) success: bool,
+    /// Standard output and standard error, in order of arrival.
+    pub(crate) output: String,
+}
+
+/// Runs to the end or to the deadline; then the whole process group is killed.
+pub(crate) fn run(command: &mut Command, timeout: Duration) -> Result<Finished> {
+    run_with(command, timeout, Echo::Yes)
+}
+
+/// As `run`, without showing the output.
+pub(crate) fn run_quietly(command: &mut Command, timeout: Duration) -> Result<Finished> {
+    run_with(command, timeout, Echo::No)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Echo {
+    Yes,
+    No,
+}
+
+fn run_with(command: &mut Command, timeout: Duration, echo: Echo) -> Result<Finished> {
+    let shown = format!("{command:?}");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().with_context(|| format!("cannot start {shown}"))?;
+    let (sender, lines) = mpsc::channel();
+    forward(child.stdout.take().expect("stdout is piped"), sender.clone());
+    forward(child.stderr.take().expect("stderr is piped"), sender);
+
+    let deadline = Instant::now() + timeout;
+    let mut output = String::new();
+    let mut status = None;
+    loop {
+        while let Ok(line) = lines.recv_timeout(POLL) {
+            if echo == Echo::Yes {
+                println!("{line}");
+            }
+            output.push_str(&line);
+            output.push('\n');
+        }
+        if let Some(status) = status {
+            let status: std::process::ExitStatus = status;
+            return Ok(Finished { success: status.success(), output });
+        }
+        status = child.try_wait()?;
+        if status.is_none() && Instant::now() > deadline {
+            kill_group(&child);
+            let _ = child.wait();
+            bail!("{shown} was still running after {} s and was killed", timeout.as_secs());
+        }
+    }
+}
+
+fn forward(pipe: impl Read + Send + 'static, sender: mpsc::Sender<String>) {
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).split(b'\n') {
+            let Ok(line) = line else { break };
+            if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                break;
+            }
+        }
+    });
+}
+
+fn kill_group(child: &Child) {
+    let group = format!("-{}", child.id());
+    let _ = Command::new("kill").args(["-9", "--", &group]).status();
+}
+
+/// Whether a program can be started at all.
+pub(crate) fn available(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// Waits until `done` says yes; false when the time is over.
+pub(crate) fn wait_until(timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + timeout;
+    while Instant::now() < deadline {
+        if done() {
+            return true;
+        }
+        thread::sleep(POLL);
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn output_and_exit_code_are_kept() {
+        let finished =
+            run_quietly(&mut shell("echo out; echo err >&2; exit 3"), Duration::from_secs(10)).unwrap();
+        assert!(!finished.success);
+        assert!(finished.output.contains("out\n") && finished.output.contains("err\n"));
+    }
+
+    #[test]
+    fn a_child_past_its_deadline_is_killed_with_its_children() {
+        let started = Instant::now();
+        assert!(run_quietly(&mut shell("sleep 60 & sleep 60"), Duration::from_millis(200)).is_err());
+        assert!(started.elapsed() < Duration::from_secs(10));
+    }
+}

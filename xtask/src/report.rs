@@ -1,0 +1,115 @@
+//! What ran, how it ended and how long it took; printed once at the end.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Result;
+
+/// How one part ended.
+pub(crate) enum Outcome {
+    /// Passed, with its counts.
+    Passed(String),
+    /// Failed, with the reason or the counts.
+    Failed(String),
+    /// Could not run because a tool is missing. A failure with `CI=true`.
+    Missing(String),
+}
+
+struct Row {
+    name: String,
+    outcome: Outcome,
+    seconds: f64,
+}
+
+/// The parts that ran so far.
+pub(crate) struct Report {
+    rows: Vec<Row>,
+    started: Instant,
+}
+
+impl Report {
+    pub(crate) fn new() -> Report {
+        Report { rows: Vec::new(), started: Instant::now() }
+    }
+
+    /// Runs one part under a heading. An error counts as a failure of that part.
+    pub(crate) fn part(&mut self, name: &str, run: impl FnOnce() -> Result<Outcome>) {
+        println!("\n=== {name}");
+        let started = Instant::now();
+        let outcome = run().unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
+        let seconds = started.elapsed().as_secs_f64();
+        match &outcome {
+            Outcome::Passed(_) => {}
+            Outcome::Failed(text) => println!("{name}: FAILED: {text}"),
+            Outcome::Missing(text) => println!("\n{0}\n{name}: DID NOT RUN: {text}\n{0}", "!".repeat(100)),
+        }
+        self.rows.push(Row { name: name.to_owned(), outcome, seconds });
+    }
+
+    /// Prints the summary; anything that failed makes the exit code 1.
+    pub(crate) fn finish(&self) -> ExitCode {
+        let strict = continuous_integration();
+        println!("\n{}", self.summary());
+        let bad = self.rows.iter().filter(|row| row.is_bad(strict)).count();
+        let minutes = self.started.elapsed().as_secs_f64() / 60.0;
+        println!("{} of {} parts passed in {minutes:.1} minutes", self.rows.len() - bad, self.rows.len());
+        if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
+    fn summary(&self) -> String {
+        let mut text = String::new();
+        for row in &self.rows {
+            let (word, detail) = match &row.outcome {
+                Outcome::Passed(detail) => ("ok", detail),
+                Outcome::Failed(detail) => ("FAILED", detail),
+                Outcome::Missing(detail) => ("NOT RUN", detail),
+            };
+            let first = detail.lines().next().unwrap_or("");
+            let _ = writeln!(text, "{word:>8}  {:<22} {:>7.1} s  {first}", row.name, row.seconds);
+        }
+        text
+    }
+}
+
+impl Row {
+    fn is_bad(&self, strict: bool) -> bool {
+        match self.outcome {
+            Outcome::Passed(_) => false,
+            Outcome::Failed(_) => true,
+            Outcome::Missing(_) => strict,
+        }
+    }
+}
+
+/// `CI=true`: what cannot run is a failure.
+pub(crate) fn continuous_integration() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true")
+}
+
+/// The number in front of a word, as in `12 passed`; 0 when it is not there.
+pub(crate) fn count_before(line: &str, word: &str) -> u64 {
+    let words: Vec<&str> = line.split([' ', ',', ';']).filter(|part| !part.is_empty()).collect();
+    words.windows(2).find(|pair| pair[1] == word).and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_from_the_lines_that_test_runners_print() {
+        let cargo = "test result: ok. 12 passed; 0 failed; 3 ignored; 0 measured";
+        assert_eq!(count_before(cargo, "passed"), 12);
+        assert_eq!(count_before(cargo, "ignored"), 3);
+        assert_eq!(count_before("2 failed, 140 passed in 3.1s", "passed"), 140);
+        assert_eq!(count_before("nothing here", "passed"), 0);
+    }
+
+    #[test]
+    fn a_missing_tool_is_a_failure_only_where_nobody_reads_the_output() {
+        let row = Row { name: String::new(), outcome: Outcome::Missing(String::new()), seconds: 0.0 };
+        assert!(row.is_bad(true));
+        assert!(!row.is_bad(false));
+    }
+}

@@ -1,0 +1,108 @@
+//! The parts that are plain cargo: format, lints, tests, simulator.
+
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::Tier;
+use crate::paths;
+use crate::process::{self, Finished};
+use crate::report::{Outcome, Report, count_before};
+
+const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
+const TEST_TIMEOUT: Duration = Duration::from_mins(20);
+const LONG_TIMEOUT: Duration = Duration::from_hours(4);
+
+/// Seeds and the time they may take; the second figure is a promise of the project, not a guess.
+const SEEDS: u64 = 2_000;
+const SEEDS_TIMEOUT: Duration = Duration::from_mins(1);
+const LONG_SEEDS: u64 = 200_000;
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(arguments).current_dir(paths::root());
+    command
+}
+
+pub(crate) fn format(report: &mut Report) {
+    report.part("format", || {
+        let main = process::run(&mut cargo(&["fmt", "--all", "--check"]), BUILD_TIMEOUT)?;
+        let mut own = cargo(&["fmt", "--check"]);
+        let own = process::run(own.current_dir(paths::compat("rust")), BUILD_TIMEOUT)?;
+        Ok(verdict(main.success && own.success, ""))
+    });
+}
+
+pub(crate) fn lint(report: &mut Report) {
+    report.part("lints", || {
+        let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+        Ok(verdict(process::run(&mut cargo(&arguments), BUILD_TIMEOUT)?.success, ""))
+    });
+}
+
+pub(crate) fn tests(report: &mut Report, tier: Tier) {
+    report.part("rust tests", || {
+        counted(&process::run(&mut cargo(&["test", "--workspace", "--locked"]), TEST_TIMEOUT)?)
+    });
+    if tier == Tier::Long {
+        report.part("rust tests, long", || {
+            let arguments = ["test", "--release", "--workspace", "--locked", "--", "--ignored"];
+            counted(&process::run(&mut cargo(&arguments), LONG_TIMEOUT)?)
+        });
+    }
+}
+
+/// Adds up the `test result` lines of all test binaries.
+pub(crate) fn counted(finished: &Finished) -> Result<Outcome> {
+    let results = finished.output.lines().filter(|line| line.starts_with("test result:"));
+    let (mut passed, mut failed, mut ignored) = (0, 0, 0);
+    for line in results {
+        passed += count_before(line, "passed");
+        failed += count_before(line, "failed");
+        ignored += count_before(line, "ignored");
+    }
+    let text = format!("{passed} passed, {failed} failed, {ignored} ignored");
+    anyhow::ensure!(passed + failed > 0 || !finished.success, "no test ran");
+    Ok(verdict(finished.success, &text))
+}
+
+pub(crate) fn simulator(report: &mut Report, tier: Tier) {
+    report.part("simulator", || {
+        let built = process::run(
+            &mut cargo(&["build", "--release", "--locked", "--package", "bolide-simulator"]),
+            BUILD_TIMEOUT,
+        )?;
+        if !built.success {
+            return Ok(Outcome::Failed("it does not build".to_owned()));
+        }
+        let (seeds, timeout) = match tier {
+            Tier::Short => (SEEDS, SEEDS_TIMEOUT),
+            Tier::Long => (LONG_SEEDS, LONG_TIMEOUT),
+        };
+        let finished = process::run(&mut simulator_command(&["--seeds", &seeds.to_string()]), timeout)?;
+        Ok(verdict(finished.success, &format!("{seeds} seeds")))
+    });
+    report.part("planted bugs", || {
+        let finished = process::run(&mut binary("planted-bugs"), TEST_TIMEOUT)?;
+        let last = finished.output.lines().last().unwrap_or_default();
+        Ok(verdict(finished.success, last))
+    });
+}
+
+fn simulator_command(arguments: &[&str]) -> Command {
+    let mut command = binary("bolide-simulator");
+    command.args(arguments);
+    command
+}
+
+fn binary(name: &str) -> Command {
+    let mut command = Command::new(paths::target().join("release").join(name));
+    command.current_dir(paths::root());
+    command
+}
+
+/// Passed or failed, with the same text.
+pub(crate) fn verdict(success: bool, text: &str) -> Outcome {
+    if success { Outcome::Passed(text.to_owned()) } else { Outcome::Failed(text.to_owned()) }
+}

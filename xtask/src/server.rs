@@ -1,0 +1,127 @@
+//! The server under test: built once in release mode, started on a free port, awaited, stopped.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+
+use crate::paths;
+use crate::process;
+
+const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Builds the release binary and says where it is.
+pub(crate) fn build() -> Result<PathBuf> {
+    let mut command = Command::new("cargo");
+    command.args(["build", "--release", "--locked", "--package", "bolide-server"]).current_dir(paths::root());
+    let finished = process::run(&mut command, BUILD_TIMEOUT)?;
+    ensure!(finished.success, "the server does not build");
+    let binary = paths::target().join("release/bolide");
+    ensure!(binary.is_file(), "{} is missing after the build", binary.display());
+    Ok(binary)
+}
+
+/// A running server; killed when dropped without `stop`.
+pub(crate) struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    /// `bolide serve --memory --test-clock` on a port of the system's choice.
+    pub(crate) fn start(binary: &PathBuf) -> Result<Server> {
+        let mut command = Command::new(binary);
+        command.args(["serve", "--memory", "--test-clock", "--listen", "127.0.0.1:0"]);
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BOLIDE_")) {
+            command.env_remove(name);
+        }
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start the server")?;
+        let announced = announced_port(child.stdout.take().expect("stdout is piped"));
+        let server = Server { child, port: announced.recv_timeout(START_TIMEOUT).unwrap_or(0) };
+        ensure!(server.port != 0, "the server announced no address");
+        ensure!(process::wait_until(START_TIMEOUT, || server.ready()), "the server did not become ready");
+        Ok(server)
+    }
+
+    /// `http://127.0.0.1:PORT/`
+    pub(crate) fn endpoint(&self) -> String {
+        format!("http://{}/", self.address())
+    }
+
+    /// `127.0.0.1:PORT`
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    fn ready(&self) -> bool {
+        let ask = || -> std::io::Result<bool> {
+            let mut socket = TcpStream::connect(("127.0.0.1", self.port))?;
+            socket.set_read_timeout(Some(START_TIMEOUT))?;
+            write!(socket, "GET /ready HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address())?;
+            let mut answer = String::new();
+            socket.read_to_string(&mut answer)?;
+            Ok(answer.starts_with("HTTP/1.1 200"))
+        };
+        ask().unwrap_or(false)
+    }
+
+    /// SIGTERM; the server must drain and exit 0.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
+        let mut status = None;
+        process::wait_until(STOP_TIMEOUT, || {
+            status = self.child.try_wait().ok().flatten();
+            status.is_some()
+        });
+        let status =
+            status.ok_or_else(|| anyhow!("the server did not stop within {} s", STOP_TIMEOUT.as_secs()))?;
+        ensure!(status.success(), "the server ended with {status} after SIGTERM");
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads the pipe to its end, so that the server never blocks on it; the first loopback address comes back.
+fn announced_port(pipe: impl Read + Send + 'static) -> mpsc::Receiver<u16> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            if let Some(port) = port_in(&line) {
+                let _ = sender.send(port);
+            }
+        }
+    });
+    receiver
+}
+
+fn port_in(line: &str) -> Option<u16> {
+    let (_, rest) = line.split_once("http://127.0.0.1:")?;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_is_found_in_the_line_the_server_prints() {
+        assert_eq!(port_in("AccountEndpoint=http://127.0.0.1:40123/;AccountKey=abc=="), Some(40123));
+        assert_eq!(port_in("mongodb://127.0.0.1:10255/"), None);
+        assert_eq!(port_in("http://127.0.0.1:/"), None);
+    }
+}
