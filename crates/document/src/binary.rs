@@ -22,7 +22,7 @@
 //! `{"id":"a","n":[1,true]}` is
 //!
 //! ```text
-//! 09 13000000 02000000              object, 19 bytes of body, 2 members
+//! 09 14000000 02000000              object, 20 bytes of body, 2 members
 //!    02 'i' 'd'  07 01 'a'          "id": "a"
 //!    01 'n'      08 03000000 02000000  03 01  02
 //! ```
@@ -45,27 +45,28 @@
 use bytes::Bytes;
 
 use crate::cosmos_binary;
+use crate::encoder::Encoder;
 use crate::error::{Error, Result};
 use crate::json;
 use crate::limits;
 use crate::value::Value;
 use crate::view::{ArrayRef, ObjectRef, ValueRef};
 
-const NULL: u8 = 0x00;
-const FALSE: u8 = 0x01;
-const TRUE: u8 = 0x02;
-const INT8: u8 = 0x03;
-const INT32: u8 = 0x04;
-const INT64: u8 = 0x05;
-const DOUBLE: u8 = 0x06;
-const STRING: u8 = 0x07;
-const ARRAY: u8 = 0x08;
-const OBJECT: u8 = 0x09;
+pub(crate) const NULL: u8 = 0x00;
+pub(crate) const FALSE: u8 = 0x01;
+pub(crate) const TRUE: u8 = 0x02;
+pub(crate) const INT8: u8 = 0x03;
+pub(crate) const INT32: u8 = 0x04;
+pub(crate) const INT64: u8 = 0x05;
+pub(crate) const DOUBLE: u8 = 0x06;
+pub(crate) const STRING: u8 = 0x07;
+pub(crate) const ARRAY: u8 = 0x08;
+pub(crate) const OBJECT: u8 = 0x09;
 
 /// Tag, body length and count of an array or object.
-const FRAME_BYTES: usize = 9;
+pub(crate) const FRAME_BYTES: usize = 9;
 /// The first byte of a length that does not fit one byte.
-const LONG: u8 = 0xFF;
+pub(crate) const LONG: u8 = 0xFF;
 
 /// One value in its stored form, always well-formed. Cloning shares the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,6 +113,11 @@ impl Document {
         Ok(Document(bytes))
     }
 
+    /// Takes bytes that an [`Encoder`] wrote.
+    pub(crate) fn from_encoder(bytes: Vec<u8>) -> Document {
+        Document(bytes.into())
+    }
+
     /// The stored bytes.
     pub fn as_bytes(&self) -> &Bytes {
         &self.0
@@ -138,6 +144,7 @@ impl Document {
     }
 
     /// The document without these members of the root object; shares the bytes when it has none of them.
+    #[must_use]
     pub fn without(&self, names: &[&str]) -> Document {
         let ValueRef::Object(root) = self.root() else { return self.clone() };
         if !names.iter().any(|name| root.get(name).is_some()) {
@@ -150,104 +157,13 @@ impl Document {
             let Some(length) = value_len(value) else { break };
             let rest = value.get(length..).unwrap_or_default();
             if !names.iter().any(|dropped| dropped.as_bytes() == name) {
-                encoder.out.extend_from_slice(&body[..body.len() - rest.len()]);
+                encoder.copy(&body[..body.len() - rest.len()]);
                 count += 1;
             }
             body = rest;
         }
         encoder.close(frame, count);
-        Document(encoder.out.into())
-    }
-}
-
-/// Writes the stored form piece by piece. Callers bound the depth; containers are opened, filled and closed.
-#[derive(Default)]
-pub(crate) struct Encoder {
-    pub(crate) out: Vec<u8>,
-}
-
-/// Where an open array or object starts.
-pub(crate) struct Frame(usize);
-
-impl Encoder {
-    pub(crate) fn with_capacity(bytes: usize) -> Encoder {
-        Encoder { out: Vec::with_capacity(bytes) }
-    }
-
-    pub(crate) fn null(&mut self) {
-        self.out.push(NULL);
-    }
-
-    pub(crate) fn bool(&mut self, value: bool) {
-        self.out.push(if value { TRUE } else { FALSE });
-    }
-
-    pub(crate) fn int(&mut self, value: i64) {
-        if let Ok(small) = i8::try_from(value) {
-            self.out.extend_from_slice(&[INT8, small.to_le_bytes()[0]]);
-        } else if let Ok(medium) = i32::try_from(value) {
-            self.out.push(INT32);
-            self.out.extend_from_slice(&medium.to_le_bytes());
-        } else {
-            self.out.push(INT64);
-            self.out.extend_from_slice(&value.to_le_bytes());
-        }
-    }
-
-    /// The caller has refused NaN and the infinities.
-    pub(crate) fn double(&mut self, value: f64) {
-        debug_assert!(value.is_finite(), "only finite numbers are stored");
-        self.out.push(DOUBLE);
-        self.out.extend_from_slice(&value.to_le_bytes());
-    }
-
-    pub(crate) fn string(&mut self, text: &str) {
-        self.out.push(STRING);
-        self.text(text);
-    }
-
-    /// A member's name; its value must follow.
-    pub(crate) fn name(&mut self, name: &str) {
-        self.text(name);
-    }
-
-    fn text(&mut self, text: &str) {
-        if text.len() < LONG.into() {
-            self.out.push(text.len() as u8);
-        } else {
-            self.out.push(LONG);
-            self.out.extend_from_slice(&(text.len() as u32).to_le_bytes());
-        }
-        self.out.extend_from_slice(text.as_bytes());
-    }
-
-    pub(crate) fn open_array(&mut self) -> Frame {
-        self.open(ARRAY)
-    }
-
-    pub(crate) fn open_object(&mut self) -> Frame {
-        self.open(OBJECT)
-    }
-
-    fn open(&mut self, tag: u8) -> Frame {
-        let frame = Frame(self.out.len());
-        self.out.extend_from_slice(&[tag, 0, 0, 0, 0, 0, 0, 0, 0]);
-        frame
-    }
-
-    /// Fills in the lengths that were not known when the frame was opened.
-    pub(crate) fn close(&mut self, frame: Frame, count: usize) {
-        let body = (self.out.len() - frame.0 - FRAME_BYTES) as u32;
-        self.out[frame.0 + 1..frame.0 + 5].copy_from_slice(&body.to_le_bytes());
-        self.out[frame.0 + 5..frame.0 + 9].copy_from_slice(&(count as u32).to_le_bytes());
-    }
-
-    /// The document, unless it outgrew its 32-bit lengths.
-    pub(crate) fn finish(self) -> Result<Document> {
-        if u32::try_from(self.out.len()).is_err() {
-            return Err(Error::invalid("the document is larger than 4 GiB in its stored form"));
-        }
-        Ok(Document(self.out.into()))
+        encoder.into_document()
     }
 }
 
@@ -271,7 +187,7 @@ fn encode(value: ValueRef<'_>, depth: usize, encoder: &mut Encoder) -> Result<()
             check_depth(depth)?;
             let frame = encoder.open_object();
             for (name, member) in members.iter() {
-                encoder.name(name);
+                encoder.new_name(name);
                 encode(member, depth + 1, encoder)?;
             }
             encoder.close(frame, members.len());

@@ -63,6 +63,7 @@ impl EffectiveKey {
     }
 
     /// The smallest key above this one.
+    #[must_use]
     pub fn successor(&self) -> EffectiveKey {
         self.followed_by(0x00)
     }

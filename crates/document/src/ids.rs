@@ -116,6 +116,7 @@ impl DatabaseRid {
         self.0.to_be_bytes()
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "all rids share this shape")]
     fn from_bytes(bytes: [u8; 4]) -> Option<DatabaseRid> {
         Some(DatabaseRid(u32::from_be_bytes(bytes)))
     }
@@ -220,6 +221,7 @@ impl OfferRid {
         [a, b, c]
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "all rids share this shape")]
     fn from_bytes([a, b, c]: [u8; 3]) -> Option<OfferRid> {
         Some(OfferRid(u32::from_be_bytes([0, a, b, c])))
     }

@@ -213,9 +213,10 @@ fn decode_number(bytes: &[u8]) -> Result<(Value, &[u8])> {
     }
     let (difference, rest) = rest.split_first_chunk::<2>().ok_or_else(cut_short)?;
     let difference = i128::from(u16::from_be_bytes(*difference));
+    // Saturating, because a garbled double may stand for anything.
     let exact = match remainder {
-        LARGER => double as i128 + difference,
-        SMALLER => double as i128 + difference - 65_536,
+        LARGER => (double as i128).saturating_add(difference),
+        SMALLER => (double as i128).saturating_add(difference - 65_536),
         _ => return Err(Error::corrupt(format!("unknown remainder {remainder:#04x} in a key"))),
     };
     let exact = i64::try_from(exact).map_err(|_| Error::corrupt("an integer in a key is out of range"))?;

@@ -14,6 +14,7 @@
 mod binary;
 mod cosmos_binary;
 mod effective;
+mod encoder;
 mod error;
 mod ids;
 mod json;

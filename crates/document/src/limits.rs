@@ -31,8 +31,8 @@ pub const ITEM_ID_BYTES: usize = 1023;
 /// string, with room for the `FF` of an upper bound.
 pub const EFFECTIVE_KEY_BYTES: usize = 512;
 
-/// Text that back references of a Cosmos binary body may add beyond the body itself.
+/// What a binary JSON body may grow to in its stored form.
 ///
-/// A reference is a few bytes and its target may be long, so without a bound a small body could grow with the
-/// square of its size.
-pub const REFERENCED_BYTES: usize = 16 * 1024 * 1024;
+/// A back reference or an array of empty arrays is a few bytes that stand for many, so without a bound a small
+/// body could grow with the square of its size. An honest item of the largest size stays far below.
+pub const EXPANDED_BYTES: usize = 16 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! MurmurHash3, seed 0, in the two shapes that partition keys are hashed with. Not for anything secret.
+//! `MurmurHash3`, seed 0, in the two shapes that partition keys are hashed with. Not for anything secret.
 
 /// The 32-bit shape for 32-bit machines (version 1 keys).
 pub(crate) fn hash32(bytes: &[u8]) -> u32 {
@@ -69,4 +69,30 @@ fn finish(mut k: u64) -> u64 {
     k = (k ^ (k >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     k = (k ^ (k >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     k ^ (k >> 33)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recorded_inputs_have_their_recorded_hashes() {
+        for line in include_str!("../tests/vectors/hashes.txt").lines().filter(|line| !line.starts_with('#'))
+        {
+            let [width, input, expected] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
+            let mut bytes = Vec::new();
+            for piece in input.split(' ') {
+                let (digits, times) = piece.split_once('*').unwrap_or((piece, "1"));
+                for _ in 0..times.parse().unwrap() {
+                    let pairs = digits.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
+                    bytes.extend(pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()));
+                }
+            }
+            let hash = match width {
+                "32" => format!("{:08X}", hash32(&bytes)),
+                _ => format!("{:016X}{:016X}", hash128(&bytes).1, hash128(&bytes).0),
+            };
+            assert_eq!(hash, expected, "{line}");
+        }
+    }
 }

@@ -19,10 +19,15 @@ pub fn equal(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
     }
 }
 
-/// How two values of the same type compare; `None` for different types, which a query calls undefined.
+/// How two values compare for a query's `<` and its like; `None`, which a query calls undefined, for different
+/// types and for arrays and objects, which are equal or not but never less.
 pub fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
-    let same = matches!((a, b), (ValueRef::Bool(_), ValueRef::Bool(_))) || rank(Some(a)) == rank(Some(b));
-    same.then(|| total_order(Some(a), Some(b)))
+    let ordered = match (a, b) {
+        (ValueRef::Bool(_), ValueRef::Bool(_)) => true,
+        (ValueRef::Array(_) | ValueRef::Object(_), _) => false,
+        _ => rank(Some(a)) == rank(Some(b)),
+    };
+    ordered.then(|| total_order(Some(a), Some(b)))
 }
 
 /// The one order of everything, undefined (`None`) included:
