@@ -42,6 +42,8 @@
 //! and buys readers that cannot fail. What it does not look for is a repeated member name: harmless here (the
 //! first wins), and refused where text comes in.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 use crate::cosmos_binary;
@@ -69,7 +71,7 @@ pub(crate) const FRAME_BYTES: usize = 9;
 pub(crate) const LONG: u8 = 0xFF;
 
 /// One value in its stored form, always well-formed. Cloning shares the bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Document(Bytes);
 
 impl Document {
@@ -164,6 +166,12 @@ impl Document {
         }
         encoder.close(frame, count);
         encoder.into_document()
+    }
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Document({})", self.to_json())
     }
 }
 

@@ -60,13 +60,21 @@ pub fn write_json(value: ValueRef<'_>, out: &mut Vec<u8>) {
 
 /// Most strings need no escape; those are copied whole.
 fn write_text(text: &str, out: &mut Vec<u8>) {
-    if text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
-        out.push(b'"');
-        out.extend_from_slice(text.as_bytes());
-        out.push(b'"');
-    } else {
-        write_scalar(text, out);
+    if needs_escape(text.as_bytes()) {
+        return write_scalar(text, out);
     }
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
+}
+
+/// Looks at blocks without stopping inside one, which the compiler turns into vector instructions.
+fn needs_escape(bytes: &[u8]) -> bool {
+    let special = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+    let any = |block: &[u8]| block.iter().fold(false, |found, byte| found | special(byte));
+    let (blocks, rest) = bytes.as_chunks::<32>();
+    let (small_blocks, tail) = rest.as_chunks::<8>();
+    blocks.iter().any(|block| any(block)) || small_blocks.iter().any(|block| any(block)) || any(tail)
 }
 
 fn write_scalar<T: serde::Serialize + ?Sized>(value: &T, out: &mut Vec<u8>) {
