@@ -355,7 +355,8 @@ pub fn check_resource_id(id: &str) -> Result<()> {
     let characters = id.chars().count();
     if characters > limits::RESOURCE_ID_CHARS {
         return Err(Error::invalid(format!(
-            "the id is {characters} characters long; at most {} are allowed",
+            "The input name is invalid: it has {characters} characters. Ensure to provide a unique non-empty string \
+             less than '{}' characters.",
             limits::RESOURCE_ID_CHARS
         )));
     }
@@ -370,9 +371,10 @@ pub fn check_item_id(id: &str) -> Result<()> {
     check_id(id, &['/', '\\', '#'])?;
     if id.len() > limits::ITEM_ID_BYTES {
         return Err(Error::invalid(format!(
-            "the id is {} bytes long; at most {} are allowed",
+            "The input id is invalid: it has {} bytes. Ensure to provide a unique non-empty string less than '{}' \
+             characters.",
             id.len(),
-            limits::ITEM_ID_BYTES
+            limits::ITEM_ID_BYTES + 1
         )));
     }
     Ok(())

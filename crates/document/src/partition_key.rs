@@ -240,10 +240,12 @@ impl PartitionKey {
         Ok(PartitionKey(parts.collect::<Result<_>>()?))
     }
 
-    /// The key of an item: what stands at each path, undefined where nothing does.
+    /// The key of an item: what stands at each path, undefined where nothing does, and also where an array or object
+    /// stands: the service takes such an item, under the undefined key.
     pub fn extract(definition: &PartitionKeyDefinition, item: ValueRef<'_>) -> Result<PartitionKey> {
+        let is_scalar = |value: &ValueRef<'_>| value.as_array().is_none() && value.as_object().is_none();
         let parts = definition.paths.iter().map(|path| {
-            KeyPart::from_view(path.read(item))
+            KeyPart::from_view(path.read(item).filter(is_scalar))
                 .map_err(|error| Error::invalid(format!("the item's partition key at {path}: {error}")))
         });
         Ok(PartitionKey(parts.collect::<Result<_>>()?))
