@@ -1,0 +1,113 @@
+//! Properties of a container that are kept and given back and change nothing here: each is checked for its shape,
+//! so that what cannot be meant is not stored either.
+
+use document::{Object, Value};
+
+use super::error::{
+    Result, invalid, list, malformed, members, optional, optional_list, required, text, word,
+};
+use super::{search, ttl};
+
+const COMPUTED_MAX: usize = 20;
+const ENCRYPTED_PATHS_MAX: usize = 1000;
+
+/// The properties of this kind, in the order in which a definition lists them.
+pub(super) const NAMES: [&str; 8] = [
+    "analyticalStorageTtl",
+    "conflictResolutionPolicy",
+    "geospatialConfig",
+    "computedProperties",
+    "changeFeedPolicy",
+    "vectorEmbeddingPolicy",
+    "fullTextPolicy",
+    "clientEncryptionPolicy",
+];
+
+/// The property as it is kept: checked, completed, or filled in where the service has a default.
+pub(super) fn read(name: &str, value: Option<&Value>) -> Result<Option<Value>> {
+    let Some(value) = value else {
+        return Ok(match name {
+            "conflictResolutionPolicy" => Some(conflict_resolution(&Value::Object(Object::new()))?),
+            "geospatialConfig" => Some(geospatial(&Value::Object(Object::new()))?),
+            _ => None,
+        });
+    };
+    match name {
+        "analyticalStorageTtl" => return ttl::analytical(value),
+        "conflictResolutionPolicy" => return conflict_resolution(value).map(Some),
+        "geospatialConfig" => return geospatial(value).map(Some),
+        "computedProperties" => check_computed(value)?,
+        "changeFeedPolicy" => check_change_feed(value)?,
+        "vectorEmbeddingPolicy" => search::check_embeddings(value)?,
+        "fullTextPolicy" => search::check_full_text(value)?,
+        "clientEncryptionPolicy" => check_encryption(value)?,
+        _ => {}
+    }
+    Ok(Some(value.clone()))
+}
+
+fn conflict_resolution(value: &Value) -> Result<Value> {
+    let members = members(
+        value,
+        "conflictResolutionPolicy",
+        &["mode", "conflictResolutionPath", "conflictResolutionProcedure"],
+    )?;
+    let mode = match optional(members, "mode") {
+        None => "LastWriterWins",
+        Some(value) => word(value, "mode", &["LastWriterWins", "Custom"])?,
+    };
+    let default_path = if mode == "LastWriterWins" { "/_ts" } else { "" };
+    let mut policy = Object::new();
+    policy.insert("mode", mode);
+    for (name, default) in [("conflictResolutionPath", default_path), ("conflictResolutionProcedure", "")] {
+        let given = optional(members, name).map(|value| text(value, name)).transpose()?;
+        policy.insert(name, given.filter(|text| !text.is_empty()).unwrap_or(default));
+    }
+    Ok(policy.into())
+}
+
+fn geospatial(value: &Value) -> Result<Value> {
+    let members = members(value, "geospatialConfig", &["type"])?;
+    let kind = match optional(members, "type") {
+        None => "Geography",
+        Some(value) => word(value, "type", &["Geography", "Geometry"])?,
+    };
+    Ok(Value::Object([("type", kind)].into_iter().collect()))
+}
+
+fn check_computed(value: &Value) -> Result<()> {
+    let mut names = Vec::new();
+    for value in list(value, "computedProperties", COMPUTED_MAX)? {
+        let entry = members(value, "computedProperties", &["name", "query"])?;
+        let name = text(required(entry, "name")?, "name")?;
+        text(required(entry, "query")?, "query")?;
+        if name.is_empty() || names.contains(&name) {
+            return Err(invalid(format!("The computed property name '{name}' is empty or given twice.")));
+        }
+        names.push(name);
+    }
+    Ok(())
+}
+
+fn check_change_feed(value: &Value) -> Result<()> {
+    let policy = members(value, "changeFeedPolicy", &["retentionDuration"])?;
+    match optional(policy, "retentionDuration") {
+        Some(minutes) if minutes.as_i64().is_none_or(|minutes| minutes < 0) => {
+            Err(malformed("retentionDuration", "a number of minutes", minutes))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_encryption(value: &Value) -> Result<()> {
+    let policy = members(value, "clientEncryptionPolicy", &["includedPaths", "policyFormatVersion"])?;
+    for path in optional_list(policy, "includedPaths", ENCRYPTED_PATHS_MAX)? {
+        path.as_object().ok_or_else(|| malformed("includedPaths", "an array of objects", path))?;
+    }
+    match optional(policy, "policyFormatVersion") {
+        Some(version) if version.as_i64().is_none() => {
+            Err(malformed("policyFormatVersion", "an integer", version))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,187 @@
+//! What a container is, as its owner defines it: partition key, indexing, unique keys, time to live.
+//!
+//! [`ContainerDefinition::from_value`] is the only door. It takes the JSON that clients send and either gives a
+//! definition that is complete and makes sense, or says which property is wrong. No option is ignored in silence:
+//! what is not known here is refused by name. Reading [`ContainerDefinition::to_value`] again gives the same
+//! definition, which is also how definitions are stored.
+
+mod error;
+mod extras;
+mod index_path;
+mod indexing;
+mod search;
+mod ttl;
+mod unique;
+
+use document::{Object, PartitionKeyDefinition, Path, Value, check_resource_id};
+
+use crate::item::SYSTEM_PROPERTIES;
+
+pub use error::DefinitionError;
+pub use index_path::{IndexPath, Reach, Step};
+pub use indexing::{CompositePath, IndexingMode, IndexingPolicy, Order, SpatialIndex};
+pub use ttl::{DefaultTtl, InvalidTtl, OwnTtl};
+pub use unique::UniqueKey;
+
+use error::{Result, invalid, optional, quote, required, text};
+
+/// Properties with a place of their own in [`ContainerDefinition`].
+const OWN: [&str; 5] = ["id", "partitionKey", "indexingPolicy", "defaultTtl", "uniqueKeyPolicy"];
+
+/// What a client that sends back what it has read sends as well; the system's, and not part of a definition.
+const DROPPED: [&str; 10] =
+    ["_rid", "_self", "_etag", "_ts", "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts", "statistics"];
+
+/// Properties that the service has and that would be wrong to keep without doing what they ask for.
+const NOT_SUPPORTED: [&str; 3] =
+    ["ttlPropertyPath", "globalSecondaryIndexDefinition", "materializedViewDefinition"];
+
+/// A complete, valid definition of a container.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContainerDefinition {
+    /// The container's name.
+    pub id: String,
+    /// Where the partition key stands in an item.
+    pub partition_key: PartitionKeyDefinition,
+    /// What is indexed.
+    pub indexing: IndexingPolicy,
+    /// What no two living items of one partition key may share.
+    pub unique_keys: Vec<UniqueKey>,
+    /// When items expire that do not say so themselves.
+    pub default_ttl: DefaultTtl,
+    /// Properties that are only kept and given back, in the order of the definition.
+    pub rest: Vec<(String, Value)>,
+}
+
+impl ContainerDefinition {
+    /// Reads a definition in the form clients send; null means absent for everything optional.
+    pub fn from_value(value: &Value) -> Result<Self> {
+        let members = value
+            .as_object()
+            .ok_or_else(|| invalid(format!("A container must be a JSON object, but is {}.", quote(value))))?;
+        check_names(members)?;
+        let id = text(required(members, "id")?, "id")?.to_owned();
+        check_resource_id(&id).map_err(|error| invalid(error.to_string()))?;
+        let indexing = match optional(members, "indexingPolicy") {
+            None => IndexingPolicy::default(),
+            Some(policy) => IndexingPolicy::from_value(policy)?,
+        };
+        let default_ttl = DefaultTtl::from_member(members.get("defaultTtl"))?;
+        if indexing.mode == IndexingMode::None && default_ttl != DefaultTtl::Off {
+            return Err(invalid(
+                "Indexing mode value cannot be 'none' when 'defaultTtl' is specified in the collection",
+            ));
+        }
+        let mut rest = Vec::new();
+        for name in extras::NAMES {
+            if let Some(value) = extras::read(name, optional(members, name))? {
+                rest.push((name.to_owned(), value));
+            }
+        }
+        search::check_vector_indexes(&indexing.vectors, optional(members, "vectorEmbeddingPolicy"))?;
+        search::check_full_text_indexes(&indexing.full_text, optional(members, "fullTextPolicy"))?;
+        let unique_keys = optional(members, "uniqueKeyPolicy").map_or(Ok(Vec::new()), unique::from_value)?;
+        Ok(Self { id, partition_key: partition_key(members)?, indexing, unique_keys, default_ttl, rest })
+    }
+
+    /// The definition in the form and order of the service, complete with its defaults.
+    pub fn to_value(&self) -> Value {
+        let mut value = Object::new();
+        value.insert("id", self.id.as_str());
+        value.insert("partitionKey", self.partition_key.to_value());
+        value.insert("indexingPolicy", self.indexing.to_value());
+        if let Some(ttl) = self.default_ttl.to_member() {
+            value.insert("defaultTtl", ttl);
+        }
+        let (analytical, others) = self
+            .rest
+            .split_at(self.rest.iter().take_while(|(name, _)| name == "analyticalStorageTtl").count());
+        for (name, kept) in analytical {
+            value.insert(name.as_str(), kept.clone());
+        }
+        if !self.unique_keys.is_empty() {
+            value.insert("uniqueKeyPolicy", unique::to_value(&self.unique_keys));
+        }
+        for (name, kept) in others {
+            value.insert(name.as_str(), kept.clone());
+        }
+        value.into()
+    }
+
+    fn rest(&self, name: &str) -> Option<&Value> {
+        self.rest.iter().find(|(kept, _)| kept == name).map(|(_, value)| value)
+    }
+}
+
+/// Refuses what may not be changed: the name, the partition key, the unique keys, vectors that are already there.
+pub fn check_replacement(old: &ContainerDefinition, new: &ContainerDefinition) -> Result<()> {
+    let immutable = |message: String| Err(DefinitionError::Immutable { message });
+    if new.id != old.id {
+        return immutable(format!("The container '{}' cannot be renamed to '{}'.", old.id, new.id));
+    }
+    if new.partition_key != old.partition_key {
+        return immutable(format!(
+            "The partition key of the container '{}' cannot be changed from {} to {}.",
+            old.id,
+            old.partition_key.to_value().to_json(),
+            quote(&new.partition_key.to_value())
+        ));
+    }
+    if new.unique_keys != old.unique_keys {
+        return immutable(format!("The unique key policy of the container '{}' cannot be changed.", old.id));
+    }
+    let (before, after) = (Value::Array(old.indexing.vectors.clone()), &new.indexing.vectors);
+    if changes_entry(Some(&before), after) {
+        return immutable(
+            "Paths in existing vector indexing policy cannot be modified in Collection Replace".to_owned(),
+        );
+    }
+    let embeddings = |definition: &ContainerDefinition| -> Option<Value> {
+        definition.rest("vectorEmbeddingPolicy")?.get("vectorEmbeddings").cloned()
+    };
+    let after =
+        embeddings(new).and_then(|entries| entries.as_array().map(<[Value]>::to_vec)).unwrap_or_default();
+    if changes_entry(embeddings(old).as_ref(), &after) {
+        return immutable(
+            "Paths in existing embedding policy cannot be modified in Collection Replace".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// Whether an entry for a path that was there before says something else now.
+fn changes_entry(before: Option<&Value>, after: &[Value]) -> bool {
+    after.iter().any(|entry| {
+        let old = search::path_of(entry).and_then(|path| search::entry_at(before, &path));
+        old.is_some_and(|old| !document::equal(old.view(), entry.view()))
+    })
+}
+
+fn check_names(members: &Object) -> Result<()> {
+    for (name, _) in members.iter().filter(|(_, value)| !value.is_null()) {
+        if NOT_SUPPORTED.contains(&name) {
+            return Err(DefinitionError::NotSupported { member: name.to_owned() });
+        }
+        if ![&OWN[..], &extras::NAMES, &DROPPED].iter().any(|known| known.contains(&name)) {
+            return Err(invalid(format!(
+                "One of the specified inputs is invalid: a container has no property '{name}'."
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn partition_key(members: &Object) -> Result<PartitionKeyDefinition> {
+    let value = required(members, "partitionKey")?;
+    let definition = PartitionKeyDefinition::from_value(value)
+        .map_err(|error| invalid(format!("partitionKey: {error}.")))?;
+    let owned =
+        |path: &&Path| path.segments().first().is_some_and(|name| SYSTEM_PROPERTIES.contains(&name.as_str()));
+    match definition.paths.iter().find(owned) {
+        None => Ok(definition),
+        Some(path) => Err(invalid(format!("The partition key path '{path}' is a property of the system."))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

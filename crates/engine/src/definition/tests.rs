@@ -1,0 +1,341 @@
+//! Definitions as clients send them: what comes back, and what is refused.
+
+use document::parse_json;
+
+use super::*;
+
+fn json(text: &str) -> Value {
+    parse_json(text.as_bytes()).unwrap()
+}
+
+/// A definition with these further members.
+fn read(members: &str) -> Result<ContainerDefinition> {
+    let comma = if members.is_empty() { "" } else { "," };
+    ContainerDefinition::from_value(&json(&format!(
+        r#"{{"id":"c","partitionKey":{{"paths":["/pk"],"kind":"Hash","version":2}}{comma}{members}}}"#
+    )))
+}
+
+/// The member that comes back, after a second reading that must change nothing.
+fn echo(members: &str, name: &str) -> Option<String> {
+    let definition = read(members).unwrap_or_else(|error| panic!("{members}: {error}"));
+    let value = definition.to_value();
+    assert_eq!(ContainerDefinition::from_value(&value), Ok(definition), "{members}");
+    value.get(name).map(Value::to_json)
+}
+
+fn refusal(members: &str) -> String {
+    read(members).expect_err(members).to_string()
+}
+
+#[test]
+fn a_bare_definition_comes_back_complete() {
+    assert_eq!(
+        read("").unwrap().to_value().to_json(),
+        concat!(
+            r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"#,
+            r#""indexingPolicy":{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"#,
+            r#""excludedPaths":[{"path":"/\"_etag\"/?"}]},"#,
+            r#""conflictResolutionPolicy":{"mode":"LastWriterWins","conflictResolutionPath":"/_ts","#,
+            r#""conflictResolutionProcedure":""},"geospatialConfig":{"type":"Geography"}}"#,
+        )
+    );
+}
+
+#[test]
+fn members_come_back_in_the_order_of_the_service() {
+    let value = read(
+        r#""fullTextPolicy":{"defaultLanguage":"en-US"},"changeFeedPolicy":{"retentionDuration":10},
+           "uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a","/b/c"]}]},"analyticalStorageTtl":-1,"defaultTtl":60.0,
+           "computedProperties":[{"name":"low","query":"SELECT VALUE LOWER(c.n) FROM c"}],
+           "clientEncryptionPolicy":{"includedPaths":[],"policyFormatVersion":1},
+           "_rid":"x","_self":"y","_etag":"z","_ts":1,"_docs":"docs/","statistics":[]"#,
+    )
+    .unwrap()
+    .to_value();
+    let names: Vec<_> = value.as_object().unwrap().iter().map(|(name, _)| name).collect();
+    assert_eq!(
+        names,
+        [
+            "id",
+            "partitionKey",
+            "indexingPolicy",
+            "defaultTtl",
+            "analyticalStorageTtl",
+            "uniqueKeyPolicy",
+            "conflictResolutionPolicy",
+            "geospatialConfig",
+            "computedProperties",
+            "changeFeedPolicy",
+            "fullTextPolicy",
+            "clientEncryptionPolicy"
+        ]
+    );
+    assert_eq!(value.get("defaultTtl"), Some(&Value::Int(60)));
+}
+
+#[test]
+fn t4_default_ttl_is_echoed_when_on_and_absent_when_off() {
+    for (member, expected) in [
+        ("", None),
+        (r#""defaultTtl":null"#, None),
+        (r#""defaultTtl":-1"#, Some("-1")),
+        (r#""defaultTtl":20.0"#, Some("20")),
+    ] {
+        assert_eq!(echo(member, "defaultTtl").as_deref(), expected, "{member}");
+    }
+    assert!(refusal(r#""defaultTtl":0"#).starts_with("The input defaultTtl '0' is invalid."));
+}
+
+#[test]
+fn t25_no_ttl_without_an_index() {
+    for ttl in ["-1", "1"] {
+        assert_eq!(
+            refusal(&format!(r#""indexingPolicy":{{"indexingMode":"none"}},"defaultTtl":{ttl}"#)),
+            "Indexing mode value cannot be 'none' when 'defaultTtl' is specified in the collection"
+        );
+    }
+    assert!(read(r#""indexingPolicy":{"indexingMode":"none"},"defaultTtl":null"#).is_ok());
+    assert!(read(r#""indexingPolicy":{"indexingMode":"lazy"},"defaultTtl":1"#).is_ok());
+}
+
+#[test]
+fn sparse_indexing_policies_are_completed() {
+    let complete = |mode: &str, included: &str, excluded: &str| {
+        format!(
+            r#"{{"indexingMode":"{mode}","automatic":{},"includedPaths":[{included}],"excludedPaths":[{excluded}]}}"#,
+            mode != "none"
+        )
+    };
+    let (root, etag) = (r#"{"path":"/*"}"#, r#"{"path":"/\"_etag\"/?"}"#);
+    for (policy, expected) in [
+        ("{}", complete("consistent", root, etag)),
+        ("null", complete("consistent", root, etag)),
+        (r#"{"indexingMode":"Consistent","automatic":true}"#, complete("consistent", root, etag)),
+        (r#"{"indexingMode":"LAZY"}"#, complete("lazy", root, etag)),
+        (r#"{"indexingMode":"none"}"#, complete("none", "", "")),
+        (r#"{"indexingMode":"none","automatic":false}"#, complete("none", "", "")),
+        (
+            r#"{"includedPaths":[{"path":"/","indexes":[{"kind":"Hash"}]}]}"#,
+            complete("consistent", root, etag),
+        ),
+        (r#"{"includedPaths":[],"excludedPaths":[]}"#, complete("consistent", root, etag)),
+        (
+            r#"{"excludedPaths":[{"path":"/\"systemMetadata\"/*"}]}"#,
+            complete("consistent", root, &format!(r#"{{"path":"/\"systemMetadata\"/*"}},{etag}"#)),
+        ),
+        (
+            r#"{"includedPaths":[{"path":"/a/?"}],"excludedPaths":[{"path":"/_etag/?"},{"path":"/*"}]}"#,
+            complete("consistent", r#"{"path":"/a/?"}"#, r#"{"path":"/_etag/?"},{"path":"/*"}"#),
+        ),
+        (
+            r#"{"includedPaths":[{"path":"/*"},{"path":"/\"_etag\"/?"}]}"#,
+            complete("consistent", &format!("{root},{etag}"), ""),
+        ),
+    ] {
+        assert_eq!(
+            echo(&format!(r#""indexingPolicy":{policy}"#), "indexingPolicy"),
+            Some(expected),
+            "{policy}"
+        );
+    }
+}
+
+#[test]
+fn composite_and_spatial_indexes_come_back() {
+    let given = concat!(
+        r#"{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"#,
+        r#""excludedPaths":[{"path":"/\"_etag\"/?"}],"#,
+        r#""compositeIndexes":[[{"path":"/a","order":"ascending"},{"path":"/b/c","order":"descending"}]],"#,
+        r#""spatialIndexes":[{"path":"/loc/*","types":["Point","Polygon"],"#,
+        r#""boundingBox":{"xmin":0,"ymin":0,"xmax":10,"ymax":1.5}}]}"#,
+    );
+    assert_eq!(echo(&format!(r#""indexingPolicy":{given}"#), "indexingPolicy").as_deref(), Some(given));
+    let sparse =
+        r#"{"compositeIndexes":[[{"path":"/a"},{"path":"/b"}]],"spatialIndexes":[{"path":"/loc/?"}]}"#;
+    let policy = read(&format!(r#""indexingPolicy":{sparse}"#)).unwrap().indexing;
+    assert!(policy.composites[0].iter().all(|path| path.order == Order::Ascending));
+    assert_eq!(policy.spatial[0].types, ["Point", "LineString", "Polygon", "MultiPolygon"]);
+}
+
+#[test]
+fn wrong_indexing_policies_are_refused() {
+    for (policy, reason) in [
+        ("[]", "'indexingPolicy' must be an object"),
+        (r#"{"mode":"none"}"#, "unknown property 'mode'"),
+        (r#"{"indexingMode":"often"}"#, "consistent, lazy, none"),
+        (r#"{"indexingMode":"none","automatic":true}"#, "requires that 'automatic' is false"),
+        (r#"{"automatic":"yes"}"#, "true or false"),
+        (r#"{"includedPaths":{}}"#, "'includedPaths' must be an array"),
+        (r#"{"includedPaths":[{}]}"#, "'path' is required"),
+        (r#"{"includedPaths":["/*"]}"#, "must be an object"),
+        (r#"{"includedPaths":[{"path":"/a"}]}"#, "could not be accepted, failed near position '2'"),
+        (r#"{"includedPaths":[{"path":"/a/?"}]}"#, "special mandatory indexing path"),
+        (r#"{"includedPaths":[{"path":"/*"},{"path":"/"}]}"#, "given twice"),
+        (
+            r#"{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/*"}]}"#,
+            "both included and excluded",
+        ),
+        (r#"{"excludedPaths":[{"path":"/*","indexes":[]}]}"#, "unknown property 'indexes'"),
+        (r#"{"compositeIndexes":[[{"path":"/a"}]]}"#, "at least 2 paths"),
+        (r#"{"compositeIndexes":[[{"path":"/a"},{"path":"/a"}]]}"#, "twice in one composite"),
+        (r#"{"compositeIndexes":[[{"path":"/a"},{"path":"/b/?"}]]}"#, "wildcards are not allowed"),
+        (r#"{"compositeIndexes":[[{"path":"/a"},{"path":"/b","order":"up"}]]}"#, "ascending, descending"),
+        (r#"{"spatialIndexes":[{"path":"/a/*","types":["Circle"]}]}"#, "Point, LineString"),
+        (r#"{"fullTextIndexes":[{"path":"/text"}]}"#, "path::/text not matching"),
+        (r#"{"fullTextIndexes":[{"not_path":"/text"}]}"#, "unknown property 'not_path'"),
+        (r#"{"fullTextIndexes":[{"path":"text"}]}"#, "must start with '/'"),
+        (r#"{"vectorIndexes":[{"path":"/v","type":"flat"}]}"#, "path::/v not matching in Embedding's path."),
+    ] {
+        let error = refusal(&format!(r#""indexingPolicy":{policy}"#));
+        assert!(error.contains(reason), "{policy}: {error}");
+    }
+}
+
+#[test]
+fn vectors_are_kept_and_checked() {
+    let with_index = |index: &str| {
+        read(&format!(
+            r#""indexingPolicy":{{"vectorIndexes":[{index}]}},"vectorEmbeddingPolicy":{{"vectorEmbeddings":[
+               {{"path":"/v","dataType":"float32","dimensions":256,"distanceFunction":"euclidean"}},
+               {{"path":"/w","dataType":"int8","dimensions":550,"distanceFunction":"dotproduct"}}]}}"#
+        ))
+    };
+    let index = r#"{"path":"/v","type":"diskANN","quantizerType":"product","quantizationByteSize":8,"indexingSearchListSize":50,"vectorIndexShardKey":["/country/city"]}"#;
+    let definition = with_index(index).unwrap();
+    assert_eq!(definition.indexing.vectors, [json(index)]);
+    assert_eq!(ContainerDefinition::from_value(&definition.to_value()), Ok(definition));
+    for (index, reason) in [
+        (r#"{"path":"/x","type":"flat"}"#, "path::/x not matching in Embedding's path."),
+        (r#"{"path":"/v","type":"notFlat"}"#, "Index Type::notFlat is invalid"),
+        (
+            r#"{"path":"/v","type":"quantizedFlat","quantizationByteSize":0}"#,
+            "QuantizationByteSize value :: 0 is out of range. The allowed range is between 1 and 256.",
+        ),
+        (
+            r#"{"path":"/w","type":"quantizedFlat","quantizationByteSize":513}"#,
+            "QuantizationByteSize value :: 513 is out of range.",
+        ),
+        (
+            r#"{"path":"/v","type":"diskANN","indexingSearchListSize":5}"#,
+            "IndexingSearchListSize value :: 5 is out of range. The allowed range is between 25 and 500.",
+        ),
+        (
+            r#"{"path":"/v","type":"diskANN","vectorIndexShardKey":["country"]}"#,
+            "The Vector Indexing Policy has an invalid Shard Path: country.",
+        ),
+        (
+            r#"{"path":"/v","type":"diskANN","vectorIndexShardKey":["/a","/b","/c"]}"#,
+            "The number of shard paths defined in the Vector Indexing Policy: 3 exceeds the maximum: 1.",
+        ),
+        (
+            r#"{"path":"/v","type":"diskANN","vectorIndexShardKey":"/a"}"#,
+            "One of the specified inputs is invalid",
+        ),
+    ] {
+        let error = with_index(index).unwrap_err().to_string();
+        assert!(error.contains(reason), "{index}: {error}");
+    }
+}
+
+#[test]
+fn wrong_properties_are_refused_by_name() {
+    for (member, reason) in [
+        (
+            r#""vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"float33","dimensions":2,"distanceFunction":"cosine"}]}"#,
+            "Vector Embedding Policy has an invalid DataType:float33",
+        ),
+        (
+            r#""vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"int8","dimensions":8000,"distanceFunction":"cosine"}]}"#,
+            "Dimensions:8000 which is more than the maximum supported value",
+        ),
+        (
+            r#""vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"int8","dimensions":-1,"distanceFunction":"cosine"}]}"#,
+            "The Vector Embedding Policy has Dimensions:-1",
+        ),
+        (
+            r#""vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"int8","dimensions":2,"distanceFunction":"handMeasured"}]}"#,
+            "invalid DistanceFunction:handMeasured",
+        ),
+        (
+            r#""vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","embeddingSource":{}}]}"#,
+            "'embeddingSource' of a container is not supported",
+        ),
+        (
+            r#""fullTextPolicy":{"defaultLanguage":"en-US","fullTextPaths":[{"path":"abstract"}]}"#,
+            "The Full Text Policy contains an invalid Path: abstract",
+        ),
+        (r#""fullTextPolicy":{"defaultLanguage":"spa-SPA"}"#, "unsupported language spa-SPA"),
+        (
+            r#""fullTextPolicy":{"fullTextPaths":[{"path":"/a","language":"spa-SPA"}]}"#,
+            "unsupported language spa-SPA",
+        ),
+        (r#""computedProperties":{"name":"a","query":"b"}"#, "One of the specified inputs is invalid"),
+        (r#""computedProperties":[{"name":"a"}]"#, "'query' is required"),
+        (r#""changeFeedPolicy":{"retentionDuration":"10"}"#, "number of minutes"),
+        (r#""conflictResolutionPolicy":{"mode":"Random"}"#, "LastWriterWins, Custom"),
+        (r#""geospatialConfig":{"type":"Flat"}"#, "Geography, Geometry"),
+        (r#""clientEncryptionPolicy":[]"#, "'clientEncryptionPolicy' must be an object"),
+        (r#""analyticalStorageTtl":1.5"#, "analyticalStorageTtl '1.5' is invalid"),
+        (r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":[]}]}"#, "1 to 16 paths"),
+        (r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["a"]}]}"#, "must start with '/'"),
+        (r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a","/a"]}]}"#, "given twice"),
+        (r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a/*"]}]}"#, "wildcards"),
+        (r#""ttlPropertyPath":"/ttl""#, "The property 'ttlPropertyPath' of a container is not supported."),
+        (r#""defaultTTL":5"#, "a container has no property 'defaultTTL'"),
+    ] {
+        let error = refusal(member);
+        assert!(error.contains(reason), "{member}: {error}");
+    }
+    let keys = |count: usize| {
+        let keys: Vec<_> = (0..count).map(|key| format!(r#"{{"paths":["/{key}"]}}"#)).collect();
+        read(&format!(r#""uniqueKeyPolicy":{{"uniqueKeys":[{}]}}"#, keys.join(",")))
+    };
+    assert_eq!(keys(10).unwrap().unique_keys.len(), 10);
+    assert!(keys(11).unwrap_err().to_string().contains("has 11 entries, the limit is 10"));
+}
+
+#[test]
+fn id_and_partition_key_are_required() {
+    for (definition, reason) in [
+        ("5", "must be a JSON object"),
+        (r#"{"partitionKey":{"paths":["/pk"]}}"#, "'id' is required"),
+        (r#"{"id":5,"partitionKey":{"paths":["/pk"]}}"#, "'id' must be a string"),
+        (r#"{"id":"a/b","partitionKey":{"paths":["/pk"]}}"#, "a/b"),
+        (r#"{"id":"c"}"#, "'partitionKey' is required"),
+        (r#"{"id":"c","partitionKey":{"paths":["pk"]}}"#, "must start with '/'"),
+        (r#"{"id":"c","partitionKey":{"paths":["/_ts"]}}"#, "'/_ts' is a property of the system"),
+    ] {
+        let error = ContainerDefinition::from_value(&json(definition)).unwrap_err().to_string();
+        assert!(error.contains(reason), "{definition}: {error}");
+    }
+    let javascript = r#"{"id":"c","partitionKey":{"paths":["/_partitionKey"]}}"#;
+    assert!(ContainerDefinition::from_value(&json(javascript)).is_ok());
+}
+
+#[test]
+fn a_replacement_keeps_what_is_fixed() {
+    let fixed = r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/email"]}]},
+        "indexingPolicy":{"vectorIndexes":[{"path":"/v","type":"flat"}]},"vectorEmbeddingPolicy":{"vectorEmbeddings":
+        [{"path":"/v","dataType":"float32","dimensions":256,"distanceFunction":"euclidean"}]}"#;
+    let old = read(fixed).unwrap();
+    let mut new = read(&format!(r#"{fixed},"defaultTtl":5"#)).unwrap();
+    assert_eq!(check_replacement(&old, &new), Ok(()));
+    new.id = "d".to_owned();
+    assert!(check_replacement(&old, &new).unwrap_err().to_string().contains("cannot be renamed"));
+    for (change, reason) in [
+        (fixed.replace("/email", "/mail"), "The unique key policy"),
+        (fixed.replace(r#""flat""#, r#""quantizedFlat""#), "Paths in existing vector indexing policy cannot"),
+        (fixed.replace("256", "384"), "Paths in existing embedding policy cannot be modified"),
+    ] {
+        let error = check_replacement(&old, &read(&change).unwrap()).unwrap_err();
+        assert!(
+            matches!(&error, DefinitionError::Immutable { message } if message.contains(reason)),
+            "{error}"
+        );
+    }
+    let other_key =
+        ContainerDefinition::from_value(&json(r#"{"id":"c","partitionKey":{"paths":["/other"]}}"#));
+    let error = check_replacement(&read("").unwrap(), &other_key.unwrap()).unwrap_err().to_string();
+    assert!(error.contains("The partition key of the container 'c' cannot be changed"), "{error}");
+}
