@@ -204,6 +204,7 @@ impl Analysis {
             Ok(part) if operator == Comparison::Equal => {
                 intersection(Some(bounds), Some(self.with_key_part(path, &part)))
             }
+            // An array or object is no key part; items that have one there lie under the undefined key.
             _ => Some(bounds),
         }
     }

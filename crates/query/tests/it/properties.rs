@@ -8,6 +8,9 @@ use query::{Error, Row};
 const SCALARS: [&str; 10] = ["null", "true", "false", "0", "1", "1.0", "2.5", "100", "\"a\"", "\"b\""];
 const PATHS: [&str; 6] = ["c.id", "c[\"pk\"]", "c.sub.key", "c._ts", "c.other", "c.list[0]"];
 
+/// What stands in rows: also what is no scalar, which has the undefined partition key.
+const MEMBERS: [&str; 8] = ["null", "true", "0", "1.0", "100", "\"a\"", "[1]", "{\"key\":1}"];
+
 fn scalar() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => prop::sample::select(&SCALARS[..]).prop_map(str::to_owned),
@@ -51,7 +54,7 @@ fn condition() -> impl Strategy<Value = String> {
 }
 
 fn row() -> impl Strategy<Value = Value> {
-    let member = || prop::option::of(prop::sample::select(&SCALARS[..]));
+    let member = || prop::option::of(prop::sample::select(&MEMBERS[..]));
     let id = prop::sample::select(&["a", "b", "c"][..]);
     (id, member(), member(), 90..110_i64, member(), prop::bool::ANY).prop_map(
         |(id, pk, key, stamp, other, nested)| {
