@@ -1,1 +1,129 @@
-//! (empty)
+//! Databases, containers and items that know when to die: the only API that the front ends call.
+//!
+//! Plain data in, plain data out; no HTTP, no wire codes, no clock and no disk of its own: those come in through
+//! [`storage::Store`]. The life of a write: [`Engine::write`] checks and prepares on the caller's thread (`write`), the store
+//! runs the rest as a transaction, in which the [`gate`] decides who is alive, and the item's whole [`footprint`] is
+//! written in one commit. The life of a read: a view is opened (snapshot, policy, now), and whatever leaves it has passed the
+//! gate. Whether an item is dead is decided in [`expiry`], by one function.
+//!
+//! What the dead leave behind is removed by [`Engine::purge_step`], a bounded piece of work that says when it next wants to
+//! run; the loop around it is not here.
+
+mod alarm;
+mod catalog;
+mod changes;
+mod charge;
+mod container;
+mod continuation;
+mod counters;
+pub mod definition;
+mod delete_partition;
+mod error;
+mod events;
+mod expiry;
+mod footprint;
+mod gate;
+mod header;
+mod item;
+mod keys;
+pub mod limits;
+mod operation;
+pub mod patch;
+mod purge;
+mod read;
+mod throughput;
+mod write;
+
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use storage::{ClockStatus, Store, Time};
+
+pub use changes::{Changes, FeedStart};
+pub use charge::Charge;
+pub use container::{Container, Database, Partition};
+pub use counters::Tally;
+pub use definition::{ContainerDefinition, DefaultTtl};
+pub use error::{Error, Result};
+pub use gate::Usage;
+pub use item::{Item, SYSTEM_PROPERTIES};
+pub use keys::PartitionId;
+pub use operation::{
+    BatchError, Effect, ItemName, Operation, Outcome, Page, PageRequest, Precondition, QueryMetrics, Scope,
+};
+pub use patch::Patch;
+pub use purge::{PurgeReport, PurgeStatus};
+pub use throughput::{Offer, Throughput};
+
+/// An open database system. Cheap to share behind an `Arc`; every method takes `&self`.
+pub struct Engine {
+    store: Arc<dyn Store>,
+    catalog: RwLock<Arc<catalog::Catalog>>,
+    /// Held by whoever changes the catalog.
+    changes: Mutex<()>,
+    alarm: Arc<alarm::Alarm>,
+    purge: purge::PurgeState,
+}
+
+impl Engine {
+    /// Opens the engine over a store.
+    pub fn open(store: Arc<dyn Store>) -> Result<Engine> {
+        let catalog = catalog::Catalog::load(&*store.snapshot()?)?;
+        Ok(Engine {
+            store,
+            catalog: RwLock::new(Arc::new(catalog)),
+            changes: Mutex::new(()),
+            alarm: Arc::default(),
+            purge: purge::PurgeState::default(),
+        })
+    }
+
+    /// The store's time.
+    pub fn now(&self) -> Result<Time> {
+        Ok(self.store.now()?)
+    }
+
+    /// The number of the last commit that changed something: what a session may have seen.
+    pub fn last_sequence(&self) -> u64 {
+        self.store.last_sequence()
+    }
+
+    /// Time, and whether it can be trusted (T34).
+    pub fn clock_status(&self) -> Result<ClockStatus> {
+        Ok(self.store.clock_status()?)
+    }
+
+    /// Moves the test clock forward (T29). Refused unless the store was opened with one.
+    pub fn advance_clock(&self, seconds: u64) -> Result<Time> {
+        let now = self.store.advance_clock(seconds).map_err(|error| match error {
+            storage::Error::TestClockOff => Error::invalid(error.to_string()),
+            other => other.into(),
+        })?;
+        self.alarm.ring();
+        Ok(now)
+    }
+
+    /// An operator takes a suspect time for true.
+    pub fn accept_clock(&self) -> Result<ClockStatus> {
+        let status = self.store.accept_clock()?;
+        self.alarm.ring();
+        Ok(status)
+    }
+
+    /// An operator takes a suspect time for wrong.
+    pub fn reject_clock(&self) -> Result<ClockStatus> {
+        let status = self.store.reject_clock()?;
+        self.alarm.ring();
+        Ok(status)
+    }
+
+    /// Figures of the store.
+    pub fn storage_stats(&self) -> storage::Stats {
+        self.store.stats()
+    }
+
+    /// Makes everything durable and lets go of the store.
+    pub fn close(&self) -> Result<()> {
+        Ok(self.store.close()?)
+    }
+}

@@ -1,0 +1,51 @@
+//! Wakes whoever runs the purge when something becomes due earlier than it knew.
+//!
+//! Without it the loop would have to look every second; with it an idle store does nothing at all (T19).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+use storage::Time;
+
+type Ring = Box<dyn Fn() + Send + Sync>;
+
+/// The earliest known due time, and whom to tell.
+#[derive(Default)]
+pub(crate) struct Alarm {
+    /// Milliseconds; the loop sleeps until then.
+    sleeping_until: AtomicU64,
+    ring: RwLock<Option<Ring>>,
+}
+
+impl Alarm {
+    /// Says what to call when work becomes due earlier.
+    pub(crate) fn on_ring(&self, ring: Ring) {
+        *self.ring.write() = Some(ring);
+    }
+
+    /// The loop is going to sleep until `due`, or until it is rung.
+    pub(crate) fn sleep_until(&self, due: Option<Time>) {
+        self.sleeping_until.store(due.map_or(u64::MAX, Time::millis), Ordering::Release);
+    }
+
+    /// Something is due at `due`: rings if the loop would sleep past it.
+    pub(crate) fn set(&self, due: Time) {
+        let before = self.sleeping_until.fetch_min(due.millis(), Ordering::AcqRel);
+        if due.millis() < before {
+            self.ring();
+        }
+    }
+
+    /// Rings in any case: the time or a policy has changed.
+    pub(crate) fn ring(&self) {
+        if let Some(ring) = &*self.ring.read() {
+            ring();
+        }
+    }
+}
+
+impl std::fmt::Debug for Alarm {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Alarm").field("sleeping_until", &self.sleeping_until).finish_non_exhaustive()
+    }
+}

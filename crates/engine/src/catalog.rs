@@ -1,0 +1,378 @@
+//! Databases and containers: the changes, and the copy in memory that every request resolves names with.
+//!
+//! Changes are rare and run one at a time; each is one commit and is put into the copy before it is acknowledged.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use document::{ContainerRid, DatabaseRid, EffectiveRange, OfferRid, check_resource_id};
+use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Transaction, transact};
+
+use crate::Engine;
+use crate::container::{Container, Database, Partition, Provision, Stamp};
+use crate::definition::{ContainerDefinition, DefaultTtl, check_replacement};
+use crate::error::{Error, Result};
+use crate::events::Events;
+use crate::expiry::{Millis, Policy, Queue};
+use crate::keys::{self, Key, PartitionId};
+use crate::limits::RESOURCES_MAX;
+use crate::operation::Precondition;
+use crate::throughput::{Offer, Throughput};
+
+/// Every database and container.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Catalog {
+    databases: BTreeMap<String, Arc<Database>>,
+    containers: BTreeMap<(DatabaseRid, String), Arc<Container>>,
+}
+
+impl Catalog {
+    /// Reads the whole catalog.
+    pub(crate) fn load(reader: &dyn Read) -> Result<Catalog> {
+        let mut catalog = Catalog::default();
+        let mut names = BTreeMap::new();
+        for entry in reader.scan(Keyspace::Catalog, KeyRange::prefix(keys::DATABASES), Direction::Forward) {
+            let (key, value) = entry?;
+            let number = number_at(&key, 1)?;
+            let database = Arc::new(Database::decode(number, &value)?);
+            names.insert(number, database.name.clone());
+            catalog.databases.insert(database.name.clone(), database);
+        }
+        for entry in reader.scan(Keyspace::Catalog, KeyRange::prefix(keys::CONTAINERS), Direction::Forward) {
+            let (key, value) = entry?;
+            let (database, container) = (number_at(&key, 1)?, number_at(&key, 5)?);
+            let name = names
+                .get(&database)
+                .ok_or_else(|| Error::Corrupt(format!("container {container} has no database {database}")))?;
+            let rid = ContainerRid { database, container };
+            let container = Container::decode(rid, name, &value, |partition| load_policy(reader, partition))?;
+            catalog.insert(Arc::new(container));
+        }
+        Ok(catalog)
+    }
+
+    fn insert(&mut self, container: Arc<Container>) {
+        let key = (container.rid.database_rid(), container.name().to_owned());
+        self.containers.insert(key, container);
+    }
+
+    fn containers_of(&self, database: DatabaseRid) -> impl Iterator<Item = &Arc<Container>> {
+        self.containers.values().filter(move |container| container.rid.database_rid() == database)
+    }
+
+    /// Every partition with its container.
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = (&Arc<Container>, &Arc<Partition>)> {
+        let of = |container| std::iter::repeat(container);
+        self.containers.values().flat_map(move |container| of(container).zip(&container.partitions))
+    }
+}
+
+fn number_at(key: &[u8], offset: usize) -> Result<u32> {
+    key.get(offset..)
+        .and_then(|bytes| bytes.first_chunk())
+        .map(|bytes| u32::from_be_bytes(*bytes))
+        .ok_or_else(|| Error::Corrupt("a catalog key of wrong length".into()))
+}
+
+fn load_policy(reader: &dyn Read, partition: PartitionId) -> Result<Policy> {
+    let (keyspace, key) = Key::Policy(partition).encode();
+    match reader.get(keyspace, &key)? {
+        Some(bytes) => Policy::decode(&bytes),
+        None => Err(Error::Corrupt(format!("partition {} has no policy", partition.0))),
+    }
+}
+
+/// Looking things up.
+impl Engine {
+    /// All databases, by name.
+    pub fn databases(&self) -> Vec<Arc<Database>> {
+        self.catalog().databases.values().cloned().collect()
+    }
+
+    /// The database of that name.
+    pub fn database(&self, name: &str) -> Result<Arc<Database>> {
+        let found = self.catalog().databases.get(name).cloned();
+        found.ok_or_else(|| Error::NotFound { what: format!("database '{name}'") })
+    }
+
+    /// The database of that resource id.
+    pub fn database_by_rid(&self, rid: DatabaseRid) -> Result<Arc<Database>> {
+        let found = self.catalog().databases.values().find(|database| database.rid == rid).cloned();
+        found.ok_or_else(|| Error::NotFound { what: format!("database {rid}") })
+    }
+
+    /// All containers of a database, by name.
+    pub fn containers(&self, database: &Database) -> Vec<Arc<Container>> {
+        self.catalog().containers_of(database.rid).cloned().collect()
+    }
+
+    /// The container of that name.
+    pub fn container(&self, database: &Database, name: &str) -> Result<Arc<Container>> {
+        let found = self.catalog().containers.get(&(database.rid, name.to_owned())).cloned();
+        found.ok_or_else(|| Error::NotFound { what: format!("container '{name}'") })
+    }
+
+    /// The container of that resource id.
+    pub fn container_by_rid(&self, rid: ContainerRid) -> Result<Arc<Container>> {
+        let catalog = self.catalog();
+        let found = catalog.containers_of(rid.database_rid()).find(|container| container.rid == rid).cloned();
+        found.ok_or_else(|| Error::NotFound { what: format!("container {rid}") })
+    }
+
+    /// Every offer, databases first.
+    pub fn offers(&self) -> Vec<Offer> {
+        let catalog = self.catalog();
+        let databases = catalog.databases.values().filter_map(|database| {
+            Some(offer(database.rid.0, database.self_link(), database.rid.to_string(), database.provision?))
+        });
+        let containers = catalog.containers.values().filter_map(|container| {
+            let rid = container.rid;
+            Some(offer(rid.container, container.self_link(), rid.to_string(), container.provision?))
+        });
+        databases.chain(containers).collect()
+    }
+
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.read())
+    }
+}
+
+fn offer(number: u32, resource: String, resource_rid: String, provision: Provision) -> Offer {
+    let Provision { throughput, stamp } = provision;
+    let rid = OfferRid(number);
+    Offer { rid, resource, resource_rid, throughput, etag: stamp.etag(), ts: stamp.ts }
+}
+
+/// Changing things. Each call returns when the change is durable.
+impl Engine {
+    /// Makes a database.
+    pub fn create_database(&self, name: &str, throughput: Option<Throughput>) -> Result<Arc<Database>> {
+        check_resource_id(name)?;
+        throughput.map(Throughput::check).transpose()?;
+        let _change = self.changes.lock();
+        if self.catalog().databases.contains_key(name) {
+            return Err(Error::Exists { what: format!("database '{name}'") });
+        }
+        let name = name.to_owned();
+        let database = self.change(move |tx| {
+            let stamp = stamp(tx);
+            let provision = throughput.map(|throughput| Provision { throughput, stamp });
+            let database = Database { name, rid: DatabaseRid(next_number(tx)?), stamp, provision };
+            put(tx, Key::Database(database.rid.0), database.encode());
+            Ok(Arc::new(database))
+        })?;
+        self.update(|catalog| catalog.databases.insert(database.name.clone(), Arc::clone(&database)));
+        Ok(database)
+    }
+
+    /// Removes a database with all its containers.
+    pub fn delete_database(&self, database: &Database, precondition: &Precondition) -> Result<()> {
+        let _change = self.changes.lock();
+        let current = self.database_by_rid(database.rid)?;
+        precondition.check(&current.etag(), format_args!("database '{}'", current.name))?;
+        let containers = self.containers(&current);
+        let (rid, doomed) = (current.rid, containers.clone());
+        self.change(move |tx| {
+            for container in &doomed {
+                drop_container(tx, container);
+            }
+            remove(tx, Key::Database(rid.0));
+            tx.next_sequence();
+            Ok(())
+        })?;
+        self.update(|catalog| {
+            catalog.databases.remove(&current.name);
+            catalog.containers.retain(|(owner, _), _| *owner != rid);
+        });
+        self.alarm.ring();
+        Ok(())
+    }
+
+    /// Makes a container with one physical partition.
+    pub fn create_container(
+        &self,
+        database: &Database,
+        definition: ContainerDefinition,
+        throughput: Option<Throughput>,
+    ) -> Result<Arc<Container>> {
+        check_resource_id(&definition.id)?;
+        throughput.map(Throughput::check).transpose()?;
+        let _change = self.changes.lock();
+        let owner = self
+            .database_by_rid(database.rid)
+            .map_err(|_| Error::OwnerNotFound { what: format!("database '{}'", database.name) })?;
+        if self.container(&owner, &definition.id).is_ok() {
+            return Err(Error::Exists { what: format!("container '{}'", definition.id) });
+        }
+        let container = self.change(move |tx| {
+            let stamp = stamp(tx);
+            let rid = ContainerRid { database: owner.rid.0, container: next_number(tx)? };
+            let partition = PartitionId(next_number(tx)?);
+            let policy = Policy::new(definition.default_ttl);
+            put(tx, Key::Policy(partition), policy.encode());
+            let partition = Partition::new(partition, 0, EffectiveRange::all(), policy);
+            let provision = throughput.map(|throughput| Provision { throughput, stamp });
+            let partitions = vec![Arc::new(partition)];
+            let database = owner.name.clone();
+            let container = Container { rid, database, definition, partitions, stamp, provision };
+            put_container(tx, &container);
+            Ok(Arc::new(container))
+        })?;
+        self.update(|catalog| catalog.insert(Arc::clone(&container)));
+        Ok(container)
+    }
+
+    /// Replaces a container's definition. A change of `defaultTtl` costs the same however many items there are (T11).
+    pub fn replace_container(
+        &self,
+        container: &Container,
+        definition: ContainerDefinition,
+        precondition: &Precondition,
+    ) -> Result<Arc<Container>> {
+        let _change = self.changes.lock();
+        let current = self.container_by_rid(container.rid)?;
+        check_replacement(&current.definition, &definition)?;
+        precondition.check(&current.etag(), format_args!("container '{}'", current.name()))?;
+
+        // Readers wait from before the change takes its time until it is in force: see `gate`.
+        let mut locks: Vec<_> = current.partitions.iter().map(|partition| partition.policy.write()).collect();
+        let doomed = Arc::clone(&current);
+        let (replaced, policies) = self.change(move |tx| {
+            let mut next = Container { definition, ..(*doomed).clone() };
+            let policies = next
+                .partitions
+                .iter()
+                .map(|partition| change_policy(tx, partition, next.definition.default_ttl))
+                .collect::<Result<Vec<_>>>()?;
+            next.stamp = stamp(tx);
+            put_container(tx, &next);
+            Ok((Arc::new(next), policies))
+        })?;
+        for (lock, policy) in locks.iter_mut().zip(policies) {
+            **lock = Arc::new(policy);
+        }
+        drop(locks);
+        self.update(|catalog| catalog.insert(Arc::clone(&replaced)));
+        self.alarm.ring();
+        Ok(replaced)
+    }
+
+    /// Removes a container. Its items are gone at once; their bytes go in the background.
+    pub fn delete_container(&self, container: &Container, precondition: &Precondition) -> Result<()> {
+        let _change = self.changes.lock();
+        let current = self.container_by_rid(container.rid)?;
+        precondition.check(&current.etag(), format_args!("container '{}'", current.name()))?;
+        let doomed = Arc::clone(&current);
+        self.change(move |tx| {
+            drop_container(tx, &doomed);
+            tx.next_sequence();
+            Ok(())
+        })?;
+        let key = (current.rid.database_rid(), current.name().to_owned());
+        self.update(|catalog| catalog.containers.remove(&key));
+        self.alarm.ring();
+        Ok(())
+    }
+
+    /// Gives a database or container another throughput.
+    pub fn replace_offer(&self, rid: OfferRid, throughput: Throughput) -> Result<Offer> {
+        throughput.check()?;
+        let _change = self.changes.lock();
+        let catalog = self.catalog();
+        let provision = move |tx: &mut Transaction<'_>| Some(Provision { throughput, stamp: stamp(tx) });
+        let owner = |database: &&Arc<Database>| database.rid.0 == rid.0 && database.provision.is_some();
+        if let Some(database) = catalog.databases.values().find(owner).cloned() {
+            let next = self.change(move |tx| {
+                let next = Database { provision: provision(tx), ..(*database).clone() };
+                put(tx, Key::Database(next.rid.0), next.encode());
+                Ok(Arc::new(next))
+            })?;
+            self.update(|catalog| catalog.databases.insert(next.name.clone(), next));
+        } else {
+            let owner = |container: &&Arc<Container>| {
+                container.rid.container == rid.0 && container.provision.is_some()
+            };
+            let Some(container) = catalog.containers.values().find(owner).cloned() else {
+                return Err(Error::NotFound { what: format!("offer {rid}") });
+            };
+            let next = self.change(move |tx| {
+                let next = Container { provision: provision(tx), ..(*container).clone() };
+                put_container(tx, &next);
+                Ok(Arc::new(next))
+            })?;
+            self.update(|catalog| catalog.insert(next));
+        }
+        let offers = self.offers();
+        offers
+            .into_iter()
+            .find(|offer| offer.rid == rid)
+            .ok_or_else(|| Error::NotFound { what: "offer".into() })
+    }
+
+    fn change<R: Send + 'static>(
+        &self,
+        run: impl FnOnce(&mut Transaction<'_>) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        transact(&*self.store, Lanes::all(), run).wait()
+    }
+
+    fn update<R>(&self, change: impl FnOnce(&mut Catalog) -> R) {
+        let mut catalog = self.catalog.write();
+        change(Arc::make_mut(&mut catalog));
+    }
+}
+
+/// The policy of a partition after `D` has become `default_ttl`, written if it differs.
+fn change_policy(tx: &mut Transaction<'_>, partition: &Partition, default_ttl: DefaultTtl) -> Result<Policy> {
+    let policy = load_policy(tx, partition.id)?;
+    if policy.default_ttl == default_ttl {
+        return Ok(policy);
+    }
+    if tx.clock_is_suspect() {
+        return Err(Error::ClockSuspect { what: "defaultTtl is changed" });
+    }
+    let sequence = Events::default().next(tx);
+    let hands = partition.hands.lock().clone();
+    let occupied = |queue: Queue, through: Millis| hands.is_occupied(tx, partition.id, queue, through);
+    let next = policy.change(default_ttl, tx.time(), sequence, occupied)?;
+    put(tx, Key::Policy(partition.id), next.encode());
+    Ok(next)
+}
+
+/// Removes a container's records and leaves a note for each partition that it is to be cleared away.
+fn drop_container(tx: &mut Transaction<'_>, container: &Container) {
+    for partition in &container.partitions {
+        remove(tx, Key::Policy(partition.id));
+        put(tx, Key::Dropped(partition.id), Vec::new());
+    }
+    remove(tx, Key::Container { database: container.rid.database, container: container.rid.container });
+}
+
+fn put_container(tx: &mut Transaction<'_>, container: &Container) {
+    let key = Key::Container { database: container.rid.database, container: container.rid.container };
+    put(tx, key, container.encode());
+}
+
+/// Takes the next number for a database, container or partition.
+fn next_number(tx: &mut Transaction<'_>) -> Result<u32> {
+    let (keyspace, key) = Key::LastNumber.encode();
+    let last = tx.get(keyspace, &key)?.map_or(Ok(0), |value| number_at(&value, 0))?;
+    let next = last.checked_add(1).filter(|next| *next <= RESOURCES_MAX);
+    let next = next.ok_or_else(|| Error::Unavailable("no more resource numbers".into()))?;
+    tx.put(keyspace, key, next.to_be_bytes().to_vec());
+    Ok(next)
+}
+
+fn stamp(tx: &mut Transaction<'_>) -> Stamp {
+    Stamp { sequence: Events::default().next(tx), ts: tx.time().seconds() }
+}
+
+fn put(tx: &mut Transaction<'_>, key: Key<'_>, value: Vec<u8>) {
+    let (keyspace, key) = key.encode();
+    tx.put(keyspace, key, value);
+}
+
+fn remove(tx: &mut Transaction<'_>, key: Key<'_>) {
+    let (keyspace, key) = key.encode();
+    tx.remove(keyspace, key);
+}

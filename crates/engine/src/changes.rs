@@ -1,0 +1,114 @@
+//! The change feed, latest version: every living item once, at its last write, in the order of writing.
+//!
+//! Deletes and expiries do not appear here, and an item that died before it was read is absent (T14).
+
+use document::Sequence;
+use storage::{Direction, KeyRange, Keyspace};
+
+use crate::Engine;
+use crate::charge::Charge;
+use crate::container::{Container, Partition};
+use crate::continuation::{Continuation, Position};
+use crate::error::{Error, Result};
+use crate::events;
+use crate::gate::View;
+use crate::item::Item;
+use crate::keys::{self, Key};
+use crate::limits::PAGE_ENTRIES_MAX;
+use crate::operation::Scope;
+use crate::read::in_scope;
+
+/// Where a reader of the feed begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FeedStart {
+    /// With the oldest change.
+    Beginning,
+    /// With the next change after this call.
+    Now,
+    /// With the first change at or after this time, seconds since 1970.
+    Time(u64),
+    /// Behind what an earlier page ended with.
+    After(String),
+}
+
+/// Some changes, and where to go on.
+#[derive(Debug, Clone)]
+pub struct Changes {
+    /// Living items in the order of their last write; empty when there is nothing new.
+    pub items: Vec<Item>,
+    /// Where to go on; always present.
+    pub continuation: String,
+    /// What it cost.
+    pub charge: Charge,
+    /// The sequence a session must have seen to see this.
+    pub sequence: u64,
+}
+
+impl Engine {
+    /// Reads changes of one physical partition. The changes of one commit are never split over two pages.
+    pub fn changes(
+        &self,
+        container: &Container,
+        scope: &Scope,
+        start: &FeedStart,
+        max_items: usize,
+    ) -> Result<Changes> {
+        let partition = the_partition(container, scope)?;
+        let view = View::open(&*self.store, partition)?;
+        let mut last = match start {
+            FeedStart::Beginning | FeedStart::Time(_) => Sequence(0),
+            FeedStart::Now => events::last_of_commit(view.sequence),
+            FeedStart::After(token) => match token.parse::<Continuation>()? {
+                Continuation { partition: id, position: Position::Feed(last) } if id == partition.id => last,
+                _ => return Err(Continuation::foreign()),
+            },
+        };
+        let since = if let FeedStart::Time(seconds) = start { *seconds } else { 0 };
+
+        let (mut items, mut bytes) = (Vec::<Item>::new(), 0);
+        let range = KeyRange::prefix(keys::partition(partition.id));
+        let range = range.after(Key::Feed(partition.id, last).encode().1);
+        let entries = view.snapshot.scan(Keyspace::Feed, range, Direction::Forward);
+        for entry in entries.take(PAGE_ENTRIES_MAX) {
+            let (key, value) = entry?;
+            let (sequence, number) = keys::feed_entry(&key, &value)?;
+            let same_commit = items
+                .last()
+                .is_some_and(|item| events::commit_of(item.sequence) == events::commit_of(sequence));
+            if items.len() >= max_items && !same_commit {
+                break;
+            }
+            last = sequence;
+            if let Some(record) = view.by_number(number)?
+                && record.header.ts >= since
+                && in_scope(scope, container, partition, &record)
+            {
+                bytes += record.size();
+                items.push(Item::new(container.rid, record));
+            }
+        }
+        let position = Position::Feed(last);
+        Ok(Changes {
+            charge: Charge::query(items.len() as u64, bytes),
+            items,
+            continuation: Continuation { partition: partition.id, position }.to_string(),
+            sequence: view.sequence,
+        })
+    }
+}
+
+/// The one partition that a scope lies in.
+fn the_partition<'a>(container: &'a Container, scope: &Scope) -> Result<&'a Partition> {
+    let range = match (&scope.key, &scope.range) {
+        (Some(key), _) => key.effective_range(&container.definition.partition_key),
+        (None, Some(range)) => range.clone(),
+        (None, None) => document::EffectiveRange::all(),
+    };
+    let mut overlapping = container.partitions.iter().filter(|partition| partition.range.overlaps(&range));
+    match (overlapping.next(), overlapping.next()) {
+        (Some(partition), None) => Ok(partition),
+        _ => Err(Error::NotSupported {
+            what: "a change feed over several partition key ranges at once".into(),
+        }),
+    }
+}

@@ -1,0 +1,248 @@
+//! Databases, containers and their physical partitions as handles: cheap to clone, immutable but for what a partition
+//! keeps in memory (its policy and where the purge stands).
+
+use std::sync::Arc;
+
+use document::{
+    ContainerRid, DatabaseRid, Document, EffectiveKey, EffectiveRange, Etag, Object, Sequence, Value,
+};
+use parking_lot::{Mutex, RwLock};
+
+use crate::definition::ContainerDefinition;
+use crate::error::{Error, Result};
+use crate::expiry::Policy;
+use crate::keys::PartitionId;
+use crate::throughput::Throughput;
+
+/// Version, time of change and throughput: what every catalog record carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) sequence: Sequence,
+    pub(crate) ts: u64,
+}
+
+impl Stamp {
+    pub(crate) fn etag(self) -> Etag {
+        Etag::new(self.sequence, self.ts)
+    }
+
+    fn to_value(self) -> Value {
+        let parts = [("sequence", self.sequence.0), ("ts", self.ts)];
+        Value::Object(parts.into_iter().map(|(name, n)| (name.to_owned(), Value::Int(n as i64))).collect())
+    }
+
+    fn from_value(value: &Value) -> Option<Stamp> {
+        let number = |name| value.get(name).and_then(Value::as_i64).map(|n| n as u64);
+        Some(Stamp { sequence: Sequence(number("sequence")?), ts: number("ts")? })
+    }
+}
+
+/// A provision and when it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Provision {
+    pub(crate) throughput: Throughput,
+    pub(crate) stamp: Stamp,
+}
+
+impl Provision {
+    fn to_value(self) -> Value {
+        let members = [("throughput", self.throughput.to_value()), ("stamp", self.stamp.to_value())];
+        object(members)
+    }
+
+    fn from_value(value: &Value) -> Option<Provision> {
+        Some(Provision {
+            throughput: Throughput::from_value(value.get("throughput")?)?,
+            stamp: Stamp::from_value(value.get("stamp")?)?,
+        })
+    }
+}
+
+/// A database.
+#[derive(Debug, Clone)]
+pub struct Database {
+    /// Its id, as the user chose it.
+    pub name: String,
+    /// Its resource id.
+    pub rid: DatabaseRid,
+    pub(crate) stamp: Stamp,
+    pub(crate) provision: Option<Provision>,
+}
+
+impl Database {
+    /// Version of the database record.
+    pub fn etag(&self) -> Etag {
+        self.stamp.etag()
+    }
+
+    /// Last change, seconds since 1970.
+    pub fn ts(&self) -> u64 {
+        self.stamp.ts
+    }
+
+    /// `dbs/…/`.
+    pub fn self_link(&self) -> String {
+        format!("dbs/{}/", self.rid)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut members = Object::default();
+        members.insert("name", Value::String(self.name.clone()));
+        members.insert("stamp", self.stamp.to_value());
+        if let Some(provision) = self.provision {
+            members.insert("provision", provision.to_value());
+        }
+        encode(members)
+    }
+
+    pub(crate) fn decode(number: u32, bytes: &[u8]) -> Result<Database> {
+        let value = decode(bytes)?;
+        let read = || {
+            Some(Database {
+                name: value.get("name")?.as_str()?.to_owned(),
+                rid: DatabaseRid(number),
+                stamp: Stamp::from_value(value.get("stamp")?)?,
+                provision: value.get("provision").and_then(Provision::from_value),
+            })
+        };
+        read().ok_or_else(|| Error::Corrupt(format!("the record of database {number}")))
+    }
+}
+
+/// A container.
+#[derive(Debug, Clone)]
+pub struct Container {
+    /// Its resource id.
+    pub rid: ContainerRid,
+    /// The id of its database.
+    pub database: String,
+    /// What the user defined; its id is the container's.
+    pub definition: ContainerDefinition,
+    /// Its physical partitions, in the order of their ranges, which cover everything without gap or overlap.
+    pub partitions: Vec<Arc<Partition>>,
+    pub(crate) stamp: Stamp,
+    pub(crate) provision: Option<Provision>,
+}
+
+impl Container {
+    /// Its id, as the user chose it.
+    pub fn name(&self) -> &str {
+        &self.definition.id
+    }
+
+    /// Version of the container record.
+    pub fn etag(&self) -> Etag {
+        self.stamp.etag()
+    }
+
+    /// Last change, seconds since 1970.
+    pub fn ts(&self) -> u64 {
+        self.stamp.ts
+    }
+
+    /// `dbs/…/colls/…/`.
+    pub fn self_link(&self) -> String {
+        format!("dbs/{}/colls/{}/", self.rid.database_rid(), self.rid)
+    }
+
+    /// The partition that holds an effective key.
+    pub fn partition_of(&self, effective: &EffectiveKey) -> &Arc<Partition> {
+        self.partitions
+            .iter()
+            .find(|partition| partition.range.contains(effective))
+            .expect("the ranges cover every effective key")
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let partitions = self.partitions.iter().map(|partition| partition.to_value()).collect();
+        let mut members = Object::default();
+        members.insert("definition", self.definition.to_value());
+        members.insert("stamp", self.stamp.to_value());
+        members.insert("partitions", Value::Array(partitions));
+        if let Some(provision) = self.provision {
+            members.insert("provision", provision.to_value());
+        }
+        encode(members)
+    }
+
+    /// Reads a record; `policy` fetches each partition's policy.
+    pub(crate) fn decode(
+        rid: ContainerRid,
+        database: &str,
+        bytes: &[u8],
+        policy: impl Fn(PartitionId) -> Result<Policy>,
+    ) -> Result<Container> {
+        let damaged = || Error::Corrupt(format!("the record of container {rid}"));
+        let value = decode(bytes)?;
+        let definition = value.get("definition").ok_or_else(damaged)?;
+        let definition = ContainerDefinition::from_value(definition).map_err(|_| damaged())?;
+        let mut partitions = Vec::new();
+        for entry in value.get("partitions").and_then(Value::as_array).ok_or_else(damaged)? {
+            let (id, range) = Partition::from_value(entry).ok_or_else(damaged)?;
+            partitions.push(Arc::new(Partition::new(id, partitions.len(), range, policy(id)?)));
+        }
+        let stamp = value.get("stamp").and_then(Stamp::from_value).ok_or_else(damaged)?;
+        let provision = value.get("provision").and_then(Provision::from_value);
+        Ok(Container { rid, database: database.to_owned(), definition, partitions, stamp, provision })
+    }
+}
+
+/// A physical partition: a range of effective keys with a policy, queues, counters and hands of its own.
+#[derive(Debug)]
+pub struct Partition {
+    /// Its number in the key space.
+    pub id: PartitionId,
+    /// Its position in the container; the wire calls this the range id.
+    pub index: usize,
+    /// The effective keys that it holds.
+    pub range: EffectiveRange,
+    /// The policy in force. See `gate` for who holds the lock when.
+    pub(crate) policy: RwLock<Arc<Policy>>,
+    /// Where the purge stands in each mortal queue, once it has looked.
+    pub(crate) hands: Mutex<crate::purge::Hands>,
+}
+
+impl Partition {
+    pub(crate) fn new(id: PartitionId, index: usize, range: EffectiveRange, policy: Policy) -> Partition {
+        Partition { id, index, range, policy: RwLock::new(Arc::new(policy)), hands: Mutex::default() }
+    }
+
+    /// Puts a committed policy in force, unless a newer one is already.
+    pub(crate) fn install(&self, policy: Policy) {
+        let mut current = self.policy.write();
+        if policy.version > current.version {
+            *current = Arc::new(policy);
+        }
+    }
+
+    fn to_value(&self) -> Value {
+        object([
+            ("id", Value::Int(i64::from(self.id.0))),
+            ("min", Value::String(self.range.min.to_string())),
+            ("max", Value::String(self.range.max.to_string())),
+        ])
+    }
+
+    fn from_value(value: &Value) -> Option<(PartitionId, EffectiveRange)> {
+        let bound = |name| value.get(name)?.as_str()?.parse::<EffectiveKey>().ok();
+        let id = u32::try_from(value.get("id")?.as_i64()?).ok()?;
+        Some((PartitionId(id), EffectiveRange { min: bound("min")?, max: bound("max")? }))
+    }
+}
+
+fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+fn encode(members: Object) -> Vec<u8> {
+    let document =
+        Document::from_value(&Value::Object(members)).expect("a definition was checked for depth and size");
+    document.as_bytes().to_vec()
+}
+
+fn decode(bytes: &[u8]) -> Result<Value> {
+    let document = Document::from_stored(bytes::Bytes::copy_from_slice(bytes));
+    document
+        .map(|document| document.to_value())
+        .map_err(|error| Error::Corrupt(format!("a catalog record: {error}")))
+}

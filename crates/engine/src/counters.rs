@@ -1,0 +1,148 @@
+//! How many items and bytes there are, exact at every instant and without a scan (T18).
+//!
+//! The total counts what lies in the store. Buckets count each mortal queue by base time, by the hour and by the second.
+//! The dead are a prefix of a queue, so their number is the sum of whole hours and of the seconds of one hour; the living
+//! are the total less the dead. A change of `D` ends the prefix elsewhere and touches no counter (T11).
+
+use storage::{Direction, KeyRange, Keyspace, Read, Transaction};
+
+use crate::error::{Error, Result};
+use crate::expiry::{Millis, Place, Policy, Queue};
+use crate::keys::{Grain, Key, PartitionId};
+
+/// What one item adds to the counters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Weight {
+    pub(crate) partition: PartitionId,
+    pub(crate) place: Option<Place>,
+    pub(crate) bytes: u64,
+}
+
+/// A number of items and their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many.
+    pub items: u64,
+    /// How large together.
+    pub bytes: u64,
+}
+
+impl Tally {
+    fn decode(value: &[u8]) -> Result<Tally> {
+        match value.split_first_chunk::<8>() {
+            Some((items, bytes)) if bytes.len() == 8 => Ok(Tally {
+                items: u64::from_be_bytes(*items),
+                bytes: u64::from_be_bytes(bytes.try_into().expect("the length was checked")),
+            }),
+            _ => Err(Error::Corrupt("a counter of wrong length".into())),
+        }
+    }
+
+    fn encode(self) -> Vec<u8> {
+        [self.items.to_be_bytes(), self.bytes.to_be_bytes()].concat()
+    }
+
+    pub(crate) fn plus(self, other: Tally) -> Tally {
+        Tally { items: self.items + other.items, bytes: self.bytes + other.bytes }
+    }
+
+    /// The difference; a counter below zero means that entries and counters disagree.
+    pub(crate) fn minus(self, other: Tally) -> Result<Tally> {
+        match (self.items.checked_sub(other.items), self.bytes.checked_sub(other.bytes)) {
+            (Some(items), Some(bytes)) => Ok(Tally { items, bytes }),
+            _ => Err(Error::Corrupt(format!("a counter would fall below zero: {self:?} - {other:?}"))),
+        }
+    }
+}
+
+impl Weight {
+    /// The keys of all counters that count this item.
+    fn keys(&self) -> impl Iterator<Item = (Keyspace, Vec<u8>)> {
+        let partition = self.partition;
+        let buckets = self.place.into_iter().flat_map(move |place| {
+            [Grain::Hour, Grain::Second].map(|grain| {
+                let start = bucket_start(place.base, grain);
+                Key::Bucket { partition, queue: place.queue, grain, start }.encode()
+            })
+        });
+        std::iter::once(Key::Total(partition).encode()).chain(buckets)
+    }
+}
+
+/// Counts an item that is being written.
+pub(crate) fn add(tx: &mut Transaction<'_>, weight: &Weight) -> Result<()> {
+    update(tx, weight, |tally, item| Ok(tally.plus(item)))
+}
+
+/// Stops counting an item that is being removed.
+pub(crate) fn subtract(tx: &mut Transaction<'_>, weight: &Weight) -> Result<()> {
+    update(tx, weight, Tally::minus)
+}
+
+fn update(
+    tx: &mut Transaction<'_>,
+    weight: &Weight,
+    change: impl Fn(Tally, Tally) -> Result<Tally>,
+) -> Result<()> {
+    let item = Tally { items: 1, bytes: weight.bytes };
+    for (keyspace, key) in weight.keys() {
+        let before = tx.get(keyspace, &key)?.map_or(Ok(Tally::default()), |value| Tally::decode(&value))?;
+        let after = change(before, item)?;
+        if after == Tally::default() {
+            tx.remove(keyspace, key);
+        } else {
+            tx.put(keyspace, key, after.encode());
+        }
+    }
+    Ok(())
+}
+
+/// All items of a partition, dead ones that are not purged included.
+pub(crate) fn total(reader: &dyn Read, partition: PartitionId) -> Result<Tally> {
+    let (keyspace, key) = Key::Total(partition).encode();
+    reader.get(keyspace, &key)?.map_or(Ok(Tally::default()), |value| Tally::decode(&value))
+}
+
+/// The dead items of a partition that the purge has not removed yet.
+pub(crate) fn dead(
+    reader: &dyn Read,
+    partition: PartitionId,
+    policy: &Policy,
+    now: storage::Time,
+) -> Result<Tally> {
+    let mut sum = Tally::default();
+    for queue in Queue::MORTAL {
+        if let Some(through) = policy.dead_through(queue, now) {
+            sum = sum.plus(prefix(reader, partition, queue, through)?);
+        }
+    }
+    Ok(sum)
+}
+
+/// Everything in a queue up to and including `through`. Bases are whole seconds in both mortal queues.
+fn prefix(reader: &dyn Read, partition: PartitionId, queue: Queue, through: Millis) -> Result<Tally> {
+    let hour = bucket_start(through, Grain::Hour);
+    let end = bucket_start(through, Grain::Second).saturating_add(Grain::Second.millis());
+    let whole_hours = sum_buckets(reader, partition, queue, Grain::Hour, Millis::MIN..hour)?;
+    Ok(whole_hours.plus(sum_buckets(reader, partition, queue, Grain::Second, hour..end)?))
+}
+
+fn sum_buckets(
+    reader: &dyn Read,
+    partition: PartitionId,
+    queue: Queue,
+    grain: Grain,
+    starts: std::ops::Range<Millis>,
+) -> Result<Tally> {
+    let bound = |start| Key::Bucket { partition, queue, grain, start }.encode().1;
+    let range = KeyRange::between(bound(starts.start), bound(starts.end));
+    let mut sum = Tally::default();
+    for entry in reader.scan(Keyspace::Counter, range, Direction::Forward) {
+        sum = sum.plus(Tally::decode(&entry?.1)?);
+    }
+    Ok(sum)
+}
+
+fn bucket_start(base: Millis, grain: Grain) -> Millis {
+    base.div_euclid(grain.millis()).saturating_mul(grain.millis())
+}

@@ -1,0 +1,127 @@
+//! What can go wrong, grouped by what the caller can do about it.
+//!
+//! No variant knows a status code of any wire: each front end maps this enum once, in its own `error.rs`, as an
+//! exhaustive match.
+
+use crate::definition::DefinitionError;
+use crate::patch::PatchError;
+
+/// The result of every engine call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a call did nothing. Whatever the variant, the store is as it was before the call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The thing itself does not exist, or is dead (T15).
+    #[error("{what} does not exist")]
+    NotFound {
+        /// What was looked for, with its name.
+        what: String,
+    },
+    /// The database or container that should hold the thing does not exist.
+    #[error("{what} does not exist")]
+    OwnerNotFound {
+        /// The owner that is missing.
+        what: String,
+    },
+    /// A resource of that name exists already.
+    #[error("{what} exists already")]
+    Exists {
+        /// What exists.
+        what: String,
+    },
+    /// Another living item of the logical partition holds the same unique-key values.
+    #[error("another item of this partition key has the same value at {paths}")]
+    UniqueKeyTaken {
+        /// The unique key's paths, comma separated.
+        paths: String,
+    },
+    /// The caller's condition on the current version does not hold.
+    #[error("{what} is not at the version that the condition names")]
+    PreconditionFailed {
+        /// What the condition was about.
+        what: String,
+    },
+    /// The request is wrong; the message names the offending thing and what would be accepted.
+    #[error("{message}")]
+    Invalid {
+        /// The whole explanation.
+        message: String,
+    },
+    /// The item's own `ttl` is not acceptable (T5).
+    #[error("the input ttl '{text}' is invalid")]
+    InvalidTtl {
+        /// The offending JSON text.
+        text: String,
+    },
+    /// The partition key given beside the item is not the one in the item.
+    #[error("partition key {given} does not match {expected}")]
+    KeyMismatch {
+        /// The key that came with the request.
+        given: String,
+        /// The key that was expected.
+        expected: String,
+    },
+    /// More bytes or operations than the stated limit.
+    #[error("{what} is {actual}, the limit is {limit}")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// Its size.
+        actual: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Understood, but not offered (yet).
+    #[error("{what} is not supported")]
+    NotSupported {
+        /// The construct, as the user wrote it where possible.
+        what: String,
+    },
+    /// The query text is wrong.
+    #[error(transparent)]
+    Query(#[from] query::Error),
+    /// The container definition is wrong.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    /// The patch cannot be applied.
+    #[error(transparent)]
+    Patch(#[from] PatchError),
+    /// The clock is suspect (T34) and the call would destroy something that only the suspect time calls dead.
+    #[error("the clock is suspect: an operator must accept or reject the time before {what}")]
+    ClockSuspect {
+        /// What was refused.
+        what: &'static str,
+    },
+    /// The store cannot take writes or serve this call now.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// The store holds bytes that it cannot have written.
+    #[error("the store is damaged: {0}")]
+    Corrupt(String),
+}
+
+impl Error {
+    pub(crate) fn invalid(message: impl Into<String>) -> Error {
+        Error::Invalid { message: message.into() }
+    }
+
+    pub(crate) fn no_item(name: impl std::fmt::Display) -> Error {
+        Error::NotFound { what: format!("item '{name}'") }
+    }
+}
+
+impl From<storage::Error> for Error {
+    fn from(error: storage::Error) -> Error {
+        match error {
+            storage::Error::Corrupt { what } => Error::Corrupt(what),
+            other => Error::Unavailable(other.to_string()),
+        }
+    }
+}
+
+impl From<document::Error> for Error {
+    fn from(error: document::Error) -> Error {
+        Error::invalid(error.to_string())
+    }
+}

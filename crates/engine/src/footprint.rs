@@ -1,0 +1,146 @@
+//! Every entry that an item leaves in the store, in one place.
+//!
+//! Insert puts the whole footprint, delete and purge remove it, replace writes the difference of two. So an entry that is
+//! written is an entry that will be removed: a new kind of entry is added here and nowhere else, and the integrity check
+//! compares the store with exactly this list.
+
+use bytes::Bytes;
+use document::{EffectiveKey, ItemNumber, PartitionKey, Path, ValueRef, encode_key};
+use storage::{Keyspace, Transaction};
+
+use crate::counters::{self, Weight};
+use crate::definition::ContainerDefinition;
+use crate::error::{Error, Result};
+use crate::header::Record;
+use crate::keys::{self, Key, PartitionId};
+
+/// The logical partition an item lives in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Home {
+    pub(crate) partition: PartitionId,
+    pub(crate) key: PartitionKey,
+    pub(crate) effective: EffectiveKey,
+}
+
+impl Home {
+    /// The home of a stored item, read from its body.
+    pub(crate) fn of(
+        partition: PartitionId,
+        definition: &ContainerDefinition,
+        record: &Record,
+    ) -> Result<Home> {
+        let key = PartitionKey::extract(&definition.partition_key, record.body.root())
+            .map_err(|error| Error::Corrupt(format!("item {}: {error}", record.number.0)))?;
+        let effective = key.effective(&definition.partition_key);
+        Ok(Home { partition, key, effective })
+    }
+
+    /// The key of the entry that leads from an id to the item's number.
+    pub(crate) fn id_key(&self, id: &str) -> Vec<u8> {
+        let Home { partition, key, effective } = self;
+        Key::Id { partition: *partition, effective, key, id }.encode().1
+    }
+
+    /// The key of a unique-key entry with its paths' values in `body`; a missing value counts as null.
+    pub(crate) fn unique_key(&self, index: usize, paths: &[Path], record: &Record) -> Vec<u8> {
+        let mut values = Vec::new();
+        for path in paths {
+            let value = path.read(record.body.root()).unwrap_or(ValueRef::Null);
+            encode_key(Some(value), &mut values);
+        }
+        let Home { partition, key, effective } = self;
+        Key::Unique { partition: *partition, effective, key, index: index as u8, values: &values }.encode().1
+    }
+}
+
+/// What kind of event a write is in the feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum FeedEvent {
+    Create = 0,
+    Replace = 1,
+}
+
+/// One entry that belongs to an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    keyspace: Keyspace,
+    key: Vec<u8>,
+    value: Bytes,
+}
+
+/// All entries of one version of an item, and its weight in the counters.
+#[derive(Debug)]
+pub(crate) struct Footprint {
+    entries: Vec<Entry>,
+    weight: Weight,
+    number: ItemNumber,
+}
+
+impl Footprint {
+    pub(crate) fn new(home: &Home, definition: &ContainerDefinition, record: &Record) -> Footprint {
+        let (partition, number) = (home.partition, record.number);
+        let mut entries = Vec::with_capacity(6);
+        let mut add = |(keyspace, key): (Keyspace, Vec<u8>), value: Bytes| {
+            entries.push(Entry { keyspace, key, value });
+        };
+        let id = record.body.get("id").and_then(ValueRef::as_str).unwrap_or_default();
+        let owner = Bytes::from(keys::number_value(number));
+
+        add(Key::Item(partition, number).encode(), record.encode());
+        add((Keyspace::Id, home.id_key(id)), owner.clone());
+        for (index, unique) in definition.unique_keys.iter().enumerate() {
+            add((Keyspace::Unique, home.unique_key(index, &unique.paths, record)), owner.clone());
+        }
+        for place in [record.header.mortal_place(), record.header.stamp_place()].into_iter().flatten() {
+            let key = Key::Queue { partition, queue: place.queue, base: place.base, number };
+            add(key.encode(), Bytes::new());
+        }
+        let event = if record.header.sequence.0 == number.0 { FeedEvent::Create } else { FeedEvent::Replace };
+        let mut feed = vec![event as u8];
+        feed.extend_from_slice(&owner);
+        add(Key::Feed(partition, record.header.sequence).encode(), feed.into());
+
+        let weight = Weight { partition, place: record.header.mortal_place(), bytes: record.size() };
+        Footprint { entries, weight, number }
+    }
+
+    /// Writes a new item.
+    pub(crate) fn insert(self, tx: &mut Transaction<'_>) -> Result<()> {
+        counters::add(tx, &self.weight)?;
+        for Entry { keyspace, key, value } in self.entries {
+            tx.put(keyspace, key, value);
+        }
+        Ok(())
+    }
+
+    /// Turns the entries of `old` into those of `self`, leaving alone what both share.
+    pub(crate) fn replace(self, old: &Footprint, tx: &mut Transaction<'_>) -> Result<()> {
+        debug_assert_eq!(self.number, old.number, "a replace keeps the item's number");
+        counters::subtract(tx, &old.weight)?;
+        counters::add(tx, &self.weight)?;
+        let is_at = |entry: &Entry, other: &Entry| entry.keyspace == other.keyspace && entry.key == other.key;
+        for gone in old.entries.iter().filter(|entry| !self.entries.iter().any(|new| is_at(new, entry))) {
+            tx.remove(gone.keyspace, gone.key.clone());
+        }
+        for entry in self.entries {
+            if !old.entries.contains(&entry) {
+                tx.put(entry.keyspace, entry.key, entry.value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes every trace. An entry that names another item by now is left alone (T22).
+    pub(crate) fn remove(self, tx: &mut Transaction<'_>) -> Result<()> {
+        use storage::Read as _;
+        counters::subtract(tx, &self.weight)?;
+        for Entry { keyspace, key, value } in self.entries {
+            let shared = matches!(keyspace, Keyspace::Id | Keyspace::Unique);
+            if !shared || tx.get(keyspace, &key)?.is_some_and(|owner| owner == value) {
+                tx.remove(keyspace, key);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! The one gate: nobody obtains a stored item without a policy and a `now`.
+//!
+//! A read opens its gate in a fixed order: snapshot, then policy, then `now`. What the snapshot holds was therefore
+//! written at or before `now`, and whoever has answered "expired" did so at a time that is not after ours (T17). Policy and
+//! `now` are taken under the partition's policy lock, which a policy change holds from before it takes its time until it
+//! is installed: so no reader ever judges by an old rule at a time when a newer one was already in force, which would
+//! show an item as dead and later as alive (T13).
+//!
+//! A write opens its gate inside its transaction: policy from the transaction, time of the transaction. There is no
+//! window between check and commit.
+
+use std::sync::Arc;
+
+use document::ItemNumber;
+use storage::{Keyspace, Read, Snapshot, Store, Time, Transaction};
+
+use crate::container::Partition;
+use crate::counters::{self, Tally};
+use crate::error::{Error, Result};
+use crate::expiry::Policy;
+use crate::header::Record;
+use crate::keys::{self, Key, PartitionId};
+
+/// One partition as it is at one instant. It has no reader of its own, so that a transaction can write meanwhile.
+#[derive(Debug, Clone)]
+pub(crate) struct Gate {
+    pub(crate) partition: PartitionId,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) now: Time,
+}
+
+/// What lies under a name.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// Nothing at all.
+    Nobody,
+    /// A living item.
+    Living(Record),
+    /// A dead item that the purge has not reached. Only a write may look at it, to remove it.
+    Dead(Record),
+}
+
+impl Found {
+    /// The item if it lives.
+    pub(crate) fn living(self) -> Option<Record> {
+        match self {
+            Found::Living(record) => Some(record),
+            Found::Nobody | Found::Dead(_) => None,
+        }
+    }
+}
+
+/// A consistent reading of the store together with the gate to it.
+pub(crate) struct View {
+    pub(crate) snapshot: Arc<dyn Snapshot>,
+    pub(crate) gate: Gate,
+    /// The last sequence that is surely in the snapshot.
+    pub(crate) sequence: u64,
+}
+
+impl View {
+    /// Opens a gate for reading: sequence, snapshot, policy, now, in that order.
+    pub(crate) fn open(store: &dyn Store, partition: &Partition) -> Result<View> {
+        let sequence = store.last_sequence();
+        let snapshot = store.snapshot()?;
+        let policy = partition.policy.read();
+        let gate = Gate { partition: partition.id, policy: policy.clone(), now: store.now()? };
+        Ok(View { snapshot, gate, sequence })
+    }
+
+    /// The living item of that number.
+    pub(crate) fn by_number(&self, number: ItemNumber) -> Result<Option<Record>> {
+        Ok(self.gate.by_number(&*self.snapshot, number)?.living())
+    }
+
+    /// The living item under an `Id` key.
+    pub(crate) fn by_id_key(&self, id_key: &[u8]) -> Result<Option<Record>> {
+        Ok(self.gate.by_id_key(&*self.snapshot, id_key)?.living())
+    }
+
+    /// What lives and what lies dead in the partition.
+    pub(crate) fn usage(&self) -> Result<Usage> {
+        let gate = &self.gate;
+        let dead = counters::dead(&*self.snapshot, gate.partition, &gate.policy, gate.now)?;
+        let living = counters::total(&*self.snapshot, gate.partition)?.minus(dead)?;
+        Ok(Usage { living, dead })
+    }
+}
+
+/// Exact figures of a container or partition at one instant (T18).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// What every request sees.
+    pub living: Tally,
+    /// What waits for the purge.
+    pub dead: Tally,
+}
+
+impl Gate {
+    /// Opens a gate inside a transaction. A partition without a policy belongs to a container that is gone.
+    pub(crate) fn for_write(tx: &Transaction<'_>, partition: PartitionId) -> Result<Gate> {
+        let (keyspace, key) = Key::Policy(partition).encode();
+        let Some(bytes) = tx.get(keyspace, &key)? else {
+            return Err(Error::OwnerNotFound { what: "the container".into() });
+        };
+        let policy = Arc::new(Policy::decode(&bytes)?);
+        Ok(Gate { partition, policy, now: tx.time() })
+    }
+
+    /// Looks an item up by its number.
+    pub(crate) fn by_number(&self, reader: &(impl Read + ?Sized), number: ItemNumber) -> Result<Found> {
+        let (keyspace, key) = Key::Item(self.partition, number).encode();
+        let Some(bytes) = reader.get(keyspace, &key)? else { return Ok(Found::Nobody) };
+        let record = Record::decode(number, &bytes)?;
+        let dead = self.policy.is_dead(&record.header, self.now);
+        Ok(if dead { Found::Dead(record) } else { Found::Living(record) })
+    }
+
+    /// Looks an item up by the key of its `Id` entry.
+    pub(crate) fn by_id_key(&self, reader: &(impl Read + ?Sized), id_key: &[u8]) -> Result<Found> {
+        self.by_owner(reader, Keyspace::Id, id_key)
+    }
+
+    /// Looks an item up by an entry of `Id` or `Unique`, whose value is an item number.
+    pub(crate) fn by_owner(
+        &self,
+        reader: &(impl Read + ?Sized),
+        keyspace: Keyspace,
+        key: &[u8],
+    ) -> Result<Found> {
+        match reader.get(keyspace, key)? {
+            Some(value) => self.by_number(reader, keys::number_from_value(&value)?),
+            None => Ok(Found::Nobody),
+        }
+    }
+
+    /// Whether a dead item may be destroyed: not while only a suspect clock calls it dead (T34).
+    pub(crate) fn may_destroy(&self, tx: &Transaction<'_>, record: &Record) -> bool {
+        self.policy.is_dead(&record.header, tx.trusted_time())
+    }
+}

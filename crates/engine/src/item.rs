@@ -1,0 +1,87 @@
+//! An item as callers see it: the body, and the system properties made from its header.
+
+use std::io::Write as _;
+
+use document::{ContainerRid, Document, Etag, ItemRid, Sequence, Value, ValueRef};
+
+use crate::header::Record;
+
+/// The properties that the system owns; what a client sends under these names is dropped.
+pub const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
+
+/// A living item. Only the gate makes one, so holding it means that it was alive at the request's `now`.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// Its resource id.
+    pub rid: ItemRid,
+    /// The sequence of its last write.
+    pub sequence: Sequence,
+    /// The time of its last write, seconds since 1970.
+    pub ts: u64,
+    /// Its version, as opaque text.
+    pub etag: Etag,
+    /// What the user stored, without system properties.
+    pub body: Document,
+}
+
+impl Item {
+    pub(crate) fn new(container: ContainerRid, record: Record) -> Item {
+        let Record { number, header, body } = record;
+        Item {
+            rid: ItemRid { container, number: number.0 },
+            sequence: header.sequence,
+            ts: header.ts,
+            etag: Etag::new(header.sequence, header.ts),
+            body,
+        }
+    }
+
+    /// The user's id.
+    pub fn id(&self) -> &str {
+        self.body.get("id").and_then(ValueRef::as_str).unwrap_or_default()
+    }
+
+    /// `dbs/…/colls/…/docs/…/`.
+    pub fn self_link(&self) -> String {
+        let container = self.rid.container;
+        format!("dbs/{}/colls/{container}/docs/{}/", container.database_rid(), self.rid)
+    }
+
+    /// A system property as a value, for filters.
+    pub(crate) fn system_property(&self, name: &str) -> Option<Value> {
+        match name {
+            "_rid" => Some(Value::String(self.rid.to_string())),
+            "_self" => Some(Value::String(self.self_link())),
+            "_etag" => Some(Value::String(self.etag.to_string())),
+            "_attachments" => Some(Value::String("attachments/".into())),
+            "_ts" => Some(Value::Int(self.ts as i64)),
+            _ => None,
+        }
+    }
+
+    /// The item as JSON text: the user's members in their order, then the system's.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        document::write_json(self.body.root(), out);
+        let closed = out.pop();
+        debug_assert_eq!(closed, Some(b'}'), "the body is an object");
+        if out.last() != Some(&b'{') {
+            out.push(b',');
+        }
+        let etag = self.etag.to_string().replace('"', "\\\"");
+        write!(
+            out,
+            r#""_rid":"{}","_self":"{}","_etag":"{etag}","_attachments":"attachments/","_ts":{}}}"#,
+            self.rid,
+            self.self_link(),
+            self.ts
+        )
+        .expect("writing to memory cannot fail");
+    }
+
+    /// [`Item::write_json`] into fresh bytes.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.body.as_bytes().len() + 256);
+        self.write_json(&mut out);
+        out
+    }
+}

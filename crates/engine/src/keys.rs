@@ -1,0 +1,341 @@
+//! The whole key space as one enum. `docs/file-format.md` tells the same in prose.
+//!
+//! Everything that belongs to items starts with the number of their *physical partition*: policy, queues, counters and
+//! hands belong to a partition, so that a container of several partitions, or partitions on several stores, need no other
+//! layout. Numbers are big-endian and times are sign-flipped, so that byte order is their order.
+//!
+//! An item's body lies under its *number*, the sequence of the write that created it: numbers grow with time, so items
+//! written together lie together and, mostly, die together. All other entries refer to the item by that number; the one
+//! that leads from (partition key, id) to the number is written once in the item's life.
+
+use document::{EffectiveKey, ItemNumber, PartitionKey, Sequence};
+use storage::Keyspace;
+
+use crate::expiry::{Millis, Queue};
+
+/// A physical partition: unique within the store, never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartitionId(pub u32);
+
+/// How fine a counter is: a prefix is summed over whole hours, then over the seconds of the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Grain {
+    Hour = 1,
+    Second = 2,
+}
+
+impl Grain {
+    /// The length of one bucket.
+    pub(crate) fn millis(self) -> Millis {
+        match self {
+            Grain::Hour => 3_600_000,
+            Grain::Second => 1000,
+        }
+    }
+}
+
+/// Every key that the engine writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key<'a> {
+    /// The last number given to a database, container or partition.
+    LastNumber,
+    /// A database record.
+    Database(u32),
+    /// A container record, under its database.
+    Container { database: u32, container: u32 },
+    /// The expiry policy of a partition. It exists exactly as long as the partition takes writes.
+    Policy(PartitionId),
+    /// A partition whose container is gone and whose entries are being removed.
+    Dropped(PartitionId),
+    /// Header and body.
+    Item(PartitionId, ItemNumber),
+    /// (Partition key, id) to number.
+    Id { partition: PartitionId, effective: &'a EffectiveKey, key: &'a PartitionKey, id: &'a str },
+    /// Unique-key values within a logical partition to number.
+    Unique {
+        partition: PartitionId,
+        effective: &'a EffectiveKey,
+        key: &'a PartitionKey,
+        index: u8,
+        values: &'a [u8],
+    },
+    /// A place in a queue.
+    Queue { partition: PartitionId, queue: Queue, base: Millis, number: ItemNumber },
+    /// The event of a sequence.
+    Feed(PartitionId, Sequence),
+    /// Items and bytes of the partition, dead ones that are not purged included.
+    Total(PartitionId),
+    /// Items and bytes of a queue whose base lies in the bucket that starts at `start`.
+    Bucket { partition: PartitionId, queue: Queue, grain: Grain, start: Millis },
+    /// Where the purge stands in a queue: no entry lies below.
+    Hand(PartitionId, Queue),
+}
+
+const LAST_NUMBER: u8 = 0x10;
+const DATABASE: u8 = 0x20;
+const CONTAINER: u8 = 0x30;
+const POLICY: u8 = 0x40;
+const DROPPED: u8 = 0x50;
+
+const TOTAL: u8 = 0x10;
+const BUCKET: u8 = 0x20;
+const HAND: u8 = 0x30;
+
+impl Key<'_> {
+    /// The keyspace and the bytes.
+    pub(crate) fn encode(&self) -> (Keyspace, Vec<u8>) {
+        match *self {
+            Key::LastNumber => (Keyspace::Catalog, vec![LAST_NUMBER]),
+            Key::Database(number) => (Keyspace::Catalog, tagged(DATABASE, number)),
+            Key::Container { database, container } => {
+                let mut key = tagged(CONTAINER, database);
+                key.extend_from_slice(&container.to_be_bytes());
+                (Keyspace::Catalog, key)
+            }
+            Key::Policy(partition) => (Keyspace::Catalog, tagged(POLICY, partition.0)),
+            Key::Dropped(partition) => (Keyspace::Catalog, tagged(DROPPED, partition.0)),
+            Key::Item(partition, number) => (Keyspace::Item, two(partition, number.0)),
+            Key::Id { partition, effective, key, id } => {
+                let mut bytes = logical_partition(partition, effective, key);
+                bytes.extend_from_slice(id.as_bytes());
+                (Keyspace::Id, bytes)
+            }
+            Key::Unique { partition, effective, key, index, values } => {
+                let mut bytes = logical_partition(partition, effective, key);
+                bytes.push(index);
+                bytes.extend_from_slice(values);
+                (Keyspace::Unique, bytes)
+            }
+            Key::Queue { partition, queue, base, number } => {
+                let mut bytes = queue_base(partition, queue, base);
+                bytes.extend_from_slice(&number.0.to_be_bytes());
+                (Keyspace::Queue, bytes)
+            }
+            Key::Feed(partition, sequence) => (Keyspace::Feed, two(partition, sequence.0)),
+            Key::Total(partition) => (Keyspace::Counter, counter(partition, TOTAL)),
+            Key::Bucket { partition, queue, grain, start } => {
+                let mut bytes = buckets(partition, queue, grain);
+                bytes.extend_from_slice(&ordered(start));
+                (Keyspace::Counter, bytes)
+            }
+            Key::Hand(partition, queue) => {
+                let mut bytes = counter(partition, HAND);
+                bytes.extend_from_slice(&queue.number().to_be_bytes());
+                (Keyspace::Counter, bytes)
+            }
+        }
+    }
+}
+
+/// The prefix of all databases.
+pub(crate) const DATABASES: &[u8] = &[DATABASE];
+/// The prefix of all containers.
+pub(crate) const CONTAINERS: &[u8] = &[CONTAINER];
+/// The prefix of all dropped partitions.
+pub(crate) const DROPPED_PARTITIONS: &[u8] = &[DROPPED];
+/// The keyspaces in which a partition has entries under its own number.
+pub(crate) const PARTITIONED: [Keyspace; 7] = [
+    Keyspace::Item,
+    Keyspace::Id,
+    Keyspace::Index,
+    Keyspace::Unique,
+    Keyspace::Queue,
+    Keyspace::Feed,
+    Keyspace::Counter,
+];
+
+/// The prefix of a whole partition in any of [`PARTITIONED`].
+pub(crate) fn partition(partition: PartitionId) -> Vec<u8> {
+    partition.0.to_be_bytes().to_vec()
+}
+
+/// Reads the partition out of a key in [`DROPPED_PARTITIONS`].
+pub(crate) fn dropped_partition(key: &[u8]) -> Option<PartitionId> {
+    Some(PartitionId(u32::from_be_bytes(*key.get(1..)?.first_chunk()?)))
+}
+
+/// The prefix of a logical partition in `Id` and `Unique`. The effective key comes first, so that a range of it is one
+/// range of keys; the key itself follows, because two keys may share a hash.
+pub(crate) fn logical_partition(
+    partition: PartitionId,
+    effective: &EffectiveKey,
+    key: &PartitionKey,
+) -> Vec<u8> {
+    let mut bytes = effective_bound(partition, effective);
+    bytes.extend_from_slice(&[0x00, 0x00]);
+    key.encode(&mut bytes);
+    bytes
+}
+
+/// Where an effective key begins in `Id` and `Unique`. Effective keys differ in length, so a zero byte is written as `00 FF`
+/// and the end as `00 00`: what follows the end cannot disturb the order of the keys, also against a bound that is
+/// longer than the key.
+pub(crate) fn effective_bound(partition: PartitionId, effective: &EffectiveKey) -> Vec<u8> {
+    let mut bytes = partition.0.to_be_bytes().to_vec();
+    for &byte in effective.as_bytes() {
+        bytes.push(byte);
+        if byte == 0x00 {
+            bytes.push(0xFF);
+        }
+    }
+    bytes
+}
+
+/// Where a base time begins in a queue.
+pub(crate) fn queue_base(partition: PartitionId, queue: Queue, base: Millis) -> Vec<u8> {
+    let mut bytes = queue_prefix(partition, queue);
+    bytes.extend_from_slice(&ordered(base));
+    bytes
+}
+
+/// The prefix of a queue.
+pub(crate) fn queue_prefix(partition: PartitionId, queue: Queue) -> Vec<u8> {
+    let mut bytes = partition.0.to_be_bytes().to_vec();
+    bytes.extend_from_slice(&queue.number().to_be_bytes());
+    bytes
+}
+
+/// Base and number out of a queue key.
+pub(crate) fn queue_entry(key: &[u8]) -> crate::Result<(Millis, ItemNumber)> {
+    let parse = || {
+        let (base, number) = key.get(6..)?.split_first_chunk::<8>()?;
+        Some((from_ordered(*base), ItemNumber(u64::from_be_bytes(number.try_into().ok()?))))
+    };
+    parse().ok_or_else(|| crate::Error::Corrupt("a queue key of wrong length".into()))
+}
+
+/// Sequence and item number out of a feed entry.
+pub(crate) fn feed_entry(key: &[u8], value: &[u8]) -> crate::Result<(Sequence, ItemNumber)> {
+    let parse = || {
+        let sequence = u64::from_be_bytes(key.get(4..)?.try_into().ok()?);
+        Some((Sequence(sequence), ItemNumber(u64::from_be_bytes(value.get(1..)?.try_into().ok()?))))
+    };
+    parse().ok_or_else(|| crate::Error::Corrupt("a feed entry of wrong length".into()))
+}
+
+/// The prefix of all buckets of one queue and grain.
+pub(crate) fn buckets(partition: PartitionId, queue: Queue, grain: Grain) -> Vec<u8> {
+    let mut bytes = counter(partition, BUCKET);
+    bytes.extend_from_slice(&queue.number().to_be_bytes());
+    bytes.push(grain as u8);
+    bytes
+}
+
+/// An item number as the value of an `Id` or `Unique` entry.
+pub(crate) fn number_value(number: ItemNumber) -> Vec<u8> {
+    number.0.to_be_bytes().to_vec()
+}
+
+/// Reads [`number_value`] back.
+pub(crate) fn number_from_value(value: &[u8]) -> crate::Result<ItemNumber> {
+    let bytes =
+        value.try_into().map_err(|_| crate::Error::Corrupt("an item number of wrong length".into()))?;
+    Ok(ItemNumber(u64::from_be_bytes(bytes)))
+}
+
+fn tagged(tag: u8, number: u32) -> Vec<u8> {
+    let mut key = vec![tag];
+    key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+fn two(partition: PartitionId, second: u64) -> Vec<u8> {
+    let mut key = partition.0.to_be_bytes().to_vec();
+    key.extend_from_slice(&second.to_be_bytes());
+    key
+}
+
+fn counter(partition: PartitionId, tag: u8) -> Vec<u8> {
+    let mut key = partition.0.to_be_bytes().to_vec();
+    key.push(tag);
+    key
+}
+
+/// A signed time whose bytes sort as the time does.
+fn ordered(time: Millis) -> [u8; 8] {
+    (time ^ Millis::MIN).to_be_bytes()
+}
+
+fn from_ordered(bytes: [u8; 8]) -> Millis {
+    Millis::from_be_bytes(bytes) ^ Millis::MIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const P: PartitionId = PartitionId(7);
+
+    fn id_key(effective: &EffectiveKey, key: &str, id: &str) -> Vec<u8> {
+        let key = PartitionKey::from_header(key).expect("a valid key");
+        Key::Id { partition: P, effective, key: &key, id }.encode().1
+    }
+
+    /// Every range of effective keys is one range of `Id` keys, whatever the lengths.
+    #[test]
+    fn effective_ranges_are_key_ranges() {
+        let keys: Vec<EffectiveKey> = ["", "00", "0000", "01", "0100", "01FF", "02", "3F00", "3F0001", "FF"]
+            .iter()
+            .map(|hex| hex.parse().expect("hex"))
+            .collect();
+        for bound in &keys {
+            for key in &keys {
+                let in_range = effective_bound(P, bound) <= id_key(key, "[\"x\"]", "id");
+                assert_eq!(in_range, bound <= key, "{bound} {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_logical_partition_is_a_prefix_of_its_ids_and_of_no_other() {
+        let effective: EffectiveKey = "3A00".parse().expect("hex");
+        let key = PartitionKey::from_header(r#"["a"]"#).expect("a valid key");
+        let prefix = logical_partition(P, &effective, &key);
+        assert!(id_key(&effective, r#"["a"]"#, "x").starts_with(&prefix));
+        for other in [r#"["aa"]"#, r#"["b"]"#, r#"["a","b"]"#, "[1]", "[{}]"] {
+            assert!(!id_key(&effective, other, "x").starts_with(&prefix), "{other}");
+        }
+    }
+
+    #[test]
+    fn queues_are_ordered_by_base_then_number() {
+        let entry = |base, number| {
+            Key::Queue { partition: P, queue: Queue::Own, base, number: ItemNumber(number) }.encode().1
+        };
+        let ordered = [
+            entry(Millis::MIN, 0),
+            entry(-1, 9),
+            entry(0, 0),
+            entry(0, 1),
+            entry(5, 0),
+            entry(Millis::MAX, 0),
+        ];
+        assert!(ordered.is_sorted());
+        assert_eq!(queue_entry(&entry(-1, 9)).expect("a queue key"), (-1, ItemNumber(9)));
+        assert!(queue_entry(&ordered[0][1..]).is_err());
+    }
+
+    /// The prefix test: no two kinds of key in one keyspace can be taken for each other.
+    #[test]
+    fn kinds_of_keys_are_disjoint() {
+        let bucket = Key::Bucket { partition: P, queue: Queue::Own, grain: Grain::Hour, start: 0 };
+        let kinds = [
+            Key::LastNumber,
+            Key::Database(7),
+            Key::Container { database: 7, container: 7 },
+            Key::Policy(P),
+            Key::Dropped(P),
+            Key::Total(P),
+            bucket,
+            Key::Hand(P, Queue::Own),
+        ];
+        for (at, one) in kinds.iter().enumerate() {
+            for other in &kinds[at + 1..] {
+                let ((keyspace, key), (other_keyspace, other_key)) = (one.encode(), other.encode());
+                let disjoint = !key.starts_with(&other_key) && !other_key.starts_with(&key);
+                assert!(keyspace != other_keyspace || disjoint, "{one:?} {other:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What a caller asks of items and what it gets back. Plain data; the work is done in `write` and `read`.
+
+use document::{Document, Etag, ItemNumber, PartitionKey};
+
+use crate::charge::Charge;
+use crate::error::{Error, Result};
+use crate::item::Item;
+use crate::patch::Patch;
+
+/// How an item is addressed inside its logical partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ItemName {
+    /// By the user's `id`.
+    Id(String),
+    /// By the number inside its resource id.
+    Number(ItemNumber),
+}
+
+impl std::fmt::Display for ItemName {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ItemName::Id(id) => out.write_str(id),
+            ItemName::Number(number) => write!(out, "#{}", number.0),
+        }
+    }
+}
+
+/// A condition on the item's current version. Etags are opaque text, quotes included.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Precondition {
+    /// No condition.
+    #[default]
+    None,
+    /// The item must be at this etag.
+    IfMatch(String),
+    /// The item must exist, at whatever version (`If-Match: *`).
+    IfExists,
+    /// The item must not be at this etag.
+    IfNoneMatch(String),
+    /// The item must not exist (`If-None-Match: *`).
+    IfAbsent,
+}
+
+impl Precondition {
+    /// Whether a thing that exists at `etag` meets the condition.
+    pub(crate) fn admits(&self, etag: &Etag) -> bool {
+        match self {
+            Precondition::None | Precondition::IfExists => true,
+            Precondition::IfMatch(wanted) => *wanted == etag.to_string(),
+            Precondition::IfNoneMatch(unwanted) => *unwanted != etag.to_string(),
+            Precondition::IfAbsent => false,
+        }
+    }
+
+    /// Whether the condition demands that the thing exists.
+    pub(crate) fn needs_existence(&self) -> bool {
+        matches!(self, Precondition::IfMatch(_) | Precondition::IfExists)
+    }
+
+    /// [`Precondition::admits`] as an error.
+    pub(crate) fn check(&self, etag: &Etag, what: impl std::fmt::Display) -> Result<()> {
+        if self.admits(etag) {
+            return Ok(());
+        }
+        Err(Error::PreconditionFailed { what: what.to_string() })
+    }
+}
+
+/// One operation on one item.
+#[derive(Debug, Clone)]
+pub enum Operation {
+    /// Insert; refused if a living item has the id.
+    Create {
+        /// The item as the client sent it.
+        body: Document,
+    },
+    /// Insert, or replace the living item of that id.
+    Upsert {
+        /// The item as the client sent it.
+        body: Document,
+        /// Checked only if a living item is there.
+        precondition: Precondition,
+    },
+    /// Replace a living item.
+    Replace {
+        /// Which item.
+        name: ItemName,
+        /// Its new body, with the same id and partition key.
+        body: Document,
+        /// Condition on the current version.
+        precondition: Precondition,
+    },
+    /// Change parts of a living item.
+    Patch {
+        /// Which item.
+        name: ItemName,
+        /// The operations and their condition.
+        patch: Patch,
+        /// Condition on the current version.
+        precondition: Precondition,
+    },
+    /// Remove a living item.
+    Delete {
+        /// Which item.
+        name: ItemName,
+        /// Condition on the current version.
+        precondition: Precondition,
+    },
+    /// Read a living item (in a batch: as its neighbours left it).
+    Read {
+        /// Which item.
+        name: ItemName,
+        /// `IfNoneMatch` turns an unchanged item into [`Effect::NotModified`].
+        precondition: Precondition,
+    },
+}
+
+/// What an operation did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// A new item exists.
+    Created,
+    /// A living item has a new version.
+    Replaced,
+    /// A living item is gone.
+    Deleted,
+    /// Nothing changed; the item is in the outcome.
+    Read,
+    /// The caller's copy is current.
+    NotModified,
+}
+
+/// A successful operation.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// What happened.
+    pub effect: Effect,
+    /// The item after the operation; none after a delete.
+    pub item: Option<Item>,
+    /// What it cost.
+    pub charge: Charge,
+    /// The sequence a session must have seen to see this outcome.
+    pub sequence: u64,
+}
+
+/// Why a transactional batch did nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchError {
+    /// The operation that failed; none if the batch as a whole did.
+    pub index: Option<usize>,
+    /// Why.
+    pub error: Error,
+}
+
+impl From<Error> for BatchError {
+    fn from(error: Error) -> BatchError {
+        BatchError { index: None, error }
+    }
+}
+
+impl From<storage::Error> for BatchError {
+    fn from(error: storage::Error) -> BatchError {
+        Error::from(error).into()
+    }
+}
+
+/// The slice of a container that a query or listing looks at.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// One logical partition, or the prefix of a hierarchical key.
+    pub key: Option<PartitionKey>,
+    /// A range of effective partition keys.
+    pub range: Option<document::EffectiveRange>,
+}
+
+/// How much of an answer is wanted, and from where on.
+#[derive(Debug, Clone)]
+pub struct PageRequest {
+    /// At most this many items; the engine may stop earlier.
+    pub max_items: usize,
+    /// The token of the page before.
+    pub continuation: Option<String>,
+}
+
+/// One page of a query or listing.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// The living items that match.
+    pub items: Vec<Item>,
+    /// Present when there may be more.
+    pub continuation: Option<String>,
+    /// What it cost.
+    pub charge: Charge,
+    /// The sequence a session must have seen to see this page.
+    pub sequence: u64,
+    /// What was looked at to answer; the dead are not counted (T14).
+    pub metrics: QueryMetrics,
+}
+
+/// Figures about a query; only the living count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueryMetrics {
+    /// Living items loaded.
+    pub loaded_items: u64,
+    /// Their bytes.
+    pub loaded_bytes: u64,
+    /// Items in the answer.
+    pub output_items: u64,
+    /// Their bytes.
+    pub output_bytes: u64,
+}

@@ -1,0 +1,90 @@
+//! Provisioned throughput, stored and returned. Nothing is enforced here.
+
+use document::{Object, OfferRid, Value};
+
+use crate::error::{Error, Result};
+
+/// What a database or container was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Throughput {
+    /// A fixed number of request units a second.
+    Manual(u32),
+    /// Up to this many, scaled by use.
+    Autoscale {
+        /// The upper end.
+        max: u32,
+    },
+}
+
+const MANUAL_MIN: u32 = 400;
+const MANUAL_STEP: u32 = 100;
+const AUTOSCALE_MIN: u32 = 1000;
+const AUTOSCALE_STEP: u32 = 1000;
+const THROUGHPUT_MAX: u32 = 1_000_000;
+
+impl Throughput {
+    /// Refuses what the service would refuse.
+    pub fn check(self) -> Result<Throughput> {
+        let (kind, value, min, step) = match self {
+            Throughput::Manual(value) => ("throughput", value, MANUAL_MIN, MANUAL_STEP),
+            Throughput::Autoscale { max } => {
+                ("autoscale maximum throughput", max, AUTOSCALE_MIN, AUTOSCALE_STEP)
+            }
+        };
+        if (min..=THROUGHPUT_MAX).contains(&value) && value % step == 0 {
+            return Ok(self);
+        }
+        Err(Error::invalid(format!(
+            "The {kind} {value} is invalid: it must be between {min} and {THROUGHPUT_MAX} in steps of {step}."
+        )))
+    }
+
+    pub(crate) fn to_value(self) -> Value {
+        let (name, value) = match self {
+            Throughput::Manual(value) => ("manual", value),
+            Throughput::Autoscale { max } => ("autoscale", max),
+        };
+        Value::Object(Object::from_iter([(name.to_owned(), Value::Int(i64::from(value)))]))
+    }
+
+    pub(crate) fn from_value(value: &Value) -> Option<Throughput> {
+        let number = |name| value.get(name).and_then(Value::as_i64).and_then(|n| u32::try_from(n).ok());
+        number("manual")
+            .map(Throughput::Manual)
+            .or_else(|| number("autoscale").map(|max| Throughput::Autoscale { max }))
+    }
+}
+
+/// The throughput of one database or container, as a resource of its own.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// The offer's own resource id.
+    pub rid: OfferRid,
+    /// The `_self` link of what it belongs to.
+    pub resource: String,
+    /// The resource id of what it belongs to.
+    pub resource_rid: String,
+    /// The provision.
+    pub throughput: Throughput,
+    /// Version of the offer.
+    pub etag: document::Etag,
+    /// Last change, seconds since 1970.
+    pub ts: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_and_steps_are_kept() {
+        for good in [Throughput::Manual(400), Throughput::Manual(20_000), Throughput::Autoscale { max: 4000 }]
+        {
+            assert_eq!(good.check(), Ok(good));
+            assert_eq!(Throughput::from_value(&good.to_value()), Some(good));
+        }
+        for bad in [Throughput::Manual(399), Throughput::Manual(450), Throughput::Autoscale { max: 400 }] {
+            assert!(bad.check().is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! Writing items: what is known before the transaction is worked out on the caller's thread ([`Prepared`]); what depends
+//! on the current state happens inside it ([`Prepared::apply`]).
+//!
+//! A write that meets a dead item, under its own id or under a unique value that it wants, removes that item with every
+//! trace in its own commit (T15): for the caller it was never there, and the purge will find nothing left to do.
+
+use std::sync::Arc;
+
+use document::{
+    Document, ItemNumber, KeyPart, PartitionKey, PartitionKeyDefinition, PartitionKeyKind, Sequence,
+    ValueRef, check_item_id,
+};
+use storage::{Keyspace, Lanes, Ticket, Transaction, transact};
+
+use crate::Engine;
+use crate::alarm::Alarm;
+use crate::charge::Charge;
+use crate::container::Container;
+use crate::definition::OwnTtl;
+use crate::error::{Error, Result};
+use crate::events::{self, Events};
+use crate::footprint::{Footprint, Home};
+use crate::gate::{Found, Gate};
+use crate::header::{Header, Record};
+use crate::item::{Item, SYSTEM_PROPERTIES};
+use crate::limits::{self, BATCH_OPERATIONS_MAX};
+use crate::operation::{BatchError, Effect, ItemName, Operation, Outcome, Precondition};
+use crate::patch::Patch;
+
+impl Engine {
+    /// Runs one operation. `key` is the partition key that came with the request; without it, the item's own counts
+    /// (create, upsert and replace only).
+    pub fn write(
+        &self,
+        container: &Arc<Container>,
+        key: Option<PartitionKey>,
+        operation: Operation,
+    ) -> Ticket<Result<Outcome>> {
+        let prepared = match Prepared::new(container, key, operation) {
+            Ok(prepared) => prepared,
+            Err(error) => return Ticket::ready(Err(error)),
+        };
+        let desk = Desk { container: Arc::clone(container), alarm: Arc::clone(&self.alarm) };
+        let partition = prepared.home.partition;
+        transact(&*self.store, Lanes::one(u64::from(partition.0)), move |tx| {
+            let gate = Gate::for_write(tx, partition)?;
+            prepared.apply(tx, &gate, &desk, &mut Events::default())
+        })
+    }
+
+    /// Runs all operations of one logical partition in one commit, or none of them.
+    pub fn batch(
+        &self,
+        container: &Arc<Container>,
+        key: &PartitionKey,
+        operations: Vec<Operation>,
+    ) -> Ticket<std::result::Result<Vec<Outcome>, BatchError>> {
+        let prepared = match prepare_batch(container, key, operations) {
+            Ok(prepared) => prepared,
+            Err(error) => return Ticket::ready(Err(error)),
+        };
+        let desk = Desk { container: Arc::clone(container), alarm: Arc::clone(&self.alarm) };
+        let partition = prepared[0].home.partition;
+        transact(&*self.store, Lanes::one(u64::from(partition.0)), move |tx| {
+            let gate = Gate::for_write(tx, partition)?;
+            let mut events = Events::default();
+            let mut outcomes = Vec::with_capacity(prepared.len());
+            for (index, operation) in prepared.into_iter().enumerate() {
+                let outcome = operation.apply(tx, &gate, &desk, &mut events);
+                outcomes.push(outcome.map_err(|error| BatchError { index: Some(index), error })?);
+            }
+            Ok(outcomes)
+        })
+    }
+}
+
+fn prepare_batch(
+    container: &Container,
+    key: &PartitionKey,
+    operations: Vec<Operation>,
+) -> std::result::Result<Vec<Prepared>, BatchError> {
+    match operations.len() {
+        0 => return Err(Error::invalid("Batch request has no operations.").into()),
+        1..=BATCH_OPERATIONS_MAX => {}
+        count => {
+            return Err(Error::invalid(format!(
+                "Batch request has more operations than what is supported: {count}, the limit is {BATCH_OPERATIONS_MAX}."
+            ))
+            .into());
+        }
+    }
+    let prepare = |(index, operation)| {
+        Prepared::new(container, Some(key.clone()), operation)
+            .map_err(|error| BatchError { index: Some(index), error })
+    };
+    operations.into_iter().enumerate().map(prepare).collect()
+}
+
+/// What every operation of a transaction has at hand.
+struct Desk {
+    container: Arc<Container>,
+    alarm: Arc<Alarm>,
+}
+
+/// An operation that has passed every check that needs no state.
+struct Prepared {
+    home: Home,
+    action: Action,
+}
+
+enum Action {
+    Create(Draft),
+    Upsert(Draft, Precondition),
+    Replace(ItemName, Draft, Precondition),
+    Patch(ItemName, Patch, Precondition),
+    Delete(ItemName, Precondition),
+    Read(ItemName, Precondition),
+}
+
+/// A body that may be stored: a valid id, a valid ttl, no system properties, within limits.
+struct Draft {
+    id: String,
+    ttl: OwnTtl,
+    body: Document,
+}
+
+impl Draft {
+    fn new(body: &Document) -> Result<Draft> {
+        let Some(root) = body.root().as_object() else {
+            return Err(Error::invalid("The item must be a JSON object."));
+        };
+        let id = match root.get("id") {
+            Some(id) => id.as_str().ok_or_else(|| Error::invalid("The item's 'id' must be a string."))?,
+            None => return Err(Error::invalid("The item has no 'id'; a non-empty string is required.")),
+        };
+        check_item_id(id)?;
+        let ttl = OwnTtl::of(root).map_err(|invalid| Error::InvalidTtl { text: invalid.text })?;
+        let draft = Draft { id: id.to_owned(), ttl, body: body.without(&SYSTEM_PROPERTIES) };
+        let size = draft.body.as_bytes().len();
+        if size > limits::ITEM_BYTES_MAX {
+            return Err(Error::TooLarge { what: "the item", actual: size, limit: limits::ITEM_BYTES_MAX });
+        }
+        Ok(draft)
+    }
+
+    /// The version that the draft becomes now (T9).
+    fn into_record(self, tx: &Transaction<'_>, number: ItemNumber, sequence: Sequence) -> Record {
+        let header = Header { sequence, ts: tx.time().seconds(), ttl: self.ttl };
+        Record { number, header, body: self.body }
+    }
+}
+
+impl Prepared {
+    fn new(container: &Container, key: Option<PartitionKey>, operation: Operation) -> Result<Prepared> {
+        let (home, action) = match operation {
+            Operation::Create { body } => {
+                (home_of_body(container, key, &body)?, Action::Create(Draft::new(&body)?))
+            }
+            Operation::Upsert { body, precondition } => {
+                (home_of_body(container, key, &body)?, Action::Upsert(Draft::new(&body)?, precondition))
+            }
+            Operation::Replace { name, body, precondition } => (
+                home_of_body(container, key, &body)?,
+                Action::Replace(name, Draft::new(&body)?, precondition),
+            ),
+            Operation::Patch { name, patch, precondition } => {
+                patch.check_paths(&container.definition.partition_key)?;
+                (home_of_key(container, key)?, Action::Patch(name, patch, precondition))
+            }
+            Operation::Delete { name, precondition } => {
+                (home_of_key(container, key)?, Action::Delete(name, precondition))
+            }
+            Operation::Read { name, precondition } => {
+                (home_of_key(container, key)?, Action::Read(name, precondition))
+            }
+        };
+        Ok(Prepared { home, action })
+    }
+
+    fn apply(
+        self,
+        tx: &mut Transaction<'_>,
+        gate: &Gate,
+        desk: &Desk,
+        events: &mut Events,
+    ) -> Result<Outcome> {
+        let mut job = Job { home: &self.home, gate, desk, events };
+        match self.action {
+            Action::Create(draft) => job.create(tx, draft),
+            Action::Upsert(draft, precondition) => job.upsert(tx, draft, &precondition),
+            Action::Replace(name, draft, precondition) => {
+                let old = job.living(tx, &name)?;
+                job.replace(tx, &old, draft, &precondition)
+            }
+            Action::Patch(name, patch, precondition) => job.patch(tx, &name, &patch, &precondition),
+            Action::Delete(name, precondition) => job.delete(tx, &name, &precondition),
+            Action::Read(name, precondition) => job.read(tx, &name, &precondition),
+        }
+    }
+}
+
+/// One operation inside its transaction.
+struct Job<'a> {
+    home: &'a Home,
+    gate: &'a Gate,
+    desk: &'a Desk,
+    events: &'a mut Events,
+}
+
+impl Job<'_> {
+    fn create(&mut self, tx: &mut Transaction<'_>, draft: Draft) -> Result<Outcome> {
+        self.claim_id(tx, &draft.id)?;
+        let sequence = self.events.next(tx);
+        let record = draft.into_record(tx, ItemNumber(sequence.0), sequence);
+        self.claim_unique_values(tx, &record)?;
+        self.footprint(&record).insert(tx)?;
+        Ok(self.written(Effect::Created, record))
+    }
+
+    fn upsert(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        draft: Draft,
+        precondition: &Precondition,
+    ) -> Result<Outcome> {
+        match self.gate.by_id_key(tx, &self.home.id_key(&draft.id))?.living() {
+            Some(old) => self.replace(tx, &old, draft, precondition),
+            None if precondition.needs_existence() => Err(Error::no_item(&draft.id)),
+            None => self.create(tx, draft),
+        }
+    }
+
+    fn replace(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        old: &Record,
+        draft: Draft,
+        precondition: &Precondition,
+    ) -> Result<Outcome> {
+        check(old, precondition)?;
+        if id_of(old) != draft.id {
+            self.claim_id(tx, &draft.id)?;
+        }
+        let sequence = self.events.next(tx);
+        let record = draft.into_record(tx, old.number, sequence);
+        self.claim_unique_values(tx, &record)?;
+        self.footprint(&record).replace(&self.footprint(old), tx)?;
+        Ok(self.written(Effect::Replaced, record))
+    }
+
+    fn patch(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        name: &ItemName,
+        patch: &Patch,
+        precondition: &Precondition,
+    ) -> Result<Outcome> {
+        let old = self.living(tx, name)?;
+        check(&old, precondition)?;
+        let item = Item::new(self.desk.container.rid, old.clone());
+        if let Some(condition) = &patch.condition
+            && !condition.matches(&item)
+        {
+            return Err(Error::PreconditionFailed {
+                what: format!("item '{name}' (condition of the patch)"),
+            });
+        }
+        let body = patch.apply(&old.body.to_value())?;
+        let draft = Draft::new(&Document::from_value(&body)?)?;
+        self.replace(tx, &old, draft, &Precondition::None)
+    }
+
+    fn delete(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        name: &ItemName,
+        precondition: &Precondition,
+    ) -> Result<Outcome> {
+        let old = self.living(tx, name)?;
+        check(&old, precondition)?;
+        let sequence = self.events.next(tx);
+        self.footprint(&old).remove(tx)?;
+        let charge = Charge::write(old.size());
+        Ok(Outcome { effect: Effect::Deleted, item: None, charge, sequence: events::commit_of(sequence) })
+    }
+
+    fn read(&self, tx: &Transaction<'_>, name: &ItemName, precondition: &Precondition) -> Result<Outcome> {
+        let record = self.living(tx, name)?;
+        read_outcome(Item::new(self.desk.container.rid, record), precondition, tx.last_sequence())
+    }
+
+    /// The living item under a name, in this logical partition.
+    fn living(&self, tx: &Transaction<'_>, name: &ItemName) -> Result<Record> {
+        let found = match name {
+            ItemName::Id(id) => self.gate.by_id_key(tx, &self.home.id_key(id))?.living(),
+            ItemName::Number(number) => self
+                .gate
+                .by_number(tx, *number)?
+                .living()
+                .filter(|record| is_at_home(self.home, &self.desk.container, record)),
+        };
+        found.ok_or_else(|| Error::no_item(name))
+    }
+
+    /// Makes room at an id: a dead holder goes, a living one is a conflict.
+    fn claim_id(&self, tx: &mut Transaction<'_>, id: &str) -> Result<()> {
+        match self.gate.by_id_key(tx, &self.home.id_key(id))? {
+            Found::Living(_) => Err(Error::Exists { what: format!("item '{id}'") }),
+            Found::Dead(record) => self.bury(tx, &record),
+            Found::Nobody => Ok(()),
+        }
+    }
+
+    /// Makes room at every unique value of a new version: a dead holder goes, a living one is a conflict.
+    fn claim_unique_values(&self, tx: &mut Transaction<'_>, record: &Record) -> Result<()> {
+        for (index, unique) in self.desk.container.definition.unique_keys.iter().enumerate() {
+            let key = self.home.unique_key(index, &unique.paths, record);
+            match self.gate.by_owner(tx, Keyspace::Unique, &key)? {
+                Found::Dead(holder) => self.bury(tx, &holder)?,
+                Found::Living(holder) if holder.number != record.number => {
+                    let paths: Vec<String> = unique.paths.iter().map(ToString::to_string).collect();
+                    return Err(Error::UniqueKeyTaken { paths: paths.join(",") });
+                }
+                Found::Living(_) | Found::Nobody => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a dead item with every trace. It takes no sequence: nobody can tell who removed it, or when.
+    fn bury(&self, tx: &mut Transaction<'_>, dead: &Record) -> Result<()> {
+        if !self.gate.may_destroy(tx, dead) {
+            return Err(Error::ClockSuspect { what: "the place of an expired item is taken" });
+        }
+        self.footprint(dead).remove(tx)
+    }
+
+    fn footprint(&self, record: &Record) -> Footprint {
+        Footprint::new(self.home, &self.desk.container.definition, record)
+    }
+
+    fn written(&self, effect: Effect, record: Record) -> Outcome {
+        if let Some(due) = record.header.mortal_place().and_then(|place| self.gate.policy.due(place)) {
+            self.desk.alarm.set(due);
+        }
+        let (charge, sequence) = (Charge::write(record.size()), events::commit_of(record.header.sequence));
+        let item = Some(Item::new(self.desk.container.rid, record));
+        Outcome { effect, item, charge, sequence }
+    }
+}
+
+fn check(old: &Record, precondition: &Precondition) -> Result<()> {
+    let etag = document::Etag::new(old.header.sequence, old.header.ts);
+    precondition.check(&etag, format_args!("item '{}'", id_of(old)))
+}
+
+/// A read's answer, given the caller's condition.
+pub(crate) fn read_outcome(item: Item, precondition: &Precondition, sequence: u64) -> Result<Outcome> {
+    let charge = Charge::read(item.body.as_bytes().len() as u64);
+    if precondition.admits(&item.etag) {
+        return Ok(Outcome { effect: Effect::Read, item: Some(item), charge, sequence });
+    }
+    match precondition {
+        Precondition::IfNoneMatch(_) | Precondition::IfAbsent => {
+            Ok(Outcome { effect: Effect::NotModified, item: Some(item), charge, sequence })
+        }
+        _ => Err(Error::PreconditionFailed { what: format!("item '{}'", item.id()) }),
+    }
+}
+
+/// Whether an item that was found by number belongs to the logical partition that was asked for.
+pub(crate) fn is_at_home(home: &Home, container: &Container, record: &Record) -> bool {
+    Home::of(home.partition, &container.definition, record).is_ok_and(|actual| actual == *home)
+}
+
+/// The home of an operation that carries only a partition key.
+pub(crate) fn home_of_key(container: &Container, key: Option<PartitionKey>) -> Result<Home> {
+    match key {
+        Some(key) => Ok(home(container, complete(key, &container.definition.partition_key)?)),
+        None => Err(Error::invalid("The partition key of the item is required for this operation.")),
+    }
+}
+
+/// The home of an operation that carries a body; a key beside it must agree with it.
+fn home_of_body(container: &Container, given: Option<PartitionKey>, body: &Document) -> Result<Home> {
+    let definition = &container.definition.partition_key;
+    let key = PartitionKey::extract(definition, body.root())?;
+    if definition.kind == PartitionKeyKind::MultiHash && key.parts().contains(&KeyPart::Undefined) {
+        return Err(Error::KeyMismatch { given: key.to_json(), expected: "a value at every path".into() });
+    }
+    if let Some(given) = given {
+        let given = complete(given, definition)?;
+        if given != key {
+            return Err(Error::KeyMismatch { given: given.to_json(), expected: key.to_json() });
+        }
+    }
+    Ok(home(container, key))
+}
+
+fn home(container: &Container, key: PartitionKey) -> Home {
+    let effective = key.effective(&container.definition.partition_key);
+    Home { partition: container.partition_of(&effective).id, key, effective }
+}
+
+/// A key as it came with a request, with one part per path.
+fn complete(key: PartitionKey, definition: &PartitionKeyDefinition) -> Result<PartitionKey> {
+    let (given, parts) = (key.to_json(), definition.paths.len());
+    key.complete(definition).map_err(|_| Error::KeyMismatch { given, expected: format!("{parts} parts") })
+}
+
+fn id_of(record: &Record) -> &str {
+    record.body.get("id").and_then(ValueRef::as_str).unwrap_or_default()
+}

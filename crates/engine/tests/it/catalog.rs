@@ -1,0 +1,91 @@
+//! Databases, containers, offers, and that they outlive a restart.
+
+use engine::{Error, Precondition, Throughput};
+
+use crate::world::{World, definition};
+
+#[test]
+fn everything_in_the_catalog_outlives_a_restart() {
+    let mut world = World::new();
+    let database = world.engine.create_database("second", Some(Throughput::Manual(400))).expect("created");
+    let more = r#","defaultTtl":60,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/email"]}]}"#;
+    let throughput = Some(Throughput::Autoscale { max: 4000 });
+    let container =
+        world.engine.create_container(&database, definition("c", more), throughput).expect("created");
+    world.restart();
+    let database = world.engine.database("second").expect("still there");
+    let again = world.engine.container(&database, "c").expect("still there");
+    assert_eq!((again.rid, again.etag(), again.ts()), (container.rid, container.etag(), container.ts()));
+    assert_eq!(again.definition, container.definition);
+    let offers: Vec<_> =
+        world.engine.offers().iter().map(|offer| (offer.resource.clone(), offer.throughput)).collect();
+    assert_eq!(
+        offers,
+        [
+            (database.self_link(), Throughput::Manual(400)),
+            (again.self_link(), Throughput::Autoscale { max: 4000 })
+        ]
+    );
+    assert_eq!(world.engine.container_by_rid(again.rid).expect("by rid").name(), "c");
+}
+
+#[test]
+fn names_are_unique_and_case_sensitive() {
+    let world = World::new();
+    world.container("");
+    let database = world.engine.database("db").expect("made");
+    assert!(matches!(world.engine.create_database("db", None), Err(Error::Exists { .. })));
+    world.engine.create_database("DB", None).expect("another name");
+    let twice = world.engine.create_container(&database, definition("c", ""), None);
+    assert!(matches!(twice, Err(Error::Exists { .. })));
+    for bad in ["", "a/b", "a?b", "a ", &"x".repeat(256)] {
+        assert!(matches!(world.engine.create_database(bad, None), Err(Error::Invalid { .. })), "{bad}");
+    }
+}
+
+#[test]
+fn a_deleted_database_takes_its_containers_along() {
+    let mut world = World::new();
+    let container = world.container("");
+    let database = world.engine.database("db").expect("made");
+    let stale = Precondition::IfMatch("\"other\"".into());
+    assert!(matches!(world.engine.delete_database(&database, &stale), Err(Error::PreconditionFailed { .. })));
+    world.engine.delete_database(&database, &Precondition::None).expect("deleted");
+    assert!(world.engine.container_by_rid(container.rid).is_err());
+    world.restart();
+    assert!(world.engine.databases().is_empty());
+    let orphan = world.engine.create_container(&database, definition("c", ""), None);
+    assert!(matches!(orphan, Err(Error::OwnerNotFound { .. })));
+}
+
+#[test]
+fn a_replacement_keeps_key_and_unique_keys() {
+    let world = World::new();
+    let container = world.container("");
+    let other = definition("c", r#","uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/email"]}]}"#);
+    assert!(world.engine.replace_container(&container, other, &Precondition::None).is_err());
+    assert!(world.engine.replace_container(&container, definition("d", ""), &Precondition::None).is_err());
+    let replaced = world
+        .engine
+        .replace_container(&container, definition("c", r#","defaultTtl":5"#), &Precondition::None)
+        .expect("replaced");
+    assert_ne!(replaced.etag(), container.etag());
+    let stale = Precondition::IfMatch(container.etag().to_string());
+    let refused = world.engine.replace_container(&container, definition("c", ""), &stale);
+    assert!(matches!(refused, Err(Error::PreconditionFailed { .. })));
+}
+
+#[test]
+fn an_offer_can_be_replaced() {
+    let world = World::new();
+    let database = world.engine.database("db").expect("made");
+    world
+        .engine
+        .create_container(&database, definition("t", ""), Some(Throughput::Manual(400)))
+        .expect("created");
+    let offer = world.engine.offers().remove(0);
+    let replaced = world.engine.replace_offer(offer.rid, Throughput::Manual(500)).expect("replaced");
+    assert_eq!((replaced.throughput, replaced.resource), (Throughput::Manual(500), offer.resource));
+    assert_ne!(replaced.etag, offer.etag);
+    assert!(world.engine.replace_offer(offer.rid, Throughput::Manual(1)).is_err());
+}

@@ -1,0 +1,11 @@
+//! The engine through its own door, over the memory store, with time in the test's hand.
+
+mod batches;
+mod catalog;
+mod clock;
+mod expiry;
+mod feed;
+mod items;
+mod purge;
+mod queries;
+mod world;

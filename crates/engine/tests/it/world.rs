@@ -1,0 +1,163 @@
+//! A fresh engine with one database, a clock that only the test moves, and short ways to say things.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use document::{Document, PartitionKey, Value, parse_json};
+use engine::{
+    Container, ContainerDefinition, Effect, Engine, Error, Item, ItemName, Operation, Outcome, PageRequest,
+    Patch, Precondition, Scope,
+};
+use storage::{ClockOptions, ManualClock, MemoryDisk, MemoryStore, Time};
+
+/// The second at which every test begins.
+pub(crate) const START: u64 = 1_700_000_000;
+
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) clock: Arc<ManualClock>,
+    disk: MemoryDisk,
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
+        let disk = MemoryDisk::new();
+        let engine = open(&disk, &clock);
+        engine.create_database("db", None).expect("a fresh store");
+        World { engine, clock, disk }
+    }
+
+    /// Opens the store anew, as after a crash.
+    pub(crate) fn restart(&mut self) {
+        // The old engine must let go of the disk first.
+        self.engine = open(&MemoryDisk::new(), &self.clock);
+        self.engine = open(&self.disk, &self.clock);
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// Makes container `c` with partition key `/pk` and further members of the definition.
+    pub(crate) fn container(&self, more: &str) -> Arc<Container> {
+        let database = self.engine.database("db").expect("made at the start");
+        self.engine.create_container(&database, definition("c", more), None).expect("a valid definition")
+    }
+
+    /// The container as it is now.
+    pub(crate) fn current(&self) -> Arc<Container> {
+        let database = self.engine.database("db").expect("made at the start");
+        self.engine.container(&database, "c").expect("made by the test")
+    }
+
+    /// Sets `D`: `None` is off.
+    pub(crate) fn set_default(&self, ttl: Option<i64>) {
+        let more = ttl.map_or(String::new(), |ttl| format!(r#","defaultTtl":{ttl}"#));
+        let container = self.current();
+        let mut definition = definition("c", &more);
+        definition.unique_keys.clone_from(&container.definition.unique_keys);
+        self.engine.replace_container(&container, definition, &Precondition::None).expect("a valid change");
+    }
+
+    pub(crate) fn run(&self, pk: &str, operation: Operation) -> Result<Outcome, Error> {
+        self.engine.write(&self.current(), Some(key(pk)), operation).wait()
+    }
+
+    pub(crate) fn create(&self, pk: &str, text: &str) -> Result<Item, Error> {
+        let outcome = self.run(pk, Operation::Create { body: body(pk, text) })?;
+        assert_eq!(outcome.effect, Effect::Created);
+        Ok(outcome.item.expect("a created item"))
+    }
+
+    pub(crate) fn upsert(&self, pk: &str, text: &str) -> Result<Outcome, Error> {
+        self.run(pk, Operation::Upsert { body: body(pk, text), precondition: Precondition::None })
+    }
+
+    pub(crate) fn replace(&self, pk: &str, id: &str, text: &str) -> Result<Item, Error> {
+        let (name, body) = (ItemName::Id(id.into()), body(pk, text));
+        let operation = Operation::Replace { name, body, precondition: Precondition::None };
+        Ok(self.run(pk, operation)?.item.expect("a replaced item"))
+    }
+
+    pub(crate) fn patch(&self, pk: &str, id: &str, patch: &str) -> Result<Item, Error> {
+        let operation = Operation::Patch {
+            name: ItemName::Id(id.into()),
+            patch: Patch::from_value(&value(patch)).expect("a valid patch"),
+            precondition: Precondition::None,
+        };
+        Ok(self.run(pk, operation)?.item.expect("a patched item"))
+    }
+
+    pub(crate) fn delete(&self, pk: &str, id: &str) -> Result<Outcome, Error> {
+        self.run(pk, Operation::Delete { name: ItemName::Id(id.into()), precondition: Precondition::None })
+    }
+
+    pub(crate) fn read(&self, pk: &str, id: &str) -> Result<Item, Error> {
+        let name = ItemName::Id(id.into());
+        let outcome = self.engine.read(&self.current(), &key(pk), &name, &Precondition::None)?;
+        Ok(outcome.item.expect("a read item"))
+    }
+
+    /// Whether the item is there; every other error fails the test.
+    pub(crate) fn is_alive(&self, pk: &str, id: &str) -> bool {
+        match self.read(pk, id) {
+            Ok(_) => true,
+            Err(Error::NotFound { .. }) => false,
+            Err(other) => panic!("reading {id}: {other}"),
+        }
+    }
+
+    /// The ids that a query finds, in its order.
+    pub(crate) fn ids(&self, query: &str) -> Vec<String> {
+        let query = query::parse(query, &[]).expect("a supported query");
+        let page = PageRequest { max_items: 1000, continuation: None };
+        let page =
+            self.engine.query(&self.current(), Some(&query), &Scope::default(), &page).expect("an answer");
+        page.items.iter().map(|item| item.id().to_owned()).collect()
+    }
+
+    /// Runs the purge until it has nothing to do.
+    pub(crate) fn drain(&self) -> u64 {
+        let mut purged = 0;
+        loop {
+            let report = self.engine.purge_step(3).expect("a purge step");
+            purged += report.purged_items;
+            let now = self.engine.now().expect("a running clock");
+            if report.next_due.is_none_or(|due| due > now) {
+                return purged;
+            }
+        }
+    }
+
+    /// (living items, dead items that are not purged).
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let usage = self.engine.usage(&self.current()).expect("figures");
+        (usage.living.items, usage.dead.items)
+    }
+}
+
+fn open(disk: &MemoryDisk, clock: &Arc<ManualClock>) -> Engine {
+    let store = MemoryStore::open(disk.clone(), ClockOptions::new(clock.clone())).expect("the store opens");
+    Engine::open(Arc::new(store)).expect("the engine opens")
+}
+
+pub(crate) fn definition(id: &str, more: &str) -> ContainerDefinition {
+    let text =
+        format!(r#"{{"id":"{id}","partitionKey":{{"paths":["/pk"],"kind":"Hash","version":2}}{more}}}"#);
+    ContainerDefinition::from_value(&value(&text)).expect("a valid definition")
+}
+
+pub(crate) fn value(text: &str) -> Value {
+    parse_json(text.as_bytes()).expect("valid JSON")
+}
+
+pub(crate) fn key(pk: &str) -> PartitionKey {
+    PartitionKey::from_header(&format!("[{}]", Value::String(pk.into()).to_json())).expect("a valid key")
+}
+
+/// `{"pk": pk, ...}` from the members in `text`.
+pub(crate) fn body(pk: &str, text: &str) -> Document {
+    Document::from_json(format!(r#"{{"pk":"{pk}",{text}}}"#).as_bytes()).expect("valid JSON")
+}
