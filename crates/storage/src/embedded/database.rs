@@ -27,6 +27,8 @@ const RECORD_KEY: &[u8] = b"record";
 /// A memtable of an ordinary keyspace, and of the two that take most of the bytes.
 const MEMTABLE_BYTES: u64 = 8 << 20;
 const BIG_MEMTABLE_BYTES: u64 = 16 << 20;
+/// With one memtable more waiting to be flushed fjall would sleep in steps of 100 ms; we wait in short ones.
+const MAX_SEALED: usize = 2;
 /// The least that fjall allows; it is exceeded by at most one journal file.
 const JOURNAL_BYTES: u64 = 64 << 20;
 /// Flush and compaction threads.
@@ -89,11 +91,16 @@ impl Database {
 
     /// Writes all memtables to tables.
     pub(super) fn flush(&self) -> Result<()> {
-        let all = || self.keyspaces.iter().chain([&self.own]);
-        for keyspace in all() {
+        for keyspace in self.keyspaces.iter().chain([&self.own]) {
             keyspace.rotate_memtable().map_err(|error| cannot("flush", &error))?;
         }
-        while all().any(|keyspace| keyspace.sealed_memtable_count() > 0) {
+        self.wait_for_flushes(0)
+    }
+
+    /// Waits until no keyspace has more than `sealed` memtables waiting to be flushed.
+    fn wait_for_flushes(&self, sealed: usize) -> Result<()> {
+        let keyspaces = self.keyspaces.iter().chain([&self.own]);
+        while keyspaces.clone().any(|keyspace| keyspace.sealed_memtable_count() > sealed) {
             // Says so if a worker died, for which we would wait in vain.
             self.fjall.persist(PersistMode::Buffer).map_err(|error| cannot("flush", &error))?;
             pause();
@@ -156,6 +163,7 @@ impl Backend for Committer {
 
     fn commit(&mut self, overlay: Overlay, record: &StoreRecord) -> Result<()> {
         let Database { fjall, keyspaces, own } = self.database.as_ref();
+        self.database.wait_for_flushes(MAX_SEALED)?;
         let mode = match self.durability {
             Durability::Sync => PersistMode::SyncData,
             Durability::Buffered => PersistMode::Buffer,
