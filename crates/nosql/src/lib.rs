@@ -1,1 +1,39 @@
-//! (empty)
+//! The NoSQL front end: the REST protocol that the official Cosmos DB SDKs speak, over an [`engine::Engine`].
+//!
+//! Protocol only: parse, translate, answer, map errors. No rule about items, time or expiry lives here, and
+//! nothing here touches the disk. This room, `server` and the MongoDB front end are the only ones that know an
+//! async runtime.
+//!
+//! The life of a request: `listener` accepts and bounds the connection, `service` finds the route (`routes`, one
+//! table), authenticates (`auth`, which hands out the pass without which the engine cannot be reached), reads
+//! the body and runs the handler (`handlers`, one file per operation); `response` adds what every answer
+//! carries; `error` is the one place where an error becomes a status code.
+
+mod activity;
+mod admin;
+mod auth;
+mod batch;
+mod call;
+mod catch;
+mod date;
+mod error;
+mod feed;
+mod handlers;
+mod headers;
+mod items;
+mod json;
+pub mod limits;
+mod listener;
+mod path;
+mod request;
+mod resources;
+mod response;
+mod routes;
+mod service;
+mod session;
+mod throughput;
+
+pub use auth::{BadKey, MasterKey, WallSeconds};
+pub use limits::Limits;
+pub use listener::serve;
+pub use service::Service;

@@ -1,0 +1,186 @@
+//! The admin API under `/_bolide/`: status, clock, purge, TTL figures. Never open: it wants the account key as a
+//! bearer token.
+
+use std::sync::Arc;
+
+use document::Value;
+use engine::{Engine, PurgeReport};
+use hyper::{Method, StatusCode};
+
+use crate::call::Call;
+use crate::error::Error;
+use crate::json::{member, object, parse_object, text};
+use crate::request::Head;
+use crate::response::Reply;
+use crate::service::Run;
+
+/// The first segment of every admin path.
+pub(crate) const PREFIX: &str = "_bolide";
+
+/// Items that one step of a purge on demand removes before it looks around.
+const PURGE_STEP: usize = 1000;
+
+/// Steps after which a purge on demand stops; the background goes on from there.
+const PURGE_STEPS: usize = 10_000;
+
+/// The handler for an admin request.
+pub(crate) fn find(head: &Head) -> Result<Run, Error> {
+    let names: Vec<&str> = head.path.segments().iter().skip(1).map(String::as_str).collect();
+    let get = matches!(head.method, Method::GET | Method::HEAD);
+    let post = head.method == Method::POST;
+    Ok(match names.as_slice() {
+        ["status"] if get => |call| Box::pin(status(call)),
+        ["clock"] if get => |call| Box::pin(clock(call)),
+        ["clock"] if post => |call| Box::pin(move_clock(call)),
+        ["purge"] if get => |call| Box::pin(purge(call)),
+        ["purge"] if post => |call| Box::pin(steer_purge(call)),
+        ["ttl", _, _] if get => |call| Box::pin(ttl(call)),
+        ["status" | "clock" | "purge"] | ["ttl", _, _] => {
+            return Err(Error::WrongVerb("this admin operation does not exist".to_owned()));
+        }
+        _ => {
+            return Err(Error::NoRoute(format!(
+                "/{PREFIX}/{}",
+                names.join("/").chars().take(200).collect::<String>()
+            )));
+        }
+    })
+}
+
+async fn status(call: &Call) -> Result<Reply, Error> {
+    let engine = call.engine();
+    let databases = engine.databases();
+    let containers: usize = databases.iter().map(|database| engine.containers(database).len()).sum();
+    let store = engine.storage_stats();
+    reply(&object([
+        member("version", text(env!("CARGO_PKG_VERSION"))),
+        member("clock", clock_value(engine)?),
+        member("purge", purge_value(engine)),
+        member(
+            "store",
+            object([
+                member("diskBytes", number(store.disk_bytes)),
+                member("journalBytes", number(store.journal_bytes)),
+                member("commits", number(store.commits)),
+                member("jobs", number(store.jobs)),
+                member("writable", Value::Bool(!store.poisoned)),
+            ]),
+        ),
+        member("databases", number(databases.len() as u64)),
+        member("containers", number(containers as u64)),
+    ]))
+}
+
+async fn clock(call: &Call) -> Result<Reply, Error> {
+    reply(&clock_value(call.engine())?)
+}
+
+async fn move_clock(call: &Call) -> Result<Reply, Error> {
+    let body = parse_object(&call.body)?;
+    let is_true = |name: &str| body.get(name).and_then(Value::as_bool) == Some(true);
+    if let Some(seconds) = body.get("advanceSeconds") {
+        let seconds = seconds.as_i64().and_then(|seconds| u64::try_from(seconds).ok()).ok_or_else(|| {
+            Error::BadRequest(
+                "'advanceSeconds' must be an integer of at least 0: the clock never goes back.".to_owned(),
+            )
+        })?;
+        call.blocking(move |engine| Ok(engine.advance_clock(seconds)?)).await?;
+    } else if is_true("accept") {
+        call.blocking(|engine| Ok(engine.accept_clock()?)).await?;
+    } else if is_true("reject") {
+        call.blocking(|engine| Ok(engine.reject_clock()?)).await?;
+    } else {
+        return Err(Error::BadRequest(
+            "The body must be {\"advanceSeconds\": n}, {\"accept\": true} or {\"reject\": true}.".to_owned(),
+        ));
+    }
+    reply(&clock_value(call.engine())?)
+}
+
+async fn purge(call: &Call) -> Result<Reply, Error> {
+    reply(&purge_value(call.engine()))
+}
+
+async fn steer_purge(call: &Call) -> Result<Reply, Error> {
+    let body = parse_object(&call.body)?;
+    if let Some(paused) = body.get("paused").and_then(Value::as_bool) {
+        call.engine().pause_purge(paused);
+    } else if body.get("now").and_then(Value::as_bool) == Some(true) {
+        call.blocking(|engine| Ok(purge_now(engine)?)).await?;
+    } else {
+        return Err(Error::BadRequest(
+            "The body must be {\"paused\": true}, {\"paused\": false} or {\"now\": true}.".to_owned(),
+        ));
+    }
+    reply(&purge_value(call.engine()))
+}
+
+/// Steps until nothing is due.
+fn purge_now(engine: &Engine) -> engine::Result<()> {
+    for _ in 0..PURGE_STEPS {
+        let PurgeReport { next_due, .. } = engine.purge_step(PURGE_STEP)?;
+        if next_due.is_none_or(|due| engine.now().is_ok_and(|now| due > now)) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn ttl(call: &Call) -> Result<Reply, Error> {
+    if call.head.parameter("defaultTtl").is_some() {
+        return Err(Error::NotSupported("the dry run of a policy change ('defaultTtl') is".to_owned()));
+    }
+    let engine = call.engine();
+    let database = engine.database(call.head.path.at(2))?;
+    let container = engine.container(&database, call.head.path.at(3))?;
+    let definition = container.definition.to_value();
+    let handle = Arc::clone(&container);
+    let usage = call.blocking(move |engine| Ok(engine.usage(&handle)?)).await?;
+    let tally = |items, bytes| object([member("items", number(items)), member("bytes", number(bytes))]);
+    reply(&object([
+        member("database", text(&container.database)),
+        member("container", text(container.name())),
+        member("defaultTtl", definition.get("defaultTtl").cloned().unwrap_or(Value::Null)),
+        member("living", tally(usage.living.items, usage.living.bytes)),
+        member("backlog", tally(usage.dead.items, usage.dead.bytes)),
+    ]))
+}
+
+fn clock_value(engine: &Engine) -> Result<Value, Error> {
+    let status = engine.clock_status()?;
+    let suspect = match status.suspect {
+        None => Value::Null,
+        Some(suspicion) => object([
+            member("leap", text(format!("{:?}", suspicion.leap).to_lowercase())),
+            member("wall", number(suspicion.wall.seconds())),
+            member("aheadSeconds", number(suspicion.ahead_ms / 1000)),
+        ]),
+    };
+    Ok(object([
+        member("now", number(status.now.seconds())),
+        member("testClock", Value::Bool(status.test_clock)),
+        member("advancedSeconds", number(status.advanced_ms / 1000)),
+        member("trusted", number(status.trusted.seconds())),
+        member("suspect", suspect),
+    ]))
+}
+
+fn purge_value(engine: &Engine) -> Value {
+    let status = engine.purge_status();
+    let seconds = |time: Option<u64>| time.map_or(Value::Null, |millis| number(millis / 1000));
+    object([
+        member("paused", Value::Bool(status.paused)),
+        member("purgedItems", number(status.purged_items)),
+        member("purgedBytes", number(status.purged_bytes)),
+        member("lastStep", seconds(status.last_step.map(|time| time.millis()))),
+        member("nextDue", seconds(status.next_due.map(|time| time.millis()))),
+    ])
+}
+
+fn number(number: u64) -> Value {
+    Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn reply(value: &Value) -> Result<Reply, Error> {
+    Ok(Reply::json(StatusCode::OK, value.to_json()))
+}

@@ -1,0 +1,316 @@
+//! Who may come in: master-key signatures, and the bearer key of the admin API.
+//!
+//! The engine can only be reached through a [`Pass`], and only [`Gate`] makes passes, so a handler that forgot
+//! to authenticate does not compile. Signatures are compared in constant time. The date is judged by the real
+//! wall clock and not by the store's clock: a test clock that is a year ahead must not lock its own clients
+//! out (T29).
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use engine::Engine;
+use hmac::{Hmac, Mac};
+use hyper::header::{AUTHORIZATION, DATE};
+use hyper::{HeaderMap, Method};
+use percent_encoding::percent_decode_str;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::error::Error;
+use crate::limits::SKEW_SECONDS;
+use crate::path::{ResourcePath, Signed};
+use crate::{date, headers};
+
+/// The door to real time: Unix seconds of the wall clock.
+pub type WallSeconds = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// The account's key, ready for use.
+#[derive(Clone)]
+pub struct MasterKey {
+    mac: Hmac<Sha256>,
+    digest: [u8; 32],
+}
+
+/// A key that is not base64 of at least one byte.
+#[derive(Debug, thiserror::Error)]
+#[error("the account key must be base64 text of at least one byte")]
+pub struct BadKey;
+
+impl MasterKey {
+    /// Reads the base64 text of a key.
+    pub fn parse(text: &str) -> Result<Self, BadKey> {
+        let text = text.trim();
+        let bytes = STANDARD.decode(text).map_err(|_| BadKey)?;
+        if bytes.is_empty() {
+            return Err(BadKey);
+        }
+        let mac = Hmac::new_from_slice(&bytes).map_err(|_| BadKey)?;
+        Ok(Self { mac, digest: Sha256::digest(text).into() })
+    }
+
+    /// Checks the signature and the date of a data request.
+    fn check(
+        &self,
+        method: &Method,
+        path: &ResourcePath,
+        request: &HeaderMap,
+        now: u64,
+    ) -> Result<(), Error> {
+        let header = request.get(AUTHORIZATION).ok_or_else(|| {
+            unauthorized(
+                "Required Header authorization is missing. Ensure a valid Authorization token is passed.",
+            )
+        })?;
+        let text = std::str::from_utf8(header.as_bytes()).map_err(|_| malformed())?;
+        let text = percent_decode_str(text).decode_utf8().map_err(|_| malformed())?;
+        let token = Token::parse(&text)?;
+        token.check_kind()?;
+        let dates = Dates::of(request)?;
+        let signature = STANDARD.decode(token.signature).map_err(|_| malformed())?;
+        self.check_signature(method, &path.signed(), &dates, &signature)?;
+        dates.check_skew(now)
+    }
+
+    fn check_signature(
+        &self,
+        method: &Method,
+        signed: &Signed,
+        dates: &Dates,
+        signature: &[u8],
+    ) -> Result<(), Error> {
+        let verb = method.as_str().to_lowercase();
+        let matches = |link: &str| {
+            let mut mac = self.mac.clone();
+            for line in [verb.as_str(), &signed.kind, link, &dates.x_ms_date, &dates.date] {
+                mac.update(line.as_bytes());
+                mac.update(b"\n");
+            }
+            mac.verify_slice(signature).is_ok()
+        };
+        if matches(&signed.link) || signed.rid.as_deref().is_some_and(matches) {
+            return Ok(());
+        }
+        let link = signed.rid.as_ref().unwrap_or(&signed.link);
+        let payload = format!("{verb}\n{}\n{link}\n{}\n{}\n", signed.kind, dates.x_ms_date, dates.date);
+        Err(unauthorized(&format!(
+            "The input authorization token can't serve the request. The wrong key is being used or the expected \
+             payload is not built as per the protocol. Server used the following payload to sign: '{payload}'"
+        )))
+    }
+
+    /// Digests are compared rather than the texts, so that not even the key's length shows in the time taken.
+    fn is(&self, text: &str) -> bool {
+        let digest: [u8; 32] = Sha256::digest(text).into();
+        digest.ct_eq(&self.digest).into()
+    }
+}
+
+impl std::fmt::Debug for MasterKey {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("MasterKey(..)")
+    }
+}
+
+/// Proof that a request was authenticated, and the only way to the engine.
+pub(crate) struct Pass {
+    engine: Arc<Engine>,
+}
+
+impl Pass {
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+}
+
+/// Keeps the engine and lets in who has the key.
+pub(crate) struct Gate {
+    engine: Arc<Engine>,
+    key: MasterKey,
+    wall_seconds: WallSeconds,
+}
+
+impl Gate {
+    pub(crate) fn new(engine: Arc<Engine>, key: MasterKey, wall_seconds: WallSeconds) -> Self {
+        Self { engine, key, wall_seconds }
+    }
+
+    /// Checks the signature of a data request.
+    pub(crate) fn admit(
+        &self,
+        method: &Method,
+        path: &ResourcePath,
+        request: &HeaderMap,
+    ) -> Result<Pass, Error> {
+        self.key.check(method, path, request, (self.wall_seconds)())?;
+        Ok(Pass { engine: Arc::clone(&self.engine) })
+    }
+
+    /// Checks the bearer key of an admin request.
+    pub(crate) fn admit_operator(&self, request: &HeaderMap) -> Result<Pass, Error> {
+        let given = request.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let (scheme, key) = given.and_then(|text| text.split_once(' ')).unwrap_or_default();
+        if scheme.eq_ignore_ascii_case("bearer") && self.key.is(key.trim()) {
+            return Ok(Pass { engine: Arc::clone(&self.engine) });
+        }
+        Err(unauthorized("the admin API needs the header 'Authorization: Bearer <account key>'"))
+    }
+
+    /// Whether requests will succeed, for the open probes.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.engine.storage_stats().poisoned
+    }
+}
+
+/// `type=…&ver=…&sig=…`, decoded.
+struct Token<'a> {
+    kind: &'a str,
+    version: &'a str,
+    signature: &'a str,
+}
+
+impl<'a> Token<'a> {
+    fn parse(text: &'a str) -> Result<Self, Error> {
+        let mut parts = text.splitn(3, '&');
+        let mut field = |name: &str| parts.next()?.strip_prefix(name)?.strip_prefix('=');
+        match (field("type"), field("ver"), field("sig")) {
+            (Some(kind), Some(version), Some(signature)) => Ok(Self { kind, version, signature }),
+            _ => Err(malformed()),
+        }
+    }
+
+    fn check_kind(&self) -> Result<(), Error> {
+        match self.kind.to_lowercase().as_str() {
+            "master" if self.version == "1.0" => Ok(()),
+            "master" => Err(unauthorized(&format!("authorization version '{}' is not known", self.version))),
+            "resource" => Err(unauthorized(
+                "resource tokens (type=resource) are not supported yet; use the account key",
+            )),
+            "aad" => Err(unauthorized(
+                "Microsoft Entra ID tokens (type=aad) are not supported yet; use the account key",
+            )),
+            "sas" => Err(unauthorized(
+                "shared access signatures (type=sas) are not supported yet; use the account key",
+            )),
+            other => Err(unauthorized(&format!("authorization type '{other}' is not known"))),
+        }
+    }
+}
+
+/// The two date lines of the string to sign, lower case, and the instant they name.
+struct Dates {
+    x_ms_date: String,
+    date: String,
+    seconds: u64,
+}
+
+impl Dates {
+    fn of(request: &HeaderMap) -> Result<Self, Error> {
+        let text = |name| request.get(name).and_then(|value| value.to_str().ok()).map(str::to_lowercase);
+        let (x_ms_date, date) = match (text(headers::DATE), text(DATE)) {
+            (Some(x_ms_date), _) => (x_ms_date, String::new()),
+            (None, Some(date)) => (String::new(), date),
+            (None, None) => (String::new(), String::new()),
+        };
+        let seconds = date::parse(if x_ms_date.is_empty() { &date } else { &x_ms_date }).ok_or_else(|| {
+            unauthorized(
+                "The input date header is invalid format. Please pass in RFC 1123 style date format, in the header \
+                 x-ms-date or date.",
+            )
+        })?;
+        Ok(Self { x_ms_date, date, seconds })
+    }
+
+    fn check_skew(&self, now: u64) -> Result<(), Error> {
+        if self.seconds.abs_diff(now) <= SKEW_SECONDS {
+            return Ok(());
+        }
+        Err(Error::Forbidden(format!(
+            "The authorization token is not valid at the current time. Token start time: {}. Token expiry time: {}. \
+             Current server time: {}.",
+            date::format(self.seconds.saturating_sub(SKEW_SECONDS)),
+            date::format(self.seconds.saturating_add(SKEW_SECONDS)),
+            date::format(now),
+        )))
+    }
+}
+
+fn unauthorized(message: &str) -> Error {
+    Error::Unauthorized(message.to_owned())
+}
+
+fn malformed() -> Error {
+    unauthorized(
+        "The input authorization token can't serve the request: it is not of the form \
+         'type=master&ver=1.0&sig=<base64>'.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str =
+        "dsZQi3KtZmCv1ljt3VNWNm7sQUF1y5rJfC6kv5JiwvW0EndXdDku/dkKBp8/ufDToSxLzR4y+O/0H/t4bQtVNw==";
+    const DAY: &str = "Thu, 27 Apr 2017 00:51:12 GMT";
+    const SECONDS: u64 = 1_493_254_272;
+    const SIGNATURE: &str = "c09PEVJrgp2uQRkr934kFbTqhByc7TVr3OHyqlu+c+c=";
+
+    fn check(pairs: &[(&'static str, &str)], now: u64) -> Result<(), Error> {
+        let mut map = HeaderMap::new();
+        for (name, value) in pairs {
+            map.insert(*name, value.parse().unwrap());
+        }
+        let path = ResourcePath::parse("/dbs/ToDoList").unwrap();
+        MasterKey::parse(KEY).unwrap().check(&Method::GET, &path, &map, now)
+    }
+
+    #[test]
+    fn the_published_vector_is_accepted_encoded_and_plain() {
+        let plain = format!("type=master&ver=1.0&sig={SIGNATURE}");
+        let encoded = "type%3dmaster%26ver%3d1.0%26sig%3dc09PEVJrgp2uQRkr934kFbTqhByc7TVr3OHyqlu%2bc%2bc%3d";
+        for token in [plain.as_str(), encoded] {
+            check(&[("authorization", token), ("x-ms-date", DAY)], SECONDS).unwrap();
+        }
+    }
+
+    #[test]
+    fn skew_beyond_a_quarter_of_an_hour_is_forbidden_either_way() {
+        let token = format!("type=master&ver=1.0&sig={SIGNATURE}");
+        let at = |now| check(&[("authorization", &token), ("x-ms-date", DAY)], now);
+        assert!(at(SECONDS + SKEW_SECONDS).is_ok());
+        assert!(at(SECONDS - SKEW_SECONDS).is_ok());
+        assert!(matches!(at(SECONDS + SKEW_SECONDS + 1), Err(Error::Forbidden(_))));
+        assert!(matches!(at(SECONDS - SKEW_SECONDS - 1), Err(Error::Forbidden(_))));
+    }
+
+    #[test]
+    fn everything_else_is_unauthorized_and_says_why() {
+        let token = |kind: &str| format!("type={kind}&ver=1.0&sig={SIGNATURE}");
+        for (pairs, part) in [
+            (vec![("x-ms-date", DAY)], "authorization is missing"),
+            (vec![("authorization", "nonsense"), ("x-ms-date", DAY)], "not of the form"),
+            (vec![("authorization", "type=master&ver=1.0&sig=%%%"), ("x-ms-date", DAY)], "not of the form"),
+            (vec![("authorization", token("master").as_str())], "RFC 1123"),
+            (vec![("authorization", token("master").as_str()), ("x-ms-date", "yesterday")], "RFC 1123"),
+            (vec![("authorization", token("master").as_str()), ("date", DAY)], "payload to sign"),
+            (vec![("authorization", token("resource").as_str()), ("x-ms-date", DAY)], "resource tokens"),
+            (vec![("authorization", token("aad").as_str()), ("x-ms-date", DAY)], "Entra"),
+            (vec![("authorization", token("magic").as_str()), ("x-ms-date", DAY)], "'magic' is not known"),
+            (vec![("authorization", "type=master&ver=1.0&sig=AAAA"), ("x-ms-date", DAY)], "dbs/ToDoList"),
+        ] {
+            let Err(Error::Unauthorized(message)) = check(&pairs, SECONDS) else { panic!("{pairs:?}") };
+            assert!(message.contains(part), "{message}");
+        }
+    }
+
+    #[test]
+    fn keys_that_are_not_base64_are_refused() {
+        assert!(MasterKey::parse("").is_err());
+        assert!(MasterKey::parse("not base64!").is_err());
+        let key = MasterKey::parse(KEY).unwrap();
+        assert!(key.is(KEY));
+        assert!(!key.is("other"));
+        assert_eq!(format!("{key:?}"), "MasterKey(..)");
+    }
+}

@@ -1,0 +1,187 @@
+//! Batch and bulk bodies: an array of operations in, an array of results of the same length out.
+//!
+//! Both requests look alike on the wire. A batch is atomic and has one partition key; a bulk request is many
+//! independent operations that share a round trip, each with a key of its own.
+
+use document::{Document, PartitionKey, ValueRef};
+use engine::{Charge, Effect, ItemName, Operation, Outcome, Patch};
+
+use crate::error::Error;
+use crate::items;
+use crate::limits::BATCH_OPERATIONS;
+use crate::request::precondition;
+
+/// One operation of the request, or what is wrong with it.
+pub(crate) struct Entry {
+    pub(crate) key: Option<PartitionKey>,
+    pub(crate) operation: Operation,
+}
+
+/// The operations of a request body. The outer error refuses the request, an inner one its operation.
+pub(crate) fn parse(body: &[u8]) -> Result<Vec<Result<Entry, Error>>, Error> {
+    let body = Document::decode_body(body)?;
+    let list = body
+        .root()
+        .as_array()
+        .ok_or_else(|| Error::BadRequest("A batch request must be a JSON array of operations.".to_owned()))?;
+    match list.len() {
+        0 => Err(Error::BadRequest("Batch request has no operations.".to_owned())),
+        1..=BATCH_OPERATIONS => Ok(list.iter().map(entry).collect()),
+        count => Err(Error::BadRequest(format!(
+            "Batch request has more operations than what is supported. ({count}, the limit is {BATCH_OPERATIONS})"
+        ))),
+    }
+}
+
+fn entry(value: ValueRef<'_>) -> Result<Entry, Error> {
+    let text = |name: &str| value.get(name).and_then(ValueRef::as_str);
+    let kind = text("operationType")
+        .ok_or_else(|| Error::BadRequest("A batch operation needs a string 'operationType'.".to_owned()))?;
+    let name = || {
+        let id = text("id").or_else(|| value.get("resourceBody")?.get("id")?.as_str());
+        let missing = || Error::BadRequest(format!("The batch operation '{kind}' needs a string 'id'."));
+        id.map(|id| ItemName::Id(id.to_owned())).ok_or_else(missing)
+    };
+    let resource = || {
+        let missing = || Error::BadRequest(format!("The batch operation '{kind}' needs a 'resourceBody'."));
+        value.get("resourceBody").ok_or_else(missing)
+    };
+    let body = || Ok::<_, Error>(Document::from_view(resource()?)?);
+    let precondition = precondition(text("ifMatch"), text("ifNoneMatch"));
+    let operation = match kind.to_ascii_lowercase().as_str() {
+        "create" => Operation::Create { body: body()? },
+        "upsert" => Operation::Upsert { body: body()?, precondition },
+        "replace" => Operation::Replace { name: name()?, body: body()?, precondition },
+        "read" => Operation::Read { name: name()?, precondition },
+        "delete" => Operation::Delete { name: name()?, precondition },
+        "patch" => {
+            let patch = Patch::from_value(&resource()?.to_value()).map_err(engine::Error::from)?;
+            Operation::Patch { name: name()?, patch, precondition }
+        }
+        other => return Err(Error::BadRequest(format!("The batch operation type '{other}' is not known."))),
+    };
+    let key = text("partitionKey").map(PartitionKey::from_header).transpose()?;
+    Ok(Entry { key, operation })
+}
+
+/// Results on their way to the wire.
+pub(crate) struct Results {
+    body: Vec<u8>,
+    minimal: bool,
+    all_succeeded: bool,
+    charge: Charge,
+    sequence: u64,
+}
+
+impl Results {
+    /// `minimal` leaves written items out of the results, not read ones.
+    pub(crate) fn new(minimal: bool) -> Self {
+        Self { body: vec![b'['], minimal, all_succeeded: true, charge: Charge::default(), sequence: 0 }
+    }
+
+    pub(crate) fn push(&mut self, result: &Result<Outcome, Error>) {
+        match result {
+            Ok(outcome) => self.success(outcome),
+            Err(error) => self.failure(error),
+        }
+    }
+
+    /// An operation that was not run, or was undone, because of another one.
+    pub(crate) fn push_dependent(&mut self) {
+        self.comma();
+        self.all_succeeded = false;
+        self.body.extend_from_slice(b"{\"statusCode\":424,\"requestCharge\":0}");
+    }
+
+    /// The body, whether every operation succeeded, the charge, and the last sequence seen.
+    pub(crate) fn finish(mut self) -> (Vec<u8>, bool, Charge, u64) {
+        self.body.push(b']');
+        (self.body, self.all_succeeded, self.charge, self.sequence)
+    }
+
+    fn success(&mut self, outcome: &Outcome) {
+        self.comma();
+        let status = items::status(outcome.effect).as_u16();
+        self.text(&format!("{{\"statusCode\":{status},\"requestCharge\":{}", outcome.charge));
+        if let Some(item) = &outcome.item {
+            let etag = document::Value::String(item.etag.to_string()).to_json();
+            self.text(&format!(",\"eTag\":{etag}"));
+            let silent = self.minimal && outcome.effect != Effect::Read;
+            if !silent && outcome.effect != Effect::NotModified {
+                self.text(",\"resourceBody\":");
+                item.write_json(&mut self.body);
+            }
+        }
+        self.body.push(b'}');
+        self.charge += outcome.charge;
+        self.sequence = self.sequence.max(outcome.sequence);
+    }
+
+    fn failure(&mut self, error: &Error) {
+        self.comma();
+        self.all_succeeded = false;
+        let wire = error.wire();
+        let message = document::Value::String(wire.message).to_json();
+        // The two spellings of the substatus are read by different SDKs.
+        self.text(&format!(
+            "{{\"statusCode\":{},\"subStatusCode\":{},\"substatusCode\":{},\"requestCharge\":{},\"message\":{message}}}",
+            wire.status,
+            wire.substatus,
+            wire.substatus,
+            Charge::MINIMUM
+        ));
+        self.charge += Charge::MINIMUM;
+    }
+
+    fn comma(&mut self) {
+        if self.body.len() > 1 {
+            self.body.push(b',');
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.body.extend_from_slice(text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_request_is_refused_for_its_shape_only() {
+        for (body, part) in [
+            ("[]", "has no operations"),
+            ("{}", "JSON array"),
+            (&format!("[{}]", vec!["{}"; 101].join(",")), "more operations than what is supported."),
+        ] {
+            let Err(error) = parse(body.as_bytes()) else { panic!("{body}") };
+            assert!(error.to_string().contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn each_operation_is_refused_alone() {
+        let body = r#"[{"operationType":"Create","resourceBody":{"id":"1"},"partitionKey":"[\"x\"]"},
+            {"operationType":"Delete"}, {"operationType":"Fly"}, {}, 7,
+            {"operationType":"Read","id":"1","partitionKey":"nonsense"},
+            {"operationType":"delete","id":"1","ifMatch":"e"}]"#;
+        let entries = parse(body.as_bytes()).unwrap();
+        let good: Vec<bool> = entries.iter().map(Result::is_ok).collect();
+        assert_eq!(good, [true, false, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn results_keep_their_number() {
+        let mut results = Results::new(false);
+        results.push_dependent();
+        results.push(&Err(Error::RangeGone("7".to_owned())));
+        let (body, all_succeeded, _, _) = results.finish();
+        let value = document::parse_json(&body).unwrap();
+        let list = value.as_array().unwrap();
+        assert!(!all_succeeded);
+        assert_eq!(list.len(), 2);
+        assert_eq!(list[1].get("statusCode").and_then(document::Value::as_i64), Some(410));
+        assert_eq!(list[1].get("subStatusCode").and_then(document::Value::as_i64), Some(1002));
+    }
+}

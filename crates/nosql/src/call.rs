@@ -1,0 +1,160 @@
+//! One request in a handler's hands: who it is from, what it names, what it carries.
+//!
+//! Names in a path resolve by id first and by resource id second, so that the `_self` links which SDKs send
+//! back work everywhere. Work that may take long (catalog changes, queries) goes to the blocking threads; point
+//! reads and the submission of writes stay on the runtime, because they are shorter than the detour.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use document::{ContainerRid, DatabaseRid, ItemRid, PartitionKey};
+use engine::{Container, Database, Engine, ItemName, Scope};
+
+use crate::auth::Pass;
+use crate::error::Error;
+use crate::request::Head;
+use crate::response::Place;
+
+/// An authenticated request.
+pub(crate) struct Call {
+    pass: Pass,
+    pub(crate) head: Head,
+    pub(crate) body: Bytes,
+    container: OnceLock<Arc<Container>>,
+}
+
+impl Call {
+    pub(crate) fn new(pass: Pass, head: Head, body: Bytes) -> Self {
+        Self { pass, head, body, container: OnceLock::new() }
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        self.pass.engine()
+    }
+
+    /// Runs work that may block or take long where it holds nobody up.
+    pub(crate) async fn blocking<T, W>(&self, work: W) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Engine) -> Result<T, Error> + Send + 'static,
+    {
+        let engine = Arc::clone(self.engine());
+        match tokio::task::spawn_blocking(move || work(&engine)).await {
+            Ok(result) => result,
+            Err(join) => match join.try_into_panic() {
+                Ok(payload) => std::panic::resume_unwind(payload),
+                Err(_) => Err(engine::Error::Unavailable("the server is shutting down".to_owned()).into()),
+            },
+        }
+    }
+
+    /// The database that the path names, as the thing asked for.
+    pub(crate) fn database(&self) -> Result<Arc<Database>, Error> {
+        let (engine, name) = (self.engine(), self.head.path.at(1));
+        match engine.database(name) {
+            Err(engine::Error::NotFound { what }) => name
+                .parse::<DatabaseRid>()
+                .ok()
+                .and_then(|rid| engine.database_by_rid(rid).ok())
+                .ok_or(Error::Engine(engine::Error::NotFound { what })),
+            other => Ok(other?),
+        }
+    }
+
+    /// The database that the path names, as the owner of the thing asked for.
+    pub(crate) fn owner_database(&self) -> Result<Arc<Database>, Error> {
+        self.database().map_err(missing_owner)
+    }
+
+    /// The container that the path names, as the thing asked for.
+    pub(crate) fn container(&self) -> Result<Arc<Container>, Error> {
+        let database = self.owner_database()?;
+        let (engine, name) = (self.engine(), self.head.path.at(3));
+        match engine.container(&database, name) {
+            Err(engine::Error::NotFound { what }) => name
+                .parse::<ContainerRid>()
+                .ok()
+                .and_then(|rid| engine.container_by_rid(rid).ok())
+                .filter(|container| container.rid.database_rid() == database.rid)
+                .ok_or(Error::Engine(engine::Error::NotFound { what })),
+            other => Ok(other?),
+        }
+    }
+
+    /// The container that the path names, as the owner of the thing asked for. The client may say which
+    /// container it believes that to be; a re-created one of the same name is another.
+    pub(crate) fn owner_container(&self) -> Result<Arc<Container>, Error> {
+        self.head.check_hints()?;
+        let container = self.container().map_err(missing_owner)?;
+        let current = container.rid.to_string();
+        if let Some(given) = self.head.intended_rid()
+            && given != current
+        {
+            return Err(Error::ContainerRecreated { given: given.to_owned(), current });
+        }
+        let _ = self.container.set(Arc::clone(&container));
+        Ok(container)
+    }
+
+    /// Refuses a read that would fall behind what the client has seen; refuses malformed tokens in any case.
+    pub(crate) fn check_session(&self, container: &Container) -> Result<(), Error> {
+        let Some(session) = self.head.session()? else { return Ok(()) };
+        let ranges: Vec<String> = container.partitions.iter().map(|part| part.index.to_string()).collect();
+        session.check(ranges.iter().map(String::as_str), self.engine().last_sequence())
+    }
+
+    /// The item that the path names.
+    pub(crate) fn item_name(&self, container: &Container) -> ItemName {
+        let name = self.head.path.at(5);
+        let by_rid = self.head.path.at(3) != container.name();
+        match name.parse::<ItemRid>() {
+            Ok(rid) if by_rid && rid.container == container.rid => ItemName::Number(rid.item_number()),
+            _ => ItemName::Id(name.to_owned()),
+        }
+    }
+
+    /// The slice of the container that a query or listing is meant for, and the range that it lies in.
+    pub(crate) fn scope(&self, container: &Container) -> Result<(Scope, usize), Error> {
+        let key = self.head.partition_key()?;
+        let mut range = self.head.effective_range()?;
+        let mut index = 0;
+        if let Some(id) = self.head.range_id() {
+            let partition = container.partitions.iter().find(|partition| partition.index.to_string() == id);
+            let partition = partition.ok_or_else(|| Error::RangeGone(id.to_owned()))?;
+            index = partition.index;
+            if container.partitions.len() > 1 {
+                range = Some(match range {
+                    Some(range) => range.intersect(&partition.range),
+                    None => partition.range.clone(),
+                });
+            }
+        } else if let Some(key) = &key {
+            index = range_of(container, key);
+        }
+        Ok((Scope { key, range }, index))
+    }
+
+    /// Where an error of this request happened, if it got as far as a container.
+    pub(crate) fn place(&self) -> Option<Place<'_>> {
+        let container = self.container.get()?;
+        Some(Place { container, range: 0, sequence: self.engine().last_sequence() })
+    }
+}
+
+/// The range that holds a key; the first one if the key is not whole.
+pub(crate) fn range_of(container: &Container, key: &PartitionKey) -> usize {
+    let definition = &container.definition.partition_key;
+    if container.partitions.len() == 1 || key.len() != definition.paths.len() {
+        return 0;
+    }
+    container.partition_of(&key.effective(definition)).index
+}
+
+fn missing_owner(error: Error) -> Error {
+    match error {
+        Error::Engine(engine::Error::NotFound { what }) => {
+            Error::Engine(engine::Error::OwnerNotFound { what })
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,201 @@
+//! The one map from what went wrong to what the wire says: status, substatus, code, message.
+//!
+//! The engine speaks of remedies, clients speak of status codes; nothing else in this crate translates between
+//! the two. Wording that SDKs or their tests look for is the service's; the rest is ours. Every error has a JSON
+//! body, because JavaScript clients parse it unasked.
+
+use document::Value;
+
+/// Why a request was refused.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The engine refused or failed.
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+    /// A body, key, id or path was refused.
+    #[error(transparent)]
+    Document(#[from] document::Error),
+    /// A query was refused.
+    #[error(transparent)]
+    Query(#[from] query::Error),
+    /// The request is wrong in some other way.
+    #[error("{0}")]
+    BadRequest(String),
+    /// No valid credentials.
+    #[error("{0}")]
+    Unauthorized(String),
+    /// Valid credentials that do not suffice.
+    #[error("{0}")]
+    Forbidden(String),
+    /// No such path.
+    #[error("no resource has the path '{0}'")]
+    NoRoute(String),
+    /// The path exists, the verb does not.
+    #[error("{0}")]
+    WrongVerb(String),
+    /// Something the service has and we do not have yet.
+    #[error("{0} not supported yet")]
+    NotSupported(String),
+    /// The body is larger than any request may be.
+    #[error("the request body is larger than {} bytes", crate::limits::BODY_BYTES)]
+    BodyTooLarge,
+    /// The body did not arrive in time.
+    #[error("the request body did not arrive in time")]
+    BodyTimeout,
+    /// The connection broke while the body was arriving.
+    #[error("the request body could not be read: {0}")]
+    BodyBroken(String),
+    /// A partition key range that does not exist.
+    #[error("partition key range '{0}' does not exist")]
+    RangeGone(String),
+    /// The client has seen a later state than we have.
+    #[error("the read session is not available for the input session token")]
+    SessionNotAvailable,
+    /// The container of that name is not the one the client means.
+    #[error("container resource id '{given}' does not match '{current}'")]
+    ContainerRecreated {
+        /// What the client sent.
+        given: String,
+        /// What it is now.
+        current: String,
+    },
+    /// A handler panicked; the log says where.
+    #[error("internal error")]
+    Panicked,
+}
+
+/// What of an error goes onto the wire.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Wire {
+    pub(crate) status: u16,
+    pub(crate) substatus: u32,
+    pub(crate) code: &'static str,
+    /// The message without the activity id that is put behind it.
+    pub(crate) message: String,
+}
+
+const KEY_MISMATCH: &str = "Partition key provided either doesn't correspond to definition in the collection or \
+                            doesn't match partition key field values specified in the document.";
+const MISSING: &str = "Entity with the specified id does not exist in the system.";
+const EXISTS: &str = "Entity with the specified id already exists in the system.";
+
+impl Error {
+    pub(crate) fn wire(&self) -> Wire {
+        match self {
+            Self::Engine(error) => engine_wire(error),
+            Self::Document(error) if error.is_corrupt() => internal(&error.to_string()),
+            Self::Document(error) => bad_request(&error.to_string()),
+            Self::Query(error) => query_wire(error),
+            Self::BadRequest(message) => bad_request(message),
+            Self::Unauthorized(message) => plain(401, 0, "Unauthorized", message),
+            Self::Forbidden(message) => plain(403, 0, "Forbidden", message),
+            Self::NoRoute(_) => errors(404, 0, "NotFound", &self.to_string()),
+            Self::WrongVerb(message) => errors(405, 0, "MethodNotAllowed", message),
+            Self::NotSupported(_) => errors(400, 0, "NotSupported", &self.to_string()),
+            Self::BodyTooLarge => errors(413, 0, "RequestEntityTooLarge", "Request size is too large"),
+            Self::BodyTimeout => errors(408, 0, "RequestTimeout", &self.to_string()),
+            Self::BodyBroken(_) => bad_request(&self.to_string()),
+            Self::RangeGone(_) => errors(410, 1002, "Gone", &self.to_string()),
+            Self::SessionNotAvailable => errors(
+                404,
+                1002,
+                "NotFound",
+                "The read session is not available for the input session token.",
+            ),
+            Self::ContainerRecreated { .. } => errors(400, 1024, "BadRequest", &self.to_string()),
+            Self::Panicked => internal("the request failed; the server's log has the details"),
+        }
+    }
+}
+
+fn engine_wire(error: &engine::Error) -> Wire {
+    use engine::Error as E;
+    match error {
+        E::NotFound { what } => errors(404, 0, "NotFound", &format!("{MISSING} ({what})")),
+        E::OwnerNotFound { what } => {
+            errors(404, 1003, "NotFound", &format!("Owner resource does not exist. ({what})"))
+        }
+        E::Exists { what } => errors(409, 0, "Conflict", &format!("{EXISTS} ({what})")),
+        E::UniqueKeyTaken { paths } => {
+            errors(409, 0, "Conflict", &format!("Unique index constraint violation. (paths {paths})"))
+        }
+        E::PreconditionFailed { what } => errors(
+            412,
+            0,
+            "PreconditionFailed",
+            &format!(
+                "Operation cannot be performed because one of the specified precondition is not met. ({what})"
+            ),
+        ),
+        E::Invalid { message } => bad_request(message),
+        E::InvalidTtl { text } => bad_request(&format!(
+            "The input ttl '{text}' is invalid. Ensure to provide a nonzero positive integer less than or equal to \
+             '2147483647', or '-1' which means never expire."
+        )),
+        E::KeyMismatch { .. } => errors(400, 1001, "BadRequest", KEY_MISMATCH),
+        E::TooLarge { .. } => {
+            errors(413, 0, "RequestEntityTooLarge", &format!("Request size is too large ({error})"))
+        }
+        E::NotSupported { .. } => errors(400, 0, "NotSupported", &error.to_string()),
+        E::Query(error) => query_wire(error),
+        E::Definition(error) => bad_request(&error.to_string()),
+        E::Patch(error) => bad_request(&error.to_string()),
+        E::ClockSuspect { .. } | E::Unavailable(_) => {
+            errors(503, 0, "ServiceUnavailable", &error.to_string())
+        }
+        E::Corrupt(_) => internal(&error.to_string()),
+    }
+}
+
+/// Query errors are JSON inside the message, with a position and the service's own number where there is one.
+fn query_wire(error: &query::Error) -> Wire {
+    use query::Error as E;
+    let code = match error {
+        E::Syntax { .. } => "SC1001",
+        E::Unresolved { .. } => "SC2001",
+        E::UnknownFunction { .. } => "SC2005",
+        E::ArgumentCount { .. } => "SC2050",
+        E::NotSupported { .. } => "SC9001",
+        E::MissingParameter { .. } | E::DuplicateParameter { .. } | E::TooLong { .. } | E::TooDeep { .. } => {
+            "SC9002"
+        }
+    };
+    let message = match error {
+        E::Syntax { near, .. } if !near.is_empty() => {
+            format!("Syntax error, incorrect syntax near '{near}'.")
+        }
+        E::NotSupported { what, .. } => format!("{what} is not supported yet."),
+        other => other.to_string(),
+    };
+    let location = error
+        .location()
+        .map(|(start, end)| format!("\"location\":{{\"start\":{start},\"end\":{end}}},"))
+        .unwrap_or_default();
+    let message = format!(
+        "Message: {{\"errors\":[{{\"severity\":\"Error\",{location}\"code\":\"{code}\",\"message\":{}}}]}}",
+        quoted(&message)
+    );
+    Wire { status: 400, substatus: 0, code: "BadRequest", message }
+}
+
+fn bad_request(message: &str) -> Wire {
+    errors(400, 0, "BadRequest", message)
+}
+
+fn internal(message: &str) -> Wire {
+    errors(500, 0, "InternalServerError", message)
+}
+
+/// The data plane's form: a JSON object inside the text.
+fn errors(status: u16, substatus: u32, code: &'static str, text: &str) -> Wire {
+    Wire { status, substatus, code, message: format!("Message: {{\"Errors\":[{}]}}", quoted(text)) }
+}
+
+/// The gateway's form: just the text.
+fn plain(status: u16, substatus: u32, code: &'static str, text: &str) -> Wire {
+    Wire { status, substatus, code, message: text.to_owned() }
+}
+
+fn quoted(text: &str) -> String {
+    Value::String(text.to_owned()).to_json()
+}

@@ -1,0 +1,125 @@
+//! `POST /docs` of a batch: atomic (one commit or nothing) or bulk (independent operations).
+
+use std::sync::Arc;
+
+use engine::Container;
+use hyper::StatusCode;
+
+use crate::batch::{self, Entry, Results};
+use crate::call::{Call, range_of};
+use crate::error::Error;
+use crate::headers;
+use crate::response::{Place, Reply};
+
+pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
+    let container = call.owner_container()?;
+    call.check_session(&container)?;
+    let entries = batch::parse(&call.body)?;
+    if call.head.flag(&headers::BATCH_ATOMIC)? {
+        return atomic(call, &container, entries).await;
+    }
+    if let Some(id) = call.head.range_id()
+        && !container.partitions.iter().any(|partition| partition.index.to_string() == id)
+    {
+        return Err(Error::RangeGone(id.to_owned()));
+    }
+    bulk(call, &container, entries).await
+}
+
+async fn atomic(
+    call: &Call,
+    container: &Arc<Container>,
+    entries: Vec<Result<Entry, Error>>,
+) -> Result<Reply, Error> {
+    let key = call.head.required_partition_key()?;
+    let range = range_of(container, &key);
+    let count = entries.len();
+    let mut operations = Vec::with_capacity(count);
+    for (index, entry) in entries.into_iter().enumerate() {
+        match entry {
+            Ok(entry) => operations.push(entry.operation),
+            Err(error) => return Ok(failed(call, container, range, count, index, error)),
+        }
+    }
+    match call.engine().batch(container, &key, operations).await {
+        Ok(outcomes) => {
+            let mut results = Results::new(call.head.wants_minimal());
+            for outcome in outcomes {
+                results.push(&Ok(outcome));
+            }
+            Ok(reply(call, container, range, results))
+        }
+        Err(engine::BatchError { index: Some(index), error }) => {
+            Ok(failed(call, container, range, count, index, error.into()))
+        }
+        Err(engine::BatchError { index: None, error }) => Err(error.into()),
+    }
+}
+
+/// The answer to a batch of which nothing was applied: the culprit has its own status, all others 424.
+fn failed(
+    call: &Call,
+    container: &Container,
+    range: usize,
+    count: usize,
+    culprit: usize,
+    error: Error,
+) -> Reply {
+    let mut results = Results::new(true);
+    let culprit_result = Err(error);
+    for index in 0..count {
+        if index == culprit {
+            results.push(&culprit_result);
+        } else {
+            results.push_dependent();
+        }
+    }
+    reply(call, container, range, results)
+}
+
+/// Independent operations. Those that may go on after a failure are submitted together and share a commit.
+async fn bulk(
+    call: &Call,
+    container: &Arc<Container>,
+    entries: Vec<Result<Entry, Error>>,
+) -> Result<Reply, Error> {
+    let shared_key = call.head.partition_key()?;
+    let go_on = call.head.flag(&headers::BATCH_CONTINUE)?;
+    let mut results = Results::new(call.head.wants_minimal());
+    let submit = |entry: Entry| {
+        call.engine().write(container, entry.key.or_else(|| shared_key.clone()), entry.operation)
+    };
+    if go_on {
+        let tickets: Vec<_> = entries.into_iter().map(|entry| entry.map(submit)).collect();
+        for ticket in tickets {
+            let result = match ticket {
+                Ok(ticket) => ticket.await.map_err(Error::from),
+                Err(error) => Err(error),
+            };
+            results.push(&result);
+        }
+    } else {
+        let mut failed = false;
+        for entry in entries {
+            if failed {
+                results.push_dependent();
+                continue;
+            }
+            let result = match entry.map(submit) {
+                Ok(ticket) => ticket.await.map_err(Error::from),
+                Err(error) => Err(error),
+            };
+            failed = result.is_err();
+            results.push(&result);
+        }
+    }
+    let range = call.head.range_id().and_then(|id| id.parse().ok()).unwrap_or(0);
+    Ok(reply(call, container, range, results))
+}
+
+fn reply(call: &Call, container: &Container, range: usize, results: Results) -> Reply {
+    let (body, all_succeeded, charge, seen) = results.finish();
+    let status = if all_succeeded { StatusCode::OK } else { StatusCode::MULTI_STATUS };
+    let sequence = if seen == 0 { call.engine().last_sequence() } else { seen };
+    Reply::json(status, body).charged(charge).placed(&Place { container, range, sequence })
+}

@@ -1,0 +1,29 @@
+//! `POST /dbs/{db}/colls`.
+
+use engine::{ContainerDefinition, Throughput};
+use hyper::StatusCode;
+
+use crate::call::Call;
+use crate::error::Error;
+use crate::response::Reply;
+use crate::{headers, json, resources};
+
+/// What a container gets when neither it nor its database was given anything.
+const DEFAULT_THROUGHPUT: Throughput = Throughput::Manual(400);
+
+pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
+    let database = call.owner_database()?;
+    let body = json::parse_object(&call.body)?;
+    let definition = ContainerDefinition::from_value(&body).map_err(engine::Error::from)?;
+    let mut throughput = call.head.throughput()?;
+    let shared = call.engine().offers().iter().any(|offer| offer.resource == database.self_link());
+    if throughput.is_none() && !shared {
+        throughput = Some(DEFAULT_THROUGHPUT);
+    }
+    let name = database.name.clone();
+    let container =
+        call.blocking(move |engine| Ok(engine.create_container(&database, definition, throughput)?)).await?;
+    let body = resources::container(&container).to_json();
+    let reply = Reply::json(StatusCode::CREATED, body).etag(container.etag()).owned_by_database(&name);
+    Ok(reply.with(headers::INDEX_PROGRESS, 100))
+}

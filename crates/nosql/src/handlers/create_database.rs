@@ -1,0 +1,17 @@
+//! `POST /dbs`.
+
+use hyper::StatusCode;
+
+use crate::call::Call;
+use crate::error::Error;
+use crate::response::Reply;
+use crate::{json, resources};
+
+pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
+    let body = json::parse_object(&call.body)?;
+    let name = json::string_member(&body, "id")?.to_owned();
+    let throughput = call.head.throughput()?;
+    let database = call.blocking(move |engine| Ok(engine.create_database(&name, throughput)?)).await?;
+    let body = resources::database(&database).to_json();
+    Ok(Reply::json(StatusCode::CREATED, body).etag(database.etag()))
+}

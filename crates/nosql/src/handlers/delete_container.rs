@@ -1,0 +1,14 @@
+//! `DELETE /dbs/{db}/colls/{coll}`.
+
+use hyper::StatusCode;
+
+use crate::call::Call;
+use crate::error::Error;
+use crate::response::Reply;
+
+pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
+    let (container, precondition) = (call.container()?, call.head.precondition());
+    let database = container.database.clone();
+    call.blocking(move |engine| Ok(engine.delete_container(&container, &precondition)?)).await?;
+    Ok(Reply::empty(StatusCode::NO_CONTENT).owned_by_database(&database))
+}

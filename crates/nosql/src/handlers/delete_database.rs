@@ -1,0 +1,13 @@
+//! `DELETE /dbs/{db}`.
+
+use hyper::StatusCode;
+
+use crate::call::Call;
+use crate::error::Error;
+use crate::response::Reply;
+
+pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
+    let (database, precondition) = (call.database()?, call.head.precondition());
+    call.blocking(move |engine| Ok(engine.delete_database(&database, &precondition)?)).await?;
+    Ok(Reply::empty(StatusCode::NO_CONTENT))
+}

@@ -1,0 +1,19 @@
+//! `POST /docs` of a query. It is evaluated whole, over all ranges in its scope, so that clients never have to
+//! merge results themselves.
+
+use std::sync::Arc;
+
+use crate::call::Call;
+use crate::error::Error;
+use crate::response::Reply;
+use crate::{feed, items};
+
+pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
+    let container = call.owner_container()?;
+    call.check_session(&container)?;
+    let query = feed::query(call)?;
+    let (scope, range) = call.scope(&container)?;
+    let (page, handle) = (call.head.page()?, Arc::clone(&container));
+    let page = call.blocking(move |engine| Ok(engine.query(&handle, Some(&query), &scope, &page)?)).await?;
+    items::page_reply(call, &container, range, &page)
+}

@@ -1,0 +1,66 @@
+//! `GET /`: the account document.
+//!
+//! Clients use the endpoints in it verbatim for everything that follows, so they are the address that the
+//! client itself used: mapped ports and host names work. The id must not be `localhost`, which makes the
+//! JavaScript SDK read this document again before every operation.
+
+use document::Value;
+use hyper::StatusCode;
+
+use crate::call::Call;
+use crate::error::Error;
+use crate::json::{member, object, text};
+use crate::response::Reply;
+
+const REGION: &str = "Local";
+const QUERY_ENGINE: &str = "{\"allowNewKeywords\":true,\"maxJoinsPerSqlQuery\":5,\"maxQueryRequestTimeoutFraction\":0.9,\
+    \"maxSqlQueryInputLength\":262144,\"maxUdfRefPerSqlQuery\":10,\"queryMaxInMemorySortDocumentCount\":-500,\
+    \"spatialMaxGeometryPointCount\":256,\"sqlAllowAggregateFunctions\":true,\"sqlAllowGroupByClause\":true,\
+    \"sqlAllowLike\":true,\"sqlAllowNonFiniteNumbers\":false,\"sqlAllowScalarSubQuery\":true,\"sqlAllowSubQuery\":true,\
+    \"sqlAllowTop\":true,\"enableSpatialIndexing\":true,\"maxInExpressionItemsCount\":16000,\
+    \"maxLogicalAndPerSqlQuery\":2000,\"maxLogicalOrPerSqlQuery\":2000,\"maxSpatialQueryCells\":2147483647}";
+
+pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
+    let origin = call.head.origin.as_deref();
+    let endpoint = origin.ok_or_else(|| {
+        Error::BadRequest(
+            "The request has no valid Host header, so the account cannot name its address.".to_owned(),
+        )
+    })?;
+    Ok(Reply::json(StatusCode::OK, account(endpoint).to_json()))
+}
+
+fn account(endpoint: &str) -> Value {
+    let location = object([member("name", text(REGION)), member("databaseAccountEndpoint", text(endpoint))]);
+    let locations = Value::Array(vec![location]);
+    object([
+        member("_self", text("")),
+        member("id", text("bolide")),
+        member("_rid", text("bolide.sql.cosmos.azure.com")),
+        member("media", text("//media/")),
+        member("addresses", text("//addresses/")),
+        member("_dbs", text("//dbs/")),
+        member("writableLocations", locations.clone()),
+        member("readableLocations", locations),
+        member("enableMultipleWriteLocations", Value::Bool(false)),
+        member("continuousBackupEnabled", Value::Bool(false)),
+        member("enableNRegionSynchronousCommit", Value::Bool(false)),
+        member("enablePerPartitionFailoverBehavior", Value::Bool(false)),
+        member("userReplicationPolicy", replication(&[("asyncReplication", Value::Bool(false))])),
+        member("userConsistencyPolicy", object([member("defaultConsistencyLevel", text("Session"))])),
+        member("systemReplicationPolicy", replication(&[])),
+        member(
+            "readPolicy",
+            object([
+                member("primaryReadCoefficient", Value::Int(1)),
+                member("secondaryReadCoefficient", Value::Int(1)),
+            ]),
+        ),
+        member("queryEngineConfiguration", text(QUERY_ENGINE)),
+    ])
+}
+
+fn replication(first: &[(&str, Value)]) -> Value {
+    let sizes = [("minReplicaSetSize", Value::Int(1)), ("maxReplicasetSize", Value::Int(4))];
+    object(first.iter().cloned().chain(sizes).map(|(name, value)| member(name, value)))
+}

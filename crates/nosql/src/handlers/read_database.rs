@@ -1,0 +1,17 @@
+//! `GET /dbs/{db}`.
+
+use hyper::StatusCode;
+
+use crate::call::Call;
+use crate::error::Error;
+use crate::resources;
+use crate::response::Reply;
+
+pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
+    let database = call.database()?;
+    let etag = database.etag().to_string();
+    if call.head.if_none_match() == Some(etag.as_str()) {
+        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).etag(etag));
+    }
+    Ok(Reply::json(StatusCode::OK, resources::database(&database).to_json()).etag(etag))
+}

@@ -1,0 +1,29 @@
+//! `GET /pkranges`: the physical partitions.
+//!
+//! Python and Rust read this feed again and again until they see 304 for the etag that it carries, so the etag
+//! changes only when the ranges do.
+
+use hyper::StatusCode;
+
+use crate::call::Call;
+use crate::error::Error;
+use crate::response::Reply;
+use crate::{feed, headers, resources};
+
+pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
+    let container = call.owner_container()?;
+    let etag = format!("\"{}-{}\"", container.rid, container.partitions.len());
+    if call.head.if_none_match() == Some(etag.as_str()) {
+        return Ok(Reply::empty(StatusCode::NOT_MODIFIED).etag(etag));
+    }
+    let mut body = Vec::new();
+    feed::open(&mut body, &container.rid.to_string(), "PartitionKeyRanges");
+    for (index, partition) in container.partitions.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        document::write_json(resources::range(&container, partition, &etag).view(), &mut body);
+    }
+    feed::close(&mut body, container.partitions.len());
+    Ok(Reply::json(StatusCode::OK, body).etag(etag).with(headers::ITEM_COUNT, container.partitions.len()))
+}

@@ -1,0 +1,23 @@
+//! `PUT /dbs/{db}/colls/{coll}`: a whole new definition; what it leaves out is reset.
+
+use engine::ContainerDefinition;
+use hyper::StatusCode;
+
+use crate::call::Call;
+use crate::error::Error;
+use crate::response::Reply;
+use crate::{headers, json, resources};
+
+pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
+    let container = call.container()?;
+    let body = json::parse_object(&call.body)?;
+    let definition = ContainerDefinition::from_value(&body).map_err(engine::Error::from)?;
+    let precondition = call.head.precondition();
+    let container = call
+        .blocking(move |engine| Ok(engine.replace_container(&container, definition, &precondition)?))
+        .await?;
+    let body = resources::container(&container).to_json();
+    let reply =
+        Reply::json(StatusCode::OK, body).etag(container.etag()).owned_by_database(&container.database);
+    Ok(reply.with(headers::INDEX_PROGRESS, 100))
+}

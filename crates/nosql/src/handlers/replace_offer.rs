@@ -1,0 +1,16 @@
+//! `PUT /offers/{rid}`: another throughput.
+
+use hyper::StatusCode;
+
+use super::read_offer;
+use crate::call::Call;
+use crate::error::Error;
+use crate::response::Reply;
+use crate::{json, throughput};
+
+pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
+    let rid = read_offer::find(call)?.rid;
+    let wanted = throughput::from_offer(&json::parse_object(&call.body)?)?;
+    let offer = call.blocking(move |engine| Ok(engine.replace_offer(rid, wanted)?)).await?;
+    Ok(Reply::json(StatusCode::OK, throughput::offer_json(&offer).to_json()).etag(offer.etag))
+}

@@ -1,0 +1,105 @@
+//! Every bound the front end puts on a peer, in one place.
+//!
+//! A number here is a promise: nothing a client sends is buffered, parsed or waited for beyond it. The
+//! engine has limits of its own (item size, ids, keys); these are the ones that stand before it.
+
+use std::time::Duration;
+
+/// The largest request body that is looked at: an item, a batch or a query. The service's own limit.
+pub const BODY_BYTES: usize = 2 * 1024 * 1024;
+
+/// How much of a too large body is read and thrown away, so that the client hears 413 and not a reset.
+pub const DRAIN_BYTES: usize = 16 * 1024 * 1024;
+
+/// All request headers together, and the request line.
+pub const HEADER_BYTES: usize = 64 * 1024;
+
+/// Number of request headers.
+pub const HEADER_COUNT: usize = 128;
+
+/// The request path, still percent-encoded: an item id of 1,023 bytes may take three characters for each.
+pub const PATH_BYTES: usize = 8 * 1024;
+
+/// Segments in a path; the deepest route has eight.
+pub const PATH_SEGMENTS: usize = 8;
+
+/// Bytes of an echoed `x-ms-activity-id`.
+pub const ACTIVITY_BYTES: usize = 64;
+
+/// Session tokens in one request header, comma separated.
+pub const SESSION_TOKENS: usize = 256;
+
+/// Operations in one batch or bulk request.
+pub const BATCH_OPERATIONS: usize = 100;
+
+/// Query text, as the service bounds it.
+pub const QUERY_BYTES: usize = 256 * 1024;
+
+/// Query parameters in one request.
+pub const QUERY_PARAMETERS: usize = 4096;
+
+/// Items in a page when the client leaves it open (-1 or absent).
+pub const PAGE_ITEMS_DEFAULT: usize = 100;
+
+/// Items in a page however many the client asks for.
+pub const PAGE_ITEMS_MAX: usize = 10_000;
+
+/// Clock difference a signature may have, either way.
+pub const SKEW_SECONDS: u64 = 15 * 60;
+
+/// Open connections; one more is closed at once.
+pub const CONNECTIONS: usize = 12_000;
+
+/// From accepting a connection to its first 24 bytes, and from there on to a whole request head; on a kept
+/// alive HTTP/1.1 connection also the time between two requests.
+pub const HEAD_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// Silence in the middle of a request body.
+pub const BODY_PAUSE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// A whole request body, however steadily it trickles.
+pub const BODY_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// How often an idle HTTP/2 peer is asked whether it is there.
+pub const H2_PING: Duration = Duration::from_mins(1);
+
+/// How long it may take to answer.
+pub const H2_PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Concurrent requests on one HTTP/2 connection.
+pub const H2_STREAMS: u32 = 256;
+
+/// Bytes of an HTTP/2 request body that may wait unread, per stream and per connection.
+pub const H2_STREAM_WINDOW: u32 = 256 * 1024;
+/// See [`H2_STREAM_WINDOW`].
+pub const H2_CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+/// How long a shutdown waits for requests in flight.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The bounds a deployment or a test may want to set otherwise; the rest is fixed.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// See [`CONNECTIONS`].
+    pub connections: usize,
+    /// See [`HEAD_TIMEOUT`].
+    pub head_timeout: Duration,
+    /// See [`BODY_PAUSE_TIMEOUT`].
+    pub body_pause_timeout: Duration,
+    /// See [`BODY_TIMEOUT`].
+    pub body_timeout: Duration,
+    /// See [`DRAIN_TIMEOUT`].
+    pub drain_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: CONNECTIONS,
+            head_timeout: HEAD_TIMEOUT,
+            body_pause_timeout: BODY_PAUSE_TIMEOUT,
+            body_timeout: BODY_TIMEOUT,
+            drain_timeout: DRAIN_TIMEOUT,
+        }
+    }
+}

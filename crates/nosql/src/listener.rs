@@ -1,0 +1,187 @@
+//! Connections: accept, bound, serve, drain.
+//!
+//! HTTP/1.1 and HTTP/2 with prior knowledge share the port; the first bytes tell. Every connection has a
+//! deadline for its first bytes and for each request head, so that peers who dribble or fall silent do not keep
+//! their place, and there is a cap on connections so that those who do not cannot take all of it.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Sleep, sleep, timeout};
+
+use crate::limits::{
+    H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, HEADER_BYTES, HEADER_COUNT,
+    Limits,
+};
+use crate::service::Service;
+
+/// How long accepting rests after it failed, for want of file descriptors as a rule.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The HTTP/2 preface, and less than any whole HTTP/1.1 request head.
+const FIRST_BYTES: usize = 24;
+
+/// Serves until `shutdown` ends, then lets requests in flight finish and returns.
+pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl Future<Output = ()>) {
+    let limits = *service.limits();
+    let builder = Arc::new(builder(&limits));
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let (stop, stopped) = watch::channel(false);
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let stream = tokio::select! {
+            () = &mut shutdown => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::warn!("cannot accept a connection: {error}");
+                    sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            },
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            tracing::warn!("closed a connection: {} are open already", limits.connections);
+            continue;
+        };
+        let (builder, service, stopped) = (Arc::clone(&builder), Arc::clone(&service), stopped.clone());
+        tokio::spawn(async move {
+            connection(stream, &builder, service, stopped, limits.head_timeout).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    drop(stopped);
+    let _ = stop.send(true);
+    if timeout(limits.drain_timeout, stop.closed()).await.is_err() {
+        tracing::warn!("requests were still in flight {:?} after the shutdown began", limits.drain_timeout);
+    }
+}
+
+fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_timeout)
+        .max_buf_size(HEADER_BYTES)
+        .max_headers(HEADER_COUNT);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(H2_PING)
+        .keep_alive_timeout(H2_PING_TIMEOUT)
+        .max_concurrent_streams(H2_STREAMS)
+        .initial_stream_window_size(H2_STREAM_WINDOW)
+        .initial_connection_window_size(H2_CONNECTION_WINDOW)
+        .max_header_list_size(HEADER_BYTES as u32);
+    builder
+}
+
+async fn connection(
+    stream: TcpStream,
+    builder: &Builder<TokioExecutor>,
+    service: Arc<Service>,
+    mut stopped: watch::Receiver<bool>,
+    patience: Duration,
+) {
+    let _ = stream.set_nodelay(true);
+    let answer = service_fn(move |request| {
+        let service = Arc::clone(&service);
+        async move { Ok::<_, std::convert::Infallible>(service.respond(request).await) }
+    });
+    let connection = builder.serve_connection(TokioIo::new(Patient::new(stream, patience)), answer);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        () = until_stopped(&mut stopped) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!("a connection ended: {error}");
+    }
+}
+
+async fn until_stopped(stopped: &mut watch::Receiver<bool>) {
+    let _ = stopped.wait_for(|stop| *stop).await;
+}
+
+/// A socket that must say something within its deadline. Only the first bytes are watched here; from there on
+/// the protocol's own timers watch.
+struct Patient {
+    stream: TcpStream,
+    deadline: Option<Pin<Box<Sleep>>>,
+    seen: usize,
+}
+
+impl Patient {
+    fn new(stream: TcpStream, patience: Duration) -> Self {
+        Self { stream, deadline: Some(Box::pin(sleep(patience))), seen: 0 }
+    }
+}
+
+impl AsyncRead for Patient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let Some(deadline) = &mut self.deadline else { return read };
+        if read.is_pending() {
+            return deadline.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()));
+        }
+        self.seen += buffer.filled().len() - before;
+        if self.seen >= FIRST_BYTES {
+            self.deadline = None;
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Patient {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,139 @@
+//! A request path as decoded segments, and what of it a signature covers.
+//!
+//! Segments are split first and percent-decoded after, so an id may hold an encoded slash for all the router
+//! cares. Leading and trailing slashes mean nothing. Two ways of addressing exist: by name
+//! (`dbs/shop/colls/orders`) and by resource id (`dbs/AAAAAQ==/colls/AAAAAYAAAAE=`); the router does not tell
+//! them apart, the signature must.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
+
+use crate::error::Error;
+use crate::limits::{PATH_BYTES, PATH_SEGMENTS};
+
+/// Decoded segments of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ResourcePath(Vec<String>);
+
+impl ResourcePath {
+    pub(crate) fn parse(raw: &str) -> Result<Self, Error> {
+        if raw.len() > PATH_BYTES {
+            return Err(Error::BadRequest(format!("the request path is longer than {PATH_BYTES} bytes")));
+        }
+        let trimmed = raw.trim_matches('/');
+        if trimmed.is_empty() {
+            return Ok(Self(Vec::new()));
+        }
+        let segments: Result<Vec<String>, Error> =
+            trimmed.split('/').take(PATH_SEGMENTS + 1).map(decode).collect();
+        Ok(Self(segments?))
+    }
+
+    pub(crate) fn segments(&self) -> &[String] {
+        &self.0
+    }
+
+    /// The segment at `index`; routes guarantee that it is there.
+    pub(crate) fn at(&self, index: usize) -> &str {
+        self.0.get(index).map_or("", String::as_str)
+    }
+
+    /// What master-key signatures say about this path.
+    pub(crate) fn signed(&self) -> Signed {
+        let segments = &self.0;
+        match segments.as_slice() {
+            [] => Signed::named("", String::new()),
+            [only] if only == "offers" => Signed::named("offers", String::new()),
+            [first, rid] if first == "offers" => Signed::named("offers", rid.to_lowercase()),
+            [parent @ .., operations, _] if operations == "operations" => Self::link("colls", parent),
+            [parent @ .., kind] if segments.len() % 2 == 1 => Self::link(kind, parent),
+            whole => Self::link(&whole[whole.len() - 2], whole),
+        }
+    }
+
+    fn link(kind: &str, path: &[String]) -> Signed {
+        let rid = match path {
+            [dbs, id, ..] if dbs == "dbs" && is_database_rid(id) => path.last().map(|rid| rid.to_lowercase()),
+            _ => None,
+        };
+        Signed { kind: kind.to_lowercase(), link: path.join("/"), rid }
+    }
+}
+
+/// Resource type and link as they stand in the string to sign.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Signed {
+    pub(crate) kind: String,
+    pub(crate) link: String,
+    /// The other possible link, when the database segment could be a resource id. A database may be *named* like
+    /// one, and clients disagree about such names, so either link is accepted.
+    pub(crate) rid: Option<String>,
+}
+
+impl Signed {
+    fn named(kind: &str, link: String) -> Self {
+        Self { kind: kind.to_owned(), link, rid: None }
+    }
+}
+
+fn decode(segment: &str) -> Result<String, Error> {
+    let text = percent_decode_str(segment).decode_utf8();
+    text.map(Into::into)
+        .map_err(|_| Error::BadRequest("the request path is not UTF-8 once decoded".to_owned()))
+}
+
+/// Whether a segment has the form of a database's resource id: base64 of four bytes, `-` for `/`.
+fn is_database_rid(segment: &str) -> bool {
+    segment.len() == 8 && STANDARD.decode(segment.replace('-', "/")).is_ok_and(|bytes| bytes.len() == 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signed(raw: &str) -> (String, String, Option<String>) {
+        let signed = ResourcePath::parse(raw).unwrap().signed();
+        (signed.kind, signed.link, signed.rid)
+    }
+
+    #[test]
+    fn the_signed_resource_follows_the_path() {
+        for (raw, kind, link) in [
+            ("/", "", ""),
+            ("", "", ""),
+            ("/dbs", "dbs", ""),
+            ("/dbs/d", "dbs", "dbs/d"),
+            ("/dbs/d/colls", "colls", "dbs/d"),
+            ("/dbs/d/colls/c/docs/", "docs", "dbs/d/colls/c"),
+            ("/dbs/d/colls/c/docs/x%20y", "docs", "dbs/d/colls/c/docs/x y"),
+            ("/dbs/D/colls/C/docs/X", "docs", "dbs/D/colls/C/docs/X"),
+            ("/dbs/d/colls/c/pkranges", "pkranges", "dbs/d/colls/c"),
+            ("/offers", "offers", ""),
+            ("/offers/AbC1", "offers", "abc1"),
+            ("/dbs/d/colls/c/operations/partitionkeydelete", "colls", "dbs/d/colls/c"),
+            ("/dbs/d%C3%A9/", "dbs", "dbs/dé"),
+        ] {
+            assert_eq!(signed(raw), (kind.to_owned(), link.to_owned(), None), "{raw}");
+        }
+    }
+
+    #[test]
+    fn resource_id_links_sign_the_last_id_in_lower_case() {
+        for (raw, rid) in [
+            ("/dbs/XqhgAA==", "xqhgaa=="),
+            ("/dbs/XqhgAA==/colls/", "xqhgaa=="),
+            ("/dbs/XqhgAA==/colls/XqhgAJ4o6iA=/docs", "xqhgaj4o6ia="),
+            ("/dbs/Xqh-AA==/colls/XqhgAJ4o6iA=/docs/XqhgAJ4o6iABCT0AAAAABA==/", "xqhgaj4o6iabct0aaaaaba=="),
+        ] {
+            assert_eq!(signed(raw).2.as_deref(), Some(rid), "{raw}");
+        }
+    }
+
+    #[test]
+    fn broken_paths_are_refused() {
+        assert!(ResourcePath::parse("/dbs/%FF%FE").is_err());
+        assert!(ResourcePath::parse(&format!("/dbs/{}", "x".repeat(9000))).is_err());
+        assert_eq!(ResourcePath::parse(&"/a".repeat(100)).unwrap().segments().len(), PATH_SEGMENTS + 1);
+    }
+}

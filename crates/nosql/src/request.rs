@@ -1,0 +1,255 @@
+//! A request's head as types: what a header means is decided here, once.
+//!
+//! Header text is untrusted and clients disagree about spelling (`True`, `true`), so handlers never look at
+//! headers themselves. Unknown headers are ignored, as the service does; known ones with a value that means
+//! nothing are refused.
+
+use document::{EffectiveKey, EffectiveRange, PartitionKey};
+use engine::{PageRequest, Precondition, Throughput};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderName, IF_MATCH, IF_NONE_MATCH};
+use hyper::http::request::Parts;
+use hyper::http::uri::Authority;
+use hyper::{HeaderMap, Method};
+
+use crate::error::Error;
+use crate::headers;
+use crate::limits::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
+use crate::path::ResourcePath;
+use crate::session::Session;
+use crate::throughput;
+
+/// What a request wants done: an HTTP method, or one of the meanings that the protocol gives to POST and GET by
+/// headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Get,
+    /// GET with `A-IM`.
+    ChangeFeed,
+    Post,
+    /// POST with `x-ms-documentdb-is-upsert`.
+    Upsert,
+    /// POST of a query.
+    Query,
+    /// POST of a query whose plan is wanted.
+    Plan,
+    /// POST of a batch or bulk request.
+    Batch,
+    Put,
+    Patch,
+    Delete,
+}
+
+/// Everything of a request but its body.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) method: Method,
+    pub(crate) path: ResourcePath,
+    /// The text behind `?`.
+    pub(crate) query: Option<String>,
+    headers: HeaderMap,
+    /// The address the client used for us, with scheme and a slash at the end.
+    pub(crate) origin: Option<String>,
+}
+
+impl Head {
+    pub(crate) fn new(parts: Parts) -> Result<Self, Error> {
+        let path = ResourcePath::parse(parts.uri.path())?;
+        let origin = origin(&parts);
+        let query = parts.uri.query().map(str::to_owned);
+        Ok(Self { method: parts.method, path, query, headers: parts.headers, origin })
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The verb, or none for a method the protocol does not know.
+    pub(crate) fn verb(&self) -> Result<Option<Verb>, Error> {
+        Ok(Some(match self.method {
+            Method::GET | Method::HEAD if self.headers.contains_key(&headers::A_IM) => Verb::ChangeFeed,
+            Method::GET | Method::HEAD => Verb::Get,
+            Method::POST => self.post()?,
+            Method::PUT => Verb::Put,
+            Method::PATCH => Verb::Patch,
+            Method::DELETE => Verb::Delete,
+            _ => return Ok(None),
+        }))
+    }
+
+    fn post(&self) -> Result<Verb, Error> {
+        Ok(if self.flag(&headers::IS_QUERY_PLAN)? {
+            Verb::Plan
+        } else if self.flag(&headers::IS_QUERY)? || self.has_query_body() {
+            Verb::Query
+        } else if self.flag(&headers::IS_BATCH)? {
+            Verb::Batch
+        } else if self.flag(&headers::IS_UPSERT)? {
+            Verb::Upsert
+        } else {
+            Verb::Post
+        })
+    }
+
+    fn has_query_body(&self) -> bool {
+        let kind = self.text(&CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
+        kind.starts_with("application/query+json") || kind.starts_with("application/sql")
+    }
+
+    /// Whether the body is the bare query text and not JSON around it.
+    pub(crate) fn has_bare_query(&self) -> bool {
+        self.text(&CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase().starts_with("application/sql")
+    }
+
+    /// A header as text; not UTF-8 counts as absent.
+    pub(crate) fn text(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
+    }
+
+    /// A boolean header in any letter case; absent or empty is false.
+    pub(crate) fn flag(&self, name: &HeaderName) -> Result<bool, Error> {
+        match self.text(name).map(str::trim) {
+            None | Some("") => Ok(false),
+            Some(text) if text.eq_ignore_ascii_case("true") => Ok(true),
+            Some(text) if text.eq_ignore_ascii_case("false") => Ok(false),
+            Some(text) => Err(bad_value(name, text, "true or false")),
+        }
+    }
+
+    pub(crate) fn partition_key(&self) -> Result<Option<PartitionKey>, Error> {
+        let Some(value) = self.headers.get(&headers::PARTITION_KEY) else { return Ok(None) };
+        let text = std::str::from_utf8(value.as_bytes())
+            .map_err(|_| bad_value(&headers::PARTITION_KEY, "(not UTF-8)", "a JSON array"))?;
+        Ok(Some(PartitionKey::from_header(text)?))
+    }
+
+    /// The partition key of an operation that cannot do without.
+    pub(crate) fn required_partition_key(&self) -> Result<PartitionKey, Error> {
+        self.partition_key()?.ok_or_else(|| {
+            Error::BadRequest("PartitionKey value must be supplied for this operation.".to_owned())
+        })
+    }
+
+    /// The condition on the current version; `If-Match` wins over `If-None-Match`.
+    pub(crate) fn precondition(&self) -> Precondition {
+        let etag = |name| self.text(&name).map(str::trim).filter(|text| !text.is_empty());
+        precondition(etag(IF_MATCH), etag(IF_NONE_MATCH))
+    }
+
+    /// `If-None-Match`, for feeds that have an etag of their own.
+    pub(crate) fn if_none_match(&self) -> Option<&str> {
+        self.text(&IF_NONE_MATCH).map(str::trim)
+    }
+
+    /// Whether a write's answer may leave out the item.
+    pub(crate) fn wants_minimal(&self) -> bool {
+        let prefer = self.text(&headers::PREFER).unwrap_or_default().to_ascii_lowercase();
+        let populate = self.text(&headers::CONTENT_RESPONSE).unwrap_or_default();
+        prefer.replace(' ', "").contains("return=minimal") || populate.eq_ignore_ascii_case("false")
+    }
+
+    /// Checks headers that are understood but change nothing in a single store.
+    pub(crate) fn check_hints(&self) -> Result<(), Error> {
+        let directives = ["include", "exclude", "default"];
+        self.one_of(&headers::INDEXING_DIRECTIVE, &directives)?;
+        let levels = ["strong", "boundedstaleness", "session", "eventual", "consistentprefix"];
+        self.one_of(&headers::CONSISTENCY, &levels)
+    }
+
+    /// What the client has seen, and whether this read must not fall behind it.
+    pub(crate) fn session(&self) -> Result<Option<Session>, Error> {
+        let Some(text) = self.text(&headers::SESSION_TOKEN) else { return Ok(None) };
+        let session = Session::parse(text)?;
+        let level = self.text(&headers::CONSISTENCY).unwrap_or("session");
+        let binding = !["eventual", "consistentprefix"].iter().any(|weak| level.eq_ignore_ascii_case(weak));
+        Ok(binding.then_some(session))
+    }
+
+    pub(crate) fn intended_rid(&self) -> Option<&str> {
+        self.text(&headers::INTENDED_RID).map(str::trim).filter(|rid| !rid.is_empty())
+    }
+
+    /// The range a request is meant for; some clients put the container's id and a comma before it.
+    pub(crate) fn range_id(&self) -> Option<&str> {
+        let text = self.text(&headers::RANGE_ID)?.trim();
+        Some(text.rsplit(',').next().unwrap_or(text)).filter(|id| !id.is_empty())
+    }
+
+    /// A range of effective partition keys, from the headers for feed ranges.
+    pub(crate) fn effective_range(&self) -> Result<Option<EffectiveRange>, Error> {
+        let (start, end) = (self.text(&headers::START_EPK), self.text(&headers::END_EPK));
+        if start.is_none() && end.is_none() {
+            return Ok(None);
+        }
+        if let Some(kind) = self.text(&headers::READ_KEY_TYPE)
+            && !kind.eq_ignore_ascii_case("EffectivePartitionKeyRange")
+        {
+            return Err(bad_value(&headers::READ_KEY_TYPE, kind, "EffectivePartitionKeyRange"));
+        }
+        let key = |text: &str| text.trim().to_ascii_uppercase().parse::<EffectiveKey>();
+        Ok(Some(EffectiveRange::new(key(start.unwrap_or(""))?, key(end.unwrap_or("FF"))?)))
+    }
+
+    pub(crate) fn page(&self) -> Result<PageRequest, Error> {
+        let continuation =
+            self.text(&headers::CONTINUATION).map(str::to_owned).filter(|token| !token.is_empty());
+        Ok(PageRequest { max_items: self.max_items()?, continuation })
+    }
+
+    fn max_items(&self) -> Result<usize, Error> {
+        let Some(text) = self.text(&headers::MAX_ITEM_COUNT) else { return Ok(PAGE_ITEMS_DEFAULT) };
+        match text.trim().parse::<i64>() {
+            Ok(-1) => Ok(PAGE_ITEMS_DEFAULT),
+            Ok(count) if count > 0 => {
+                Ok(usize::try_from(count).unwrap_or(PAGE_ITEMS_MAX).min(PAGE_ITEMS_MAX))
+            }
+            _ => Err(bad_value(&headers::MAX_ITEM_COUNT, text, "-1 or a positive integer")),
+        }
+    }
+
+    /// The throughput asked for with a new database or container.
+    pub(crate) fn throughput(&self) -> Result<Option<Throughput>, Error> {
+        throughput::from_headers(self.text(&headers::THROUGHPUT), self.text(&headers::AUTOPILOT))
+    }
+
+    /// A parameter behind `?`, not decoded: the admin API's parameters are numbers and words.
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+        let pairs = self.query.as_deref()?.split('&');
+        pairs.filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    fn one_of(&self, name: &HeaderName, words: &[&str]) -> Result<(), Error> {
+        match self.text(name).map(str::trim) {
+            None | Some("") => Ok(()),
+            Some(text) if words.iter().any(|word| word.eq_ignore_ascii_case(text)) => Ok(()),
+            Some(text) => Err(bad_value(name, text, &words.join(", "))),
+        }
+    }
+}
+
+/// The condition that two etags express; a star stands for any version.
+pub(crate) fn precondition(if_match: Option<&str>, if_none_match: Option<&str>) -> Precondition {
+    match (if_match, if_none_match) {
+        (Some("*"), _) => Precondition::IfExists,
+        (Some(etag), _) => Precondition::IfMatch(etag.to_owned()),
+        (None, Some("*")) => Precondition::IfAbsent,
+        (None, Some(etag)) => Precondition::IfNoneMatch(etag.to_owned()),
+        (None, None) => Precondition::None,
+    }
+}
+
+fn origin(parts: &Parts) -> Option<String> {
+    let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+    let authority = match parts.uri.authority() {
+        Some(authority) => authority.clone(),
+        None => host?.parse::<Authority>().ok()?,
+    };
+    let scheme = parts.uri.scheme_str().filter(|scheme| *scheme == "https").unwrap_or("http");
+    (!authority.as_str().contains('@')).then(|| format!("{scheme}://{authority}/"))
+}
+
+fn bad_value(name: &HeaderName, text: &str, expected: &str) -> Error {
+    let shown: String = text.chars().take(100).collect();
+    Error::BadRequest(format!(
+        "The value '{shown}' specified for the header '{name}' is invalid: expected {expected}."
+    ))
+}

@@ -1,0 +1,128 @@
+//! The life of a request: route, authenticate, read the body, run the handler, finish the answer.
+//!
+//! The body is read only for a request that has a route and a valid signature, so strangers cannot make the
+//! server buffer anything. A panic in a handler is that request's 500 and nobody else's.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use engine::Engine;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Incoming};
+use hyper::{Request, Response, StatusCode};
+use tokio::time::timeout;
+
+use crate::auth::{Gate, MasterKey, WallSeconds};
+use crate::call::Call;
+use crate::catch::CatchPanic;
+use crate::error::Error;
+use crate::limits::{BODY_BYTES, DRAIN_BYTES, Limits};
+use crate::request::Head;
+use crate::response::{Reply, finish};
+use crate::routes::Answer;
+use crate::{activity, admin, routes};
+
+/// The front end over one engine.
+pub struct Service {
+    gate: Gate,
+    limits: Limits,
+}
+
+impl Service {
+    /// A front end that lets in holders of `key` and judges signatures' dates by `wall_seconds`.
+    pub fn new(engine: Arc<Engine>, key: MasterKey, wall_seconds: WallSeconds, limits: Limits) -> Self {
+        Self { gate: Gate::new(engine, key, wall_seconds), limits }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Answers one request; whatever happens, there is an answer.
+    pub(crate) async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let activity = activity::of(request.headers());
+        let (parts, body) = request.into_parts();
+        let head = match Head::new(parts) {
+            Ok(head) => head,
+            Err(error) => return finish(Err(error), &activity, None),
+        };
+        if let Some(reply) = self.probe(&head) {
+            return reply.into_response(&activity);
+        }
+        match self.accept(head, body).await {
+            Ok((call, run)) => {
+                let result = CatchPanic::new(run(&call)).await.unwrap_or_else(|_| Err(Error::Panicked));
+                finish(result, &activity, call.place())
+            }
+            Err(error) => finish(Err(error), &activity, None),
+        }
+    }
+
+    /// Everything that must hold before a handler runs.
+    async fn accept(&self, head: Head, body: Incoming) -> Result<(Call, Run), Error> {
+        let (run, pass) = if head.path.at(0) == admin::PREFIX {
+            let pass = self.gate.admit_operator(head.headers())?;
+            (admin::find(&head)?, pass)
+        } else {
+            let route = routes::find(head.verb()?, &head.path)?;
+            (route.run, self.gate.admit(&head.method, &head.path, head.headers())?)
+        };
+        let body = self.read_body(body).await?;
+        Ok((Call::new(pass, head, body), run))
+    }
+
+    /// `/alive` and `/ready`, the two open doors.
+    fn probe(&self, head: &Head) -> Option<Reply> {
+        let [name] = head.path.segments() else { return None };
+        match name.as_str() {
+            "alive" => Some(Reply::json(StatusCode::OK, "{\"alive\":true}")),
+            "ready" if self.gate.is_ready() => Some(Reply::json(StatusCode::OK, "{\"ready\":true}")),
+            "ready" => Some(Reply::json(StatusCode::SERVICE_UNAVAILABLE, "{\"ready\":false}")),
+            _ => None,
+        }
+    }
+
+    async fn read_body(&self, body: Incoming) -> Result<Bytes, Error> {
+        if body.is_end_stream() {
+            return Ok(Bytes::new());
+        }
+        let read = self.collect(body);
+        timeout(self.limits.body_timeout, read).await.map_err(|_| Error::BodyTimeout)?
+    }
+
+    /// The whole body. One that is too large is read on for a while and dropped, so that a client which sends
+    /// all before it listens hears the refusal.
+    async fn collect(&self, mut body: Incoming) -> Result<Bytes, Error> {
+        let mut first = Bytes::new();
+        let mut rest = BytesMut::new();
+        let mut total = 0;
+        while let Some(frame) =
+            timeout(self.limits.body_pause_timeout, body.frame()).await.map_err(|_| Error::BodyTimeout)?
+        {
+            let frame = frame.map_err(|error| Error::BodyBroken(error.to_string()))?;
+            let Ok(data) = frame.into_data() else { continue };
+            total += data.len();
+            if total > DRAIN_BYTES {
+                return Err(Error::BodyTooLarge);
+            }
+            if total > BODY_BYTES {
+                rest = BytesMut::new();
+                first = Bytes::new();
+            } else if first.is_empty() {
+                first = data;
+            } else {
+                if rest.is_empty() {
+                    rest.extend_from_slice(&first);
+                }
+                rest.extend_from_slice(&data);
+            }
+        }
+        if total > BODY_BYTES {
+            return Err(Error::BodyTooLarge);
+        }
+        Ok(if rest.is_empty() { first } else { rest.freeze() })
+    }
+}
+
+/// A handler.
+pub(crate) type Run = for<'a> fn(&'a Call) -> Answer<'a>;

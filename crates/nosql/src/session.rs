@@ -1,0 +1,119 @@
+//! Session tokens: what a client has seen, per partition key range.
+//!
+//! We write `<range>:-1#<lsn>`, the one form that all SDKs read and merge without complaint. We read what they
+//! send back: several tokens joined by commas, any version, any number of regions, and the old form
+//! `<range>:<lsn>`. With one authoritative store a token can only be ahead of us if it comes from elsewhere;
+//! then the read is refused rather than answered from the past.
+
+use crate::error::Error;
+use crate::limits::SESSION_TOKENS;
+
+/// The token for a range at a sequence.
+pub(crate) fn token(range: &str, sequence: u64) -> String {
+    format!("{range}:-1#{sequence}")
+}
+
+/// What a request's session header demands.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Session(Vec<(String, u64)>);
+
+impl Session {
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let mut seen = Vec::new();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            if seen.len() == SESSION_TOKENS {
+                return Err(malformed(text));
+            }
+            seen.push(parse_one(part).ok_or_else(|| malformed(text))?);
+        }
+        Ok(Self(seen))
+    }
+
+    /// Fails if the client has seen a later state of one of `ranges` than `sequence`.
+    pub(crate) fn check<'a>(
+        &self,
+        ranges: impl Iterator<Item = &'a str> + Clone,
+        sequence: u64,
+    ) -> Result<(), Error> {
+        let ahead =
+            self.0.iter().any(|(range, lsn)| *lsn > sequence && ranges.clone().any(|known| known == range));
+        if ahead { Err(Error::SessionNotAvailable) } else { Ok(()) }
+    }
+}
+
+fn parse_one(text: &str) -> Option<(String, u64)> {
+    let (range, vector) = text.split_once(':')?;
+    if range.is_empty() || !range.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let mut parts = vector.split('#');
+    let first = parts.next()?;
+    let lsn = match parts.next() {
+        None => first.parse().ok()?,
+        Some(lsn) => {
+            first.parse::<i64>().ok()?;
+            lsn.parse().ok()?
+        }
+    };
+    for region in parts {
+        let (id, local) = region.split_once('=')?;
+        id.parse::<u64>().ok()?;
+        local.parse::<i64>().ok()?;
+    }
+    Some((range.to_owned(), lsn))
+}
+
+fn malformed(text: &str) -> Error {
+    let shown: String = text.chars().take(100).collect();
+    Error::BadRequest(format!(
+        "The session token '{shown}' is malformed; expected '<range>:<version>#<lsn>'."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_that_sdks_send_is_read() {
+        for (text, expected) in [
+            ("0:-1#12", vec![("0", 12)]),
+            ("0:5#12#1=3#2=-1", vec![("0", 12)]),
+            ("0:500", vec![("0", 500)]),
+            ("0:-1#1,1:-1#7", vec![("0", 1), ("1", 7)]),
+            ("", vec![]),
+        ] {
+            let expected = expected.into_iter().map(|(range, lsn)| (range.to_owned(), lsn)).collect();
+            assert_eq!(Session::parse(text).unwrap(), Session(expected), "{text}");
+        }
+        assert_eq!(Session::parse(&token("3", 9)).unwrap(), Session(vec![("3".to_owned(), 9)]));
+    }
+
+    #[test]
+    fn malformed_tokens_are_refused() {
+        for text in [
+            "x",
+            "0",
+            "0:",
+            ":1",
+            "0:a",
+            "0:-1#",
+            "0:-1#-5",
+            "0:-1#1#2",
+            "0:-1#1#a=b",
+            "a:-1#1",
+            "0:-1#1,zzz",
+        ] {
+            assert!(matches!(Session::parse(text), Err(Error::BadRequest(_))), "{text}");
+        }
+        assert!(Session::parse(&"0:-1#1,".repeat(300)).is_err());
+    }
+
+    #[test]
+    fn only_a_known_range_that_is_ahead_is_refused() {
+        let session = Session::parse("0:-1#5,9:-1#100").unwrap();
+        assert!(session.check(["0"].into_iter(), 5).is_ok());
+        assert!(matches!(session.check(["0"].into_iter(), 4), Err(Error::SessionNotAvailable)));
+        assert!(matches!(session.check(["1", "0"].into_iter(), 4), Err(Error::SessionNotAvailable)));
+    }
+}

@@ -1,0 +1,74 @@
+//! The admin API.
+
+use document::Value;
+
+use crate::client::{KEY, START, Server};
+
+#[tokio::test]
+async fn the_admin_api_is_never_open() {
+    let server = Server::start().await;
+    for path in ["/_bolide/status", "/_bolide/clock", "/_bolide/nothing"] {
+        server.get(path).unsigned().send().await.expect_error(401, 0, "Unauthorized");
+        server.get(path).send().await.expect_error(401, 0, "Unauthorized");
+        let wrong = server.get(path).unsigned().header("authorization", "Bearer b3RoZXI=");
+        wrong.send().await.expect_error(401, 0, "Unauthorized");
+    }
+    server.admin("GET", "/_bolide/nothing", "").send().await.expect_error(404, 0, "NotFound");
+    server.admin("DELETE", "/_bolide/clock", "").send().await.expect_error(405, 0, "MethodNotAllowed");
+    let with_key = server.get("/dbs").unsigned().header("authorization", &format!("Bearer {KEY}"));
+    with_key.send().await.expect_error(401, 0, "Unauthorized");
+}
+
+#[tokio::test]
+async fn the_test_clock_moves_forward_and_expiry_follows_at_once_t29() {
+    let server = Server::with_container("\"defaultTtl\":31536000").await;
+    server.create("a", r#"{"id":"1","pk":"a"}"#).await.expect_status(201);
+    let clock = server.admin("GET", "/_bolide/clock", "").send().await.expect_status(200);
+    assert_eq!(clock.member("now"), Value::Int(START as i64));
+    assert_eq!(clock.member("testClock"), Value::Bool(true));
+    let moved = server.admin("POST", "/_bolide/clock", r#"{"advanceSeconds":31536000}"#).send().await;
+    assert_eq!(moved.expect_status(200).member("now"), Value::Int(START as i64 + 31_536_000));
+    server.read("a", "1").await.expect_error(404, 0, "NotFound");
+    let created = server.create("a", r#"{"id":"1","pk":"a"}"#).await.expect_status(201);
+    assert_eq!(created.member("_ts"), Value::Int(START as i64 + 31_536_000));
+    for body in
+        [r#"{"advanceSeconds":-1}"#, r#"{"advanceSeconds":"x"}"#, r#"{"advanceSeconds":1.5}"#, "{}", "[]", ""]
+    {
+        server.admin("POST", "/_bolide/clock", body).send().await.expect_error(400, 0, "BadRequest");
+    }
+    server.admin("POST", "/_bolide/clock", r#"{"accept":true}"#).send().await.expect_status(200);
+    server.admin("POST", "/_bolide/clock", r#"{"reject":true}"#).send().await.expect_status(200);
+}
+
+#[tokio::test]
+async fn the_purge_is_steered_and_seen_t23() {
+    let server = Server::with_container("\"defaultTtl\":10").await;
+    for n in 0..3 {
+        server.create("a", &format!("{{\"id\":\"{n}\",\"pk\":\"a\"}}")).await.expect_status(201);
+    }
+    server.advance(10);
+    let figures = || async {
+        let ttl = server.admin("GET", "/_bolide/ttl/db/c", "").send().await.expect_status(200);
+        let items = |name: &str| ttl.member(name).get("items").and_then(Value::as_i64).unwrap();
+        assert_eq!(ttl.member("defaultTtl"), Value::Int(10));
+        (items("living"), items("backlog"))
+    };
+    assert_eq!(figures().await, (0, 3));
+    let purge = |body: &str| server.admin("POST", "/_bolide/purge", body).send();
+    assert_eq!(purge(r#"{"paused":true}"#).await.expect_status(200).member("paused"), Value::Bool(true));
+    purge(r#"{"now":true}"#).await.expect_status(200);
+    assert_eq!(figures().await, (0, 3), "a paused purge removes nothing");
+    purge(r#"{"paused":false}"#).await.expect_status(200);
+    let report = purge(r#"{"now":true}"#).await.expect_status(200);
+    assert_eq!(report.member("purgedItems"), Value::Int(3));
+    assert_eq!(figures().await, (0, 0));
+    purge("{}").await.expect_error(400, 0, "BadRequest");
+    let status = server.admin("GET", "/_bolide/status", "").send().await.expect_status(200);
+    assert_eq!(status.member("containers"), Value::Int(1));
+    assert!(
+        status.member("clock").get("now").is_some() && status.member("purge").get("purgedItems").is_some()
+    );
+    server.admin("GET", "/_bolide/ttl/db/none", "").send().await.expect_error(404, 0, "NotFound");
+    let dry = server.admin("GET", "/_bolide/ttl/db/c?defaultTtl=5", "").send().await;
+    dry.expect_error(400, 0, "NotSupported");
+}

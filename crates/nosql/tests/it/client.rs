@@ -1,0 +1,322 @@
+//! A server to talk to, and a client that is small enough to send anything, also what no library would send.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use document::{Value, parse_json};
+use engine::Engine;
+use hmac::{Hmac, Mac};
+use nosql::{Limits, MasterKey, Service};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use sha2::Sha256;
+use storage::{ClockOptions, ManualClock, MemoryStore, Time};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+pub(crate) const KEY: &str = "c29tZSBzZWNyZXQga2V5IGZvciB0ZXN0cw==";
+pub(crate) const START: u64 = 1_700_000_000;
+pub(crate) const DATE: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
+
+/// A running front end and everything a test may want to move.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) engine: Arc<Engine>,
+    /// The wall clock that signatures are judged by.
+    pub(crate) real_seconds: Arc<AtomicU64>,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Server {
+        Server::with_limits(Limits::default()).await
+    }
+
+    pub(crate) async fn with_limits(limits: Limits) -> Server {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
+        let mut options = ClockOptions::new(Arc::clone(&clock) as Arc<_>);
+        options.test_clock = true;
+        let store = Arc::new(MemoryStore::new(options).unwrap());
+        let engine = Arc::new(Engine::open(store).unwrap());
+        let real_seconds = Arc::new(AtomicU64::new(START));
+        let seconds = Arc::clone(&real_seconds);
+        let wall = Arc::new(move || seconds.load(Ordering::Relaxed));
+        let key = MasterKey::parse(KEY).unwrap();
+        let service = Arc::new(Service::new(Arc::clone(&engine), key, wall, limits));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        tokio::spawn(nosql::serve(listener, service, async {
+            let _ = stopped.await;
+        }));
+        Server { address, clock, engine, real_seconds, stop: Some(stop) }
+    }
+
+    /// A server with database `db` and container `c` keyed by `/pk`, whose definition has `extra` members.
+    pub(crate) async fn with_container(extra: &str) -> Server {
+        let server = Server::start().await;
+        server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+        server.create_container("c", extra).await.expect_status(201);
+        server
+    }
+
+    pub(crate) async fn create_container(&self, id: &str, extra: &str) -> Reply {
+        let comma = if extra.is_empty() { "" } else { "," };
+        let body = format!(
+            r#"{{"id":"{id}","partitionKey":{{"paths":["/pk"],"kind":"Hash","version":2}}{comma}{extra}}}"#
+        );
+        self.post("/dbs/db/colls", &body).send().await
+    }
+
+    /// Creates an item in `c` under the key that it names.
+    pub(crate) async fn create(&self, pk: &str, body: &str) -> Reply {
+        self.post("/dbs/db/colls/c/docs", body).key(pk).send().await
+    }
+
+    pub(crate) async fn read(&self, pk: &str, id: &str) -> Reply {
+        self.get(&format!("/dbs/db/colls/c/docs/{id}")).key(pk).send().await
+    }
+
+    pub(crate) async fn query(&self, text: &str) -> Reply {
+        let body = Value::String(text.to_owned()).to_json();
+        self.post("/dbs/db/colls/c/docs", &format!("{{\"query\":{body}}}"))
+            .header("content-type", "application/query+json")
+            .header("x-ms-documentdb-isquery", "True")
+            .send()
+            .await
+    }
+
+    pub(crate) fn advance(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Request {
+        self.request("GET", path, "")
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &str) -> Request {
+        self.request("POST", path, body)
+    }
+
+    pub(crate) fn put(&self, path: &str, body: &str) -> Request {
+        self.request("PUT", path, body)
+    }
+
+    pub(crate) fn patch(&self, path: &str, body: &str) -> Request {
+        self.request("PATCH", path, body)
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Request {
+        self.request("DELETE", path, "")
+    }
+
+    pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> Request {
+        Request {
+            address: self.address,
+            method: method.to_owned(),
+            path: path.to_owned(),
+            headers: vec![("x-ms-date".to_owned(), DATE.to_owned())],
+            body: body.as_bytes().to_vec(),
+            sign: Sign::Master(KEY.to_owned()),
+        }
+    }
+
+    /// An admin request with the right bearer.
+    pub(crate) fn admin(&self, method: &str, path: &str, body: &str) -> Request {
+        let mut request = self.request(method, path, body);
+        request.sign = Sign::No;
+        request.header("authorization", &format!("Bearer {KEY}"))
+    }
+
+    pub(crate) fn stop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+    }
+}
+
+enum Sign {
+    Master(String),
+    No,
+}
+
+/// A request being made.
+pub(crate) struct Request {
+    address: SocketAddr,
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+    sign: Sign,
+}
+
+impl Request {
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.retain(|(known, _)| known != name);
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The partition key `["value"]`.
+    pub(crate) fn key(self, value: &str) -> Self {
+        let text = format!("[{}]", Value::String(value.to_owned()).to_json());
+        self.header("x-ms-documentdb-partitionkey", &text)
+    }
+
+    pub(crate) fn upsert(self) -> Self {
+        self.header("x-ms-documentdb-is-upsert", "True")
+    }
+
+    pub(crate) fn bytes(mut self, body: Vec<u8>) -> Self {
+        self.body = body;
+        self
+    }
+
+    pub(crate) fn signed_with(mut self, key: &str) -> Self {
+        self.sign = Sign::Master(key.to_owned());
+        self
+    }
+
+    pub(crate) fn unsigned(mut self) -> Self {
+        self.sign = Sign::No;
+        self
+    }
+
+    /// The request head and body as bytes, for tests that send them their own way.
+    pub(crate) fn to_bytes(&self) -> (Vec<u8>, Vec<u8>) {
+        let mut head = format!("{} {} HTTP/1.1\r\nhost: {}\r\n", self.method, self.path, self.address);
+        if let Sign::Master(key) = &self.sign {
+            let date = self.headers.iter().find(|(name, _)| name == "x-ms-date").map_or("", |(_, date)| date);
+            let signature = sign(&self.method, &self.path, date, key);
+            head.push_str(&format!("authorization: {signature}\r\n"));
+        }
+        for (name, value) in &self.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str(&format!("content-length: {}\r\nconnection: close\r\n\r\n", self.body.len()));
+        (head.into_bytes(), self.body.clone())
+    }
+
+    pub(crate) async fn send(self) -> Reply {
+        let (head, body) = self.to_bytes();
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(&head).await.unwrap();
+        let _ = stream.write_all(&body).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        Reply::parse(&answer)
+    }
+}
+
+/// The authorization header as the SDKs make it, written a second time so that the server does not check itself.
+pub(crate) fn sign(method: &str, path: &str, date: &str, key: &str) -> String {
+    let path = path.split('?').next().unwrap_or(path);
+    let segments: Vec<String> = path
+        .split('/')
+        .filter(|segment| !segment.is_empty())
+        .map(|segment| percent_decode_str(segment).decode_utf8().unwrap().into_owned())
+        .collect();
+    let (kind, link) = match segments.as_slice() {
+        [] => (String::new(), String::new()),
+        [offers, rid] if offers == "offers" => ("offers".to_owned(), rid.to_lowercase()),
+        [owner @ .., operations, _] if operations == "operations" => ("colls".to_owned(), owner.join("/")),
+        all if all.len() % 2 == 1 => (all[all.len() - 1].clone(), all[..all.len() - 1].join("/")),
+        all => (all[all.len() - 2].clone(), all.join("/")),
+    };
+    sign_link(method, &kind, &link, date, key)
+}
+
+pub(crate) fn sign_link(method: &str, kind: &str, link: &str, date: &str, key: &str) -> String {
+    let text = format!("{}\n{kind}\n{link}\n{}\n\n", method.to_lowercase(), date.to_lowercase());
+    let mut mac = Hmac::<Sha256>::new_from_slice(&STANDARD.decode(key).unwrap()).unwrap();
+    mac.update(text.as_bytes());
+    let signature = STANDARD.encode(mac.finalize().into_bytes());
+    let token = format!("type=master&ver=1.0&sig={signature}");
+    utf8_percent_encode(&token, NON_ALPHANUMERIC).to_string()
+}
+
+/// An answer, taken apart.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    pub(crate) fn parse(answer: &[u8]) -> Reply {
+        let end = answer.windows(4).position(|window| window == b"\r\n\r\n");
+        let end = end.unwrap_or_else(|| panic!("no answer: {:?}", String::from_utf8_lossy(answer)));
+        let head = std::str::from_utf8(&answer[..end]).unwrap();
+        let mut lines = head.split("\r\n");
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let headers = lines
+            .map(|line| line.split_once(": ").unwrap_or((line, "")))
+            .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+            .collect();
+        Reply { status, headers, body: answer[end + 4..].to_vec() }
+    }
+
+    #[track_caller]
+    pub(crate) fn expect_status(self, status: u16) -> Reply {
+        assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
+        self
+    }
+
+    /// Checks an error's status, substatus and code, and that it has all that an error must have.
+    #[track_caller]
+    pub(crate) fn expect_error(self, status: u16, substatus: u32, code: &str) -> Reply {
+        let reply = self.expect_status(status);
+        assert_eq!(reply.header("x-ms-substatus"), Some(substatus.to_string().as_str()));
+        assert!(reply.header("x-ms-request-charge").is_some(), "no charge");
+        assert!(reply.header("x-ms-activity-id").is_some(), "no activity id");
+        assert_eq!(reply.member("code"), Value::String(code.to_owned()), "{}", reply.text());
+        assert!(reply.message().contains("ActivityId: "), "{}", reply.message());
+        reply
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        parse_json(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
+    /// A member of the body, null if it is not there.
+    #[track_caller]
+    pub(crate) fn member(&self, name: &str) -> Value {
+        self.json().get(name).cloned().unwrap_or(Value::Null)
+    }
+
+    #[track_caller]
+    pub(crate) fn string(&self, name: &str) -> String {
+        self.member(name).as_str().unwrap_or_else(|| panic!("no '{name}' in {}", self.text())).to_owned()
+    }
+
+    pub(crate) fn message(&self) -> String {
+        self.string("message")
+    }
+
+    /// The ids in a feed, sorted.
+    #[track_caller]
+    pub(crate) fn ids(&self, envelope: &str) -> Vec<String> {
+        let feed = self.member(envelope);
+        let list = feed.as_array().unwrap_or_else(|| panic!("no '{envelope}' in {}", self.text()));
+        let id = |item: &Value| item.get("id").and_then(Value::as_str).unwrap_or("?").to_owned();
+        let mut ids: Vec<String> = list.iter().map(id).collect();
+        ids.sort();
+        ids
+    }
+}

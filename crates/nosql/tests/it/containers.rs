@@ -1,0 +1,163 @@
+//! Databases, containers and their ranges.
+
+use document::Value;
+
+use crate::client::Server;
+
+#[tokio::test]
+async fn databases_are_created_read_listed_queried_and_deleted() {
+    let server = Server::start().await;
+    let created = server.post("/dbs", r#"{"id":"one"}"#).send().await.expect_status(201);
+    assert_eq!(created.header("etag").map(str::to_owned), Some(created.string("_etag")));
+    assert_eq!(created.string("_self"), format!("dbs/{}/", created.string("_rid")));
+    assert_eq!(
+        (created.string("_colls"), created.string("_users")),
+        ("colls/".to_owned(), "users/".to_owned())
+    );
+    server.post("/dbs", r#"{"id":"one"}"#).send().await.expect_error(409, 0, "Conflict");
+    server.post("/dbs", r#"{"id":"two"}"#).send().await.expect_status(201);
+    let list = server.get("/dbs/").send().await.expect_status(200);
+    assert_eq!(list.ids("Databases"), ["one", "two"]);
+    assert_eq!(list.member("_count"), Value::Int(2));
+    assert_eq!(list.header("x-ms-item-count"), Some("2"));
+    let body =
+        r#"{"query":"SELECT * FROM root r WHERE r.id=@id","parameters":[{"name":"@id","value":"two"}]}"#;
+    let found = server.post("/dbs", body).header("content-type", "application/query+json").send().await;
+    assert_eq!(found.expect_status(200).ids("Databases"), ["two"]);
+    server.delete("/dbs/one").send().await.expect_status(204);
+    server.get("/dbs/one").send().await.expect_error(404, 0, "NotFound");
+    server.delete("/dbs/one").send().await.expect_error(404, 0, "NotFound");
+    for id in ["", "a/b", "a\\\\b", "a#b", "a?b", "x ", &"x".repeat(256)] {
+        let reply = server.post("/dbs", &format!("{{\"id\":\"{id}\"}}")).send().await;
+        reply.expect_error(400, 0, "BadRequest");
+    }
+    server.post("/dbs", "{\"id\":7}").send().await.expect_error(400, 0, "BadRequest");
+}
+
+#[tokio::test]
+async fn small_feeds_are_paged_by_opaque_tokens() {
+    let server = Server::start().await;
+    for n in 0..5 {
+        server.post("/dbs", &format!("{{\"id\":\"d{n}\"}}")).send().await.expect_status(201);
+    }
+    let mut seen = Vec::new();
+    let mut token = String::new();
+    loop {
+        let request = server.get("/dbs").header("x-ms-max-item-count", "2");
+        let request = if token.is_empty() { request } else { request.header("x-ms-continuation", &token) };
+        let page = request.send().await.expect_status(200);
+        seen.extend(page.ids("Databases"));
+        match page.header("x-ms-continuation") {
+            Some(next) => token = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(seen, ["d0", "d1", "d2", "d3", "d4"]);
+    let all = server.get("/dbs").header("x-ms-max-item-count", "-1").send().await;
+    assert_eq!(all.ids("Databases").len(), 5);
+    for (name, value) in
+        [("x-ms-continuation", "!!"), ("x-ms-max-item-count", "0"), ("x-ms-max-item-count", "x")]
+    {
+        server.get("/dbs").header(name, value).send().await.expect_error(400, 0, "BadRequest");
+    }
+}
+
+#[tokio::test]
+async fn containers_echo_their_definition_and_the_defaults() {
+    let server = Server::with_container("").await;
+    let read = server.get("/dbs/db/colls/c").send().await.expect_status(200);
+    let policy = read.member("indexingPolicy");
+    let first =
+        |name: &str| policy.get(name).and_then(Value::as_array).map(|paths| paths[0].get("path").cloned());
+    assert_eq!(first("includedPaths"), Some(Some(Value::String("/*".to_owned()))));
+    assert_eq!(first("excludedPaths"), Some(Some(Value::String("/\"_etag\"/?".to_owned()))));
+    assert_eq!(read.header("x-ms-alt-content-path"), Some("dbs/db"));
+    assert_eq!(read.header("x-ms-documentdb-collection-index-transformation-progress"), Some("100"));
+    assert_eq!(read.header("x-ms-session-token"), None, "containers take no part in sessions");
+    assert!(read.string("_self").ends_with(&format!("colls/{}/", read.string("_rid"))));
+    assert_eq!(read.string("_docs"), "docs/");
+    let list = server.get("/dbs/db/colls").send().await.expect_status(200);
+    assert_eq!(list.ids("DocumentCollections"), ["c"]);
+    server.get("/dbs/none/colls").send().await.expect_error(404, 1003, "NotFound");
+    server.get("/dbs/none/colls/c").send().await.expect_error(404, 1003, "NotFound");
+    server.get("/dbs/db/colls/none").send().await.expect_error(404, 0, "NotFound");
+    server.get("/dbs/db/colls/none/docs").send().await.expect_error(404, 1003, "NotFound");
+    server.create_container("c", "").await.expect_error(409, 0, "Conflict");
+    server.delete("/dbs/db/colls/c").send().await.expect_status(204);
+    server.get("/dbs/db/colls/c").send().await.expect_error(404, 0, "NotFound");
+}
+
+#[tokio::test]
+async fn replacing_resets_what_is_left_out_and_keeps_the_key() {
+    let server = Server::with_container("\"defaultTtl\":100").await;
+    let path = "/dbs/db/colls/c";
+    assert_eq!(server.get(path).send().await.member("defaultTtl"), Value::Int(100));
+    let key = r#""partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}"#;
+    let put = |body: String| server.put(path, &body).send();
+    let replaced = put(format!("{{\"id\":\"c\",{key}}}")).await.expect_status(200);
+    assert_eq!(replaced.member("defaultTtl"), Value::Null);
+    let other = r#"{"id":"c","partitionKey":{"paths":["/other"],"kind":"Hash","version":2}}"#;
+    assert!([400, 403].contains(&put(other.to_owned()).await.status));
+    put(format!("{{\"id\":\"d\",{key}}}")).await.expect_error(400, 0, "BadRequest");
+}
+
+#[tokio::test]
+async fn ranges_have_an_etag_and_answer_304_to_it() {
+    let server = Server::with_container("").await;
+    let path = "/dbs/db/colls/c/pkranges";
+    let first = server.get(path).send().await.expect_status(200);
+    let etag = first.header("etag").unwrap().to_owned();
+    let ranges = first.member("PartitionKeyRanges");
+    let range = &ranges.as_array().unwrap()[0];
+    let text = |name: &str| range.get(name).and_then(Value::as_str).unwrap().to_owned();
+    assert_eq!(
+        (text("id"), text("minInclusive"), text("maxExclusive")),
+        ("0".into(), String::new(), "FF".into())
+    );
+    let again = |etag: &str| {
+        let request = server.get(path).header("a-im", "Incremental Feed").header("x-ms-max-item-count", "-1");
+        request.header("if-none-match", etag).send()
+    };
+    let unchanged = again(&etag).await.expect_status(304);
+    assert_eq!(unchanged.header("etag"), Some(etag.as_str()));
+    assert!(unchanged.body.is_empty());
+    server.create("a", r#"{"id":"1","pk":"a"}"#).await.expect_status(201);
+    again(&etag).await.expect_status(304);
+    again("\"other\"").await.expect_status(200);
+}
+
+#[tokio::test]
+async fn quota_and_statistics_are_exact_and_leave_out_the_dead_t18() {
+    let server = Server::with_container("\"defaultTtl\":10").await;
+    for n in 0..3 {
+        server.create("a", &format!("{{\"id\":\"{n}\",\"pk\":\"a\"}}")).await.expect_status(201);
+    }
+    server.advance(5);
+    server.create("a", r#"{"id":"late","pk":"a"}"#).await.expect_status(201);
+    let usage = || async {
+        let request = server.get("/dbs/db/colls/c").header("x-ms-documentdb-populatequotainfo", "True");
+        let reply = request.header("x-ms-documentdb-populatepartitionstatistics", "True").send().await;
+        let statistics = reply.member("statistics").as_array().unwrap()[0].clone();
+        (reply.header("x-ms-resource-usage").unwrap().to_owned(), statistics)
+    };
+    let (text, statistics) = usage().await;
+    assert!(text.contains("documentsCount=4;"), "{text}");
+    assert_eq!(statistics.get("documentCount"), Some(&Value::Int(4)));
+    server.advance(5);
+    assert!(usage().await.0.contains("documentsCount=1;"));
+    server.advance(5);
+    assert!(usage().await.0.contains("documentsCount=0;"));
+}
+
+#[tokio::test]
+async fn a_recreated_container_is_not_the_one_the_client_means() {
+    let server = Server::with_container("").await;
+    let rid = server.get("/dbs/db/colls/c").send().await.string("_rid");
+    let read = |rid: &str| {
+        server.get("/dbs/db/colls/c/docs").header("x-ms-cosmos-intended-collection-rid", rid).send()
+    };
+    read(&rid).await.expect_status(200);
+    server.delete("/dbs/db/colls/c").send().await.expect_status(204);
+    server.create_container("c", "").await.expect_status(201);
+    read(&rid).await.expect_error(400, 1024, "BadRequest");
+}

@@ -1,0 +1,182 @@
+//! Peers that are broken or mean: a correct 4xx or a clean close, and the server goes on.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use nosql::Limits;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::client::Server;
+
+/// Sends bytes and reads until the server closes.
+pub(crate) async fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let _ = stream.write_all(bytes).await;
+    let mut answer = Vec::new();
+    let read = timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await;
+    assert!(read.is_ok(), "the server neither answered nor closed");
+    answer
+}
+
+async fn is_alive(server: &Server) {
+    server.get("/ready").unsigned().send().await.expect_status(200);
+}
+
+#[tokio::test]
+async fn malformed_bodies_are_refused() {
+    let server = Server::with_container("").await;
+    for body in [
+        "",
+        "{",
+        "nonsense",
+        "[]",
+        "7",
+        "{\"id\":\"1\",\"pk\":\"a\"} x",
+        "{\"id\":\"1\",\"id\":\"2\",\"pk\":\"a\"}",
+    ] {
+        server.create("a", body).await.expect_error(400, 0, "BadRequest");
+        let upsert = server.post("/dbs/db/colls/c/docs", body).key("a").upsert();
+        upsert.send().await.expect_error(400, 0, "BadRequest");
+        server.post("/dbs", body).send().await.expect_error(400, 0, "BadRequest");
+        server.post("/dbs/db/colls", body).send().await.expect_error(400, 0, "BadRequest");
+    }
+    for body in [b"{\"id\":\"\xff\"}".to_vec(), vec![0x80, 0xff, 0xff], vec![0x80], vec![0; 100]] {
+        let request = server.post("/dbs/db/colls/c/docs", "").key("a").bytes(body);
+        request.send().await.expect_error(400, 0, "BadRequest");
+    }
+    let query = server.post("/dbs/db/colls/c/docs", "{").header("x-ms-documentdb-isquery", "true");
+    query.send().await.expect_error(400, 0, "BadRequest");
+    server.patch("/dbs/db/colls/c/docs/1", "{").key("a").send().await.expect_error(400, 0, "BadRequest");
+    is_alive(&server).await;
+}
+
+#[tokio::test]
+async fn a_three_megabyte_body_is_too_large() {
+    let server = Server::with_container("").await;
+    let body = format!("{{\"id\":\"1\",\"pk\":\"a\",\"x\":\"{}\"}}", "x".repeat(3 * 1024 * 1024));
+    let reply = server.create("a", &body).await.expect_error(413, 0, "RequestEntityTooLarge");
+    assert!(reply.message().contains("too large"));
+    let batch = format!("[{{\"operationType\":\"Create\",\"resourceBody\":{body}}}]");
+    let request = server.post("/dbs/db/colls/c/docs", &batch).key("a");
+    let request =
+        request.header("x-ms-cosmos-is-batch-request", "true").header("x-ms-cosmos-batch-atomic", "true");
+    request.send().await.expect_error(413, 0, "RequestEntityTooLarge");
+    server.read("a", "1").await.expect_error(404, 0, "NotFound");
+    let fits = format!("{{\"id\":\"1\",\"pk\":\"a\",\"x\":\"{}\"}}", "x".repeat(2_000_000));
+    server.create("a", &fits).await.expect_status(201);
+}
+
+#[tokio::test]
+async fn ten_thousand_levels_are_too_deep() {
+    let server = Server::with_container("").await;
+    let deep = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
+    let body = format!("{{\"id\":\"1\",\"pk\":\"a\",\"x\":{deep}}}");
+    server.create("a", &body).await.expect_error(400, 0, "BadRequest");
+    let objects = format!("{}1{}", "{\"x\":".repeat(10_000), "}".repeat(10_000));
+    server.create("a", &objects).await.expect_error(400, 0, "BadRequest");
+    let query = format!("SELECT * FROM c WHERE {}true{}", "(".repeat(10_000), ")".repeat(10_000));
+    server.query(&query).await.expect_error(400, 0, "BadRequest");
+    let key =
+        server.get("/dbs/db/colls/c/docs/1").header("x-ms-documentdb-partitionkey", &"[".repeat(10_000));
+    key.send().await.expect_error(400, 0, "BadRequest");
+    is_alive(&server).await;
+}
+
+#[tokio::test]
+async fn huge_or_many_headers_end_the_connection_cleanly() {
+    let server = Server::start().await;
+    let huge = server.get("/dbs").header("x-huge", &"x".repeat(1_000_000)).to_bytes().0;
+    let answer = exchange(server.address, &huge).await;
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 4"), "{}", String::from_utf8_lossy(&answer));
+    let many: String = (0..10_000).map(|n| format!("x-{n}: y\r\n")).collect();
+    let answer = exchange(server.address, format!("GET / HTTP/1.1\r\n{many}\r\n").as_bytes()).await;
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 4"), "{}", String::from_utf8_lossy(&answer));
+    let path = format!("GET /dbs/{} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", "x".repeat(20_000));
+    assert!(exchange(server.address, path.as_bytes()).await.starts_with(b"HTTP/1.1 4"));
+    is_alive(&server).await;
+}
+
+#[tokio::test]
+async fn bytes_that_are_not_http_end_the_connection() {
+    let server = Server::start().await;
+    for bytes in [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
+        vec![0; 1000],
+        b"\r\n\r\n\r\n\r\nx y z\r\n\r\n".to_vec(),
+    ] {
+        let answer = exchange(server.address, &bytes).await;
+        assert!(
+            answer.is_empty() || answer.starts_with(b"HTTP/1.1 4"),
+            "{}",
+            String::from_utf8_lossy(&answer)
+        );
+    }
+    is_alive(&server).await;
+}
+
+#[tokio::test]
+async fn slow_peers_lose_their_place() {
+    let short = Duration::from_millis(200);
+    let limits = Limits { head_timeout: short, body_pause_timeout: short, ..Limits::default() };
+    let server = Server::with_limits(limits).await;
+    // Silence, half of each protocol's opening, half a head: all closed.
+    for start in [&b""[..], b"PRI * HT", b"GET /dbs HTTP/1.1\r\nhost: x\r\nx-slow:"] {
+        let answer = exchange(server.address, start).await;
+        assert!(
+            answer.is_empty() || answer.starts_with(b"HTTP/1.1 408"),
+            "{}",
+            String::from_utf8_lossy(&answer)
+        );
+    }
+    // A body that stops in the middle: an answer that says so.
+    let (head, _) = server.post("/dbs", "").bytes(vec![b' '; 100]).to_bytes();
+    let answer = exchange(server.address, &[head, b"{\"id\"".to_vec()].concat()).await;
+    assert!(answer.starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&answer));
+    is_alive(&server).await;
+}
+
+#[tokio::test]
+async fn connections_beyond_the_cap_are_closed_and_free_places_are_used_again() {
+    let server = Server::with_limits(Limits { connections: 4, ..Limits::default() }).await;
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let mut byte = [0];
+        stream.read_exact(&mut byte).await.unwrap();
+        held.push(stream);
+    }
+    let answer = exchange(server.address, b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    assert!(answer.is_empty());
+    drop(held);
+    // The server notices the closed ones in its own time.
+    for _ in 0..200 {
+        let request = b"GET /alive HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        if exchange(server.address, request).await.starts_with(b"HTTP/1.1 200") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("no place became free");
+}
+
+#[tokio::test]
+async fn stopping_closes_idle_connections_and_the_port() {
+    let mut server = Server::start().await;
+    let mut idle = TcpStream::connect(server.address).await.unwrap();
+    idle.write_all(b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let mut byte = [0];
+    idle.read_exact(&mut byte).await.unwrap();
+    server.stop();
+    let mut rest = Vec::new();
+    timeout(Duration::from_secs(5), idle.read_to_end(&mut rest)).await.unwrap().unwrap();
+    for _ in 0..200 {
+        if TcpStream::connect(server.address).await.is_err() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the port is still open");
+}

@@ -1,0 +1,17 @@
+//! The front end as clients see it: a real server in this process, raw HTTP over a socket, a memory store and a
+//! clock that only the test moves.
+
+mod account;
+mod admin;
+mod auth;
+mod batch;
+mod client;
+mod containers;
+mod hostile;
+mod http2;
+mod items;
+mod offers;
+mod queries;
+mod rid;
+mod sessions;
+mod ttl;

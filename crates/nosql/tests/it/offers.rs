@@ -1,0 +1,77 @@
+//! Throughput: asked for in headers, read by query, replaced by PUT.
+
+use document::Value;
+
+use crate::client::Server;
+
+async fn offer_of(server: &Server, resource: &str) -> Option<Value> {
+    let body = format!(
+        "{{\"query\":\"SELECT * FROM root r WHERE r.resource=@link\",\
+         \"parameters\":[{{\"name\":\"@link\",\"value\":\"{resource}\"}}]}}"
+    );
+    let reply = server.post("/offers", &body).header("content-type", "application/query+json").send().await;
+    let offers = reply.expect_status(200).member("Offers");
+    offers.as_array().unwrap().first().cloned()
+}
+
+fn figure(offer: &Value, name: &str) -> Option<i64> {
+    offer.get("content")?.get(name)?.as_i64()
+}
+
+#[tokio::test]
+async fn a_containers_offer_is_found_by_its_link_and_by_its_id() {
+    let server = Server::start().await;
+    server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+    let definition = r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#;
+    let created =
+        server.post("/dbs/db/colls", definition).header("x-ms-offer-throughput", "20000").send().await;
+    let created = created.expect_status(201);
+    let offer = offer_of(&server, &created.string("_self")).await.unwrap();
+    assert_eq!(figure(&offer, "offerThroughput"), Some(20_000));
+    let rid = created.string("_rid");
+    let body = format!("{{\"query\":\"SELECT * FROM c WHERE c.offerResourceId = '{rid}'\"}}");
+    let found = server.post("/offers", &body).header("x-ms-documentdb-isquery", "true").send().await;
+    assert_eq!(found.ids("Offers").len(), 1);
+    let id = offer.get("id").and_then(Value::as_str).unwrap();
+    let path = format!("/offers/{id}");
+    let changed = offer.to_json().replace("\"offerThroughput\":20000", "\"offerThroughput\":20100");
+    let replaced = server.put(&path, &changed).send().await.expect_status(200);
+    assert_eq!(figure(&replaced.json(), "offerThroughput"), Some(20_100));
+    assert_eq!(figure(&server.get(&path).send().await.json(), "offerThroughput"), Some(20_100));
+    for bad in ["300", "450", "1000100", "-1"] {
+        let body = offer.to_json().replace(":20000", &format!(":{bad}"));
+        server.put(&path, &body).send().await.expect_error(400, 0, "BadRequest");
+    }
+    server.put(&path, "{}").send().await.expect_error(400, 0, "BadRequest");
+    server.get("/offers/none").send().await.expect_error(404, 0, "NotFound");
+}
+
+#[tokio::test]
+async fn autoscale_and_defaults() {
+    let server = Server::start().await;
+    let auto = r#"{"maxThroughput":4000,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":10}}}"#;
+    let created = server.post("/dbs", r#"{"id":"db"}"#).header("x-ms-cosmos-offer-autopilot-settings", auto);
+    let created = created.send().await.expect_status(201);
+    let offer = offer_of(&server, &created.string("_self")).await.unwrap();
+    let settings = offer.get("content").and_then(|content| content.get("offerAutopilotSettings")).unwrap();
+    assert_eq!(settings.get("maxThroughput").and_then(Value::as_i64), Some(4000));
+    let shared = server.create_container("shared", "").await.expect_status(201);
+    assert!(
+        offer_of(&server, &shared.string("_self")).await.is_none(),
+        "it shares its database's throughput"
+    );
+    server.post("/dbs", r#"{"id":"plain"}"#).send().await.expect_status(201);
+    let own = server.post("/dbs/plain/colls", r#"{"id":"c","partitionKey":{"paths":["/pk"]}}"#).send().await;
+    let offer = offer_of(&server, &own.expect_status(201).string("_self")).await.unwrap();
+    assert_eq!(figure(&offer, "offerThroughput"), Some(400));
+    for (name, value) in [
+        ("x-ms-offer-throughput", "100"),
+        ("x-ms-offer-throughput", "x"),
+        ("x-ms-cosmos-offer-autopilot-settings", "{\"maxThroughput\":10}"),
+        ("x-ms-cosmos-offer-autopilot-settings", "nonsense"),
+    ] {
+        let reply = server.post("/dbs", r#"{"id":"bad"}"#).header(name, value).send().await;
+        reply.expect_error(400, 0, "BadRequest");
+    }
+    server.get("/dbs/bad").send().await.expect_error(404, 0, "NotFound");
+}

@@ -1,0 +1,169 @@
+//! Listings, queries, plans and paging.
+
+use document::Value;
+
+use crate::client::{Reply, Server};
+
+const DOCS: &str = "/dbs/db/colls/c/docs";
+
+async fn filled() -> Server {
+    let server = Server::with_container("").await;
+    for n in 0..7 {
+        let pk = if n % 2 == 0 { "even" } else { "odd" };
+        server.create(pk, &format!("{{\"id\":\"{n}\",\"pk\":\"{pk}\",\"n\":{n}}}")).await.expect_status(201);
+    }
+    server
+}
+
+fn documents(reply: &Reply) -> Vec<String> {
+    reply.ids("Documents")
+}
+
+#[tokio::test]
+async fn listings_and_queries_see_the_same_items() {
+    let server = filled().await;
+    let all = ["0", "1", "2", "3", "4", "5", "6"];
+    let list = server.get(DOCS).send().await.expect_status(200);
+    assert_eq!(documents(&list), all);
+    assert_eq!(list.member("_count"), Value::Int(7));
+    assert_eq!(list.header("x-ms-item-count"), Some("7"));
+    assert_eq!(list.header("x-ms-continuation"), None);
+    for (text, expected) in [
+        ("SELECT * FROM c", &all[..]),
+        ("SELECT * FROM root r WHERE r.id='3'", &["3"]),
+        ("select * from c where c.pk = 'odd'", &["1", "3", "5"]),
+        ("SELECT * FROM c WHERE c.id IN ('1','2') AND c.pk = 'odd'", &["1"]),
+        ("SELECT * FROM c WHERE c._ts > 0 AND c.n >= 5", &["5", "6"]),
+        ("SELECT * FROM c WHERE c.n < 0", &[]),
+    ] {
+        let reply = server.query(text).await.expect_status(200);
+        assert_eq!(documents(&reply), expected, "{text}");
+    }
+    let keyed = server.get(DOCS).key("odd").send().await;
+    assert_eq!(documents(&keyed), ["1", "3", "5"]);
+}
+
+#[tokio::test]
+async fn queries_come_in_every_form_that_clients_send() {
+    let server = filled().await;
+    let body = r#"{"query":"SELECT * FROM c WHERE c.id=@id","parameters":[{"name":"@id","value":"2"}]}"#;
+    for (name, value) in [
+        ("x-ms-documentdb-isquery", "True"),
+        ("content-type", "application/query+json"),
+        ("content-type", "application/query+json; charset=utf-8"),
+    ] {
+        assert_eq!(documents(&server.post(DOCS, body).header(name, value).send().await), ["2"]);
+    }
+    let bare =
+        server.post(DOCS, "SELECT * FROM c WHERE c.id = '2'").header("content-type", "application/sql");
+    assert_eq!(documents(&bare.send().await), ["2"]);
+    for body in [
+        r#"{"query":7}"#,
+        "{}",
+        r#"{"query":"SELECT * FROM c","parameters":7}"#,
+        r#"{"query":"SELECT * FROM c","parameters":[{"name":"@x"}]}"#,
+    ] {
+        let reply = server.post(DOCS, body).header("x-ms-documentdb-isquery", "True").send().await;
+        reply.expect_error(400, 0, "BadRequest");
+    }
+}
+
+#[tokio::test]
+async fn pages_follow_each_other_by_opaque_tokens() {
+    let server = filled().await;
+    for max in ["1", "2", "3", "6"] {
+        let (mut seen, mut token) = (Vec::new(), None::<String>);
+        loop {
+            let mut request = server.get(DOCS).header("x-ms-max-item-count", max);
+            if let Some(token) = &token {
+                request = request.header("x-ms-continuation", token);
+            }
+            let page = request.send().await.expect_status(200);
+            assert!(documents(&page).len() <= max.parse().unwrap());
+            seen.extend(documents(&page));
+            match page.header("x-ms-continuation") {
+                Some(next) => token = Some(next.to_owned()),
+                None => break,
+            }
+        }
+        seen.sort();
+        assert_eq!(seen, ["0", "1", "2", "3", "4", "5", "6"], "by {max}");
+    }
+    let bad = server.get(DOCS).header("x-ms-continuation", "nonsense").send().await;
+    bad.expect_error(400, 0, "BadRequest");
+    server.get(DOCS).header("x-ms-max-item-count", "-2").send().await.expect_error(400, 0, "BadRequest");
+    assert_eq!(documents(&server.get(DOCS).header("x-ms-max-item-count", "-1").send().await).len(), 7);
+}
+
+#[tokio::test]
+async fn ranges_and_effective_keys_bound_a_query() {
+    let server = filled().await;
+    let list = |pairs: &[(&str, &str)]| {
+        let request =
+            pairs.iter().fold(server.get(DOCS), |request, (name, value)| request.header(name, value));
+        request.send()
+    };
+    assert_eq!(documents(&list(&[("x-ms-documentdb-partitionkeyrangeid", "0")]).await).len(), 7);
+    list(&[("x-ms-documentdb-partitionkeyrangeid", "7")]).await.expect_error(410, 1002, "Gone");
+    let kind = ("x-ms-read-key-type", "EffectivePartitionKeyRange");
+    assert_eq!(documents(&list(&[("x-ms-start-epk", ""), ("x-ms-end-epk", "FF"), kind]).await).len(), 7);
+    let low = documents(&list(&[("x-ms-start-epk", ""), ("x-ms-end-epk", "1f"), kind]).await);
+    let high = documents(&list(&[("x-ms-start-epk", "1F"), ("x-ms-end-epk", "FF"), kind]).await);
+    assert_eq!(low.len() + high.len(), 7);
+    list(&[("x-ms-start-epk", "zz"), ("x-ms-end-epk", "FF"), kind]).await.expect_error(400, 0, "BadRequest");
+    let other = ("x-ms-read-key-type", "ResourceId");
+    list(&[("x-ms-start-epk", ""), ("x-ms-end-epk", "FF"), other]).await.expect_error(400, 0, "BadRequest");
+}
+
+#[tokio::test]
+async fn what_the_language_lacks_is_named_with_its_place() {
+    let server = filled().await;
+    for (text, part) in [
+        ("SELECT c.id FROM c", "not supported yet"),
+        ("SELECT VALUE COUNT(1) FROM c", "not supported yet"),
+        ("SELECT * FROM c ORDER BY c.n", "ORDER BY"),
+        ("SELECT TOP 1 * FROM c", "TOP"),
+        ("SELECT * FROM c WHERE CONTAINS(c.x, 'y')", "CONTAINS"),
+    ] {
+        let reply = server.query(text).await.expect_error(400, 0, "BadRequest");
+        assert!(reply.message().contains(part), "{}", reply.message());
+        assert!(reply.message().contains("\\\"location\\\"") || reply.message().contains("\"location\""));
+    }
+    let reply = server.query("SELECT * FRM c").await.expect_error(400, 0, "BadRequest");
+    assert!(reply.message().contains("SC1001") && reply.message().contains("FRM"), "{}", reply.message());
+}
+
+#[tokio::test]
+async fn plans_leave_the_client_nothing_to_do() {
+    let server = filled().await;
+    let plan = |text: &str| {
+        let body = format!("{{\"query\":\"{text}\"}}");
+        let request = server.post(DOCS, &body).header("x-ms-cosmos-is-query-plan-request", "True");
+        request.header("x-ms-documentdb-isquery", "True").send()
+    };
+    let reply = plan("SELECT * FROM c").await.expect_status(200);
+    let info = reply.member("queryInfo");
+    assert_eq!(info.get("rewrittenQuery").and_then(Value::as_str), Some(""));
+    assert_eq!(info.get("aggregates").and_then(Value::as_array).map(<[_]>::len), Some(0));
+    let ranges = reply.member("queryRanges");
+    assert_eq!(ranges.as_array().unwrap()[0].get("max").and_then(Value::as_str), Some("FF"));
+    plan("SELECT * FROM c ORDER BY c.x").await.expect_error(400, 0, "BadRequest");
+}
+
+#[tokio::test]
+async fn metrics_come_when_asked_for() {
+    let server = filled().await;
+    let body = r#"{"query":"SELECT * FROM c WHERE c.n = 1"}"#;
+    let request = || server.post(DOCS, body).header("x-ms-documentdb-isquery", "true");
+    assert_eq!(request().send().await.header("x-ms-documentdb-query-metrics"), None);
+    let reply = request().header("x-ms-documentdb-populatequerymetrics", "True").send().await;
+    let metrics = reply.header("x-ms-documentdb-query-metrics").unwrap();
+    assert!(
+        metrics.contains("outputDocumentCount=1;") && metrics.contains("retrievedDocumentCount=7;"),
+        "{metrics}"
+    );
+    for name in ["x-ms-cosmos-populateindexmetrics", "x-ms-cosmos-populateindexmetrics-v2"] {
+        let reply = request().header(name, "true").send().await;
+        assert!(reply.header("x-ms-cosmos-index-utilization").is_some(), "{name}");
+    }
+}

@@ -1,0 +1,251 @@
+//! What the settings mean: from texts to a configuration that cannot be wrong.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Parser;
+use nosql::MasterKey;
+use storage::Durability;
+
+use crate::settings::{self, Layer, Settings};
+
+/// The key that every Cosmos emulator shares. Anybody knows it, so it is good for loopback only.
+const EMULATOR_KEY: &str =
+    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+const DEFAULT_LISTEN: &str = "127.0.0.1:8081";
+const DEFAULT_DATA: &str = "./bolide-data";
+
+/// A document database that speaks Azure Cosmos DB's protocols and keeps its time-to-live contract.
+#[derive(Parser)]
+#[command(name = "bolide", version, about, after_help = AFTER_HELP)]
+struct Cli {
+    /// `serve` is what happens without a command, too.
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+const AFTER_HELP: &str = "Every option can also be set in the environment (--test-clock is BOLIDE_TEST_CLOCK) or in the \
+                          configuration file (test-clock = true). The command line wins, then the environment.";
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Run the server.
+    Serve,
+}
+
+#[derive(clap::Args)]
+struct Flags {
+    /// Keep data in this directory [default: ./bolide-data].
+    #[arg(long, value_name = "DIR", global = true)]
+    data: Option<String>,
+    /// Keep data in memory only; it is gone when the server stops.
+    #[arg(long, global = true)]
+    memory: bool,
+    /// Keep data in a PostgreSQL cluster (not supported yet).
+    #[arg(long, value_name = "URL", global = true)]
+    storage: Option<String>,
+    /// Address of the NoSQL API; port 0 takes a free one [default: 127.0.0.1:8081].
+    #[arg(long, value_name = "ADDRESS", global = true)]
+    listen: Option<String>,
+    /// Address of the MongoDB API (not supported yet).
+    #[arg(long, value_name = "ADDRESS", global = true)]
+    mongo_listen: Option<String>,
+    /// The account key, base64. On loopback the well-known emulator key is the default.
+    #[arg(long, value_name = "KEY", global = true)]
+    key: Option<String>,
+    /// Read the account key from this file.
+    #[arg(long, value_name = "FILE", global = true)]
+    key_file: Option<String>,
+    /// Let the admin API move the clock forward, for tests.
+    #[arg(long, global = true)]
+    test_clock: bool,
+    /// Answer 429 beyond the provisioned throughput (not supported yet).
+    #[arg(long, global = true)]
+    enforce_throughput: bool,
+    /// When a write counts as done: `sync` on disk, `buffered` in the operating system [default: sync].
+    #[arg(long, value_name = "MODE", global = true)]
+    durability: Option<String>,
+    /// Read settings from this TOML file.
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<String>,
+}
+
+impl Flags {
+    fn layer(self) -> Layer {
+        let on = |flag: bool| flag.then(|| "true".to_owned());
+        let pairs = [
+            ("config", self.config),
+            ("data", self.data),
+            ("durability", self.durability),
+            ("enforce-throughput", on(self.enforce_throughput)),
+            ("key", self.key),
+            ("key-file", self.key_file),
+            ("listen", self.listen),
+            ("memory", on(self.memory)),
+            ("mongo-listen", self.mongo_listen),
+            ("storage", self.storage),
+            ("test-clock", on(self.test_clock)),
+        ];
+        pairs.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+/// Where data lives.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In a directory.
+    Directory(PathBuf),
+    /// Nowhere but here.
+    Memory,
+}
+
+/// Everything the server needs to know.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) place: Place,
+    pub(crate) listen: SocketAddr,
+    pub(crate) key: MasterKey,
+    /// The key as text, for the connection string.
+    pub(crate) key_text: String,
+    pub(crate) test_clock: bool,
+    pub(crate) durability: Durability,
+}
+
+/// Why there is no configuration.
+pub(crate) enum Exit {
+    /// Help or version was shown, or the command line is wrong and clap has said so.
+    Help(ExitCode),
+    /// A setting is wrong.
+    Wrong(anyhow::Error),
+}
+
+/// The configuration of this process.
+pub(crate) fn load() -> Result<Config, Exit> {
+    let cli = Cli::try_parse().map_err(|error| {
+        let _ = error.print();
+        Exit::Help(if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS })
+    })?;
+    let (None | Some(Command::Serve)) = cli.command;
+    let environment = settings::from_environment(|name| std::env::var(name).ok());
+    read(cli.flags.layer(), environment).map_err(Exit::Wrong)
+}
+
+fn read(flags: Layer, environment: Layer) -> Result<Config> {
+    let mut settings = Settings(vec![("the command line", flags), ("the environment", environment)]);
+    if let Some(path) = settings.get("config") {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the configuration '{path}'"))?;
+        let layer = settings::from_toml(&text).with_context(|| format!("in the configuration '{path}'"))?;
+        settings.0.push(("the configuration file", layer));
+    }
+    resolve(&settings)
+}
+
+fn resolve(settings: &Settings) -> Result<Config> {
+    refuse_what_is_missing(settings)?;
+    let place = match settings.choice(&["data", "memory"])? {
+        Some(("memory", _)) if settings.flag("memory")? => Place::Memory,
+        Some(("data", directory)) => Place::Directory(directory.into()),
+        _ => Place::Directory(DEFAULT_DATA.into()),
+    };
+    let listen = address(settings.get("listen").unwrap_or(DEFAULT_LISTEN))?;
+    let key_text = key_text(settings, listen)?;
+    let key = MasterKey::parse(&key_text)?;
+    let durability = match settings.get("durability").unwrap_or("sync") {
+        "sync" => Durability::Sync,
+        "buffered" => Durability::Buffered,
+        other => bail!("'durability' must be sync or buffered, it is '{other}'"),
+    };
+    Ok(Config { place, listen, key, key_text, test_clock: settings.flag("test-clock")?, durability })
+}
+
+fn refuse_what_is_missing(settings: &Settings) -> Result<()> {
+    if let Some(url) = settings.get("storage") {
+        bail!(
+            "'storage' ({}) is not supported yet: use 'data' or 'memory'",
+            url.split(':').next().unwrap_or("")
+        );
+    }
+    if settings.get("mongo-listen").is_some() {
+        bail!("'mongo-listen' is not supported yet: the MongoDB API is to come");
+    }
+    if settings.flag("enforce-throughput")? {
+        bail!("'enforce-throughput' is not supported yet: throughput is stored and shown, not enforced");
+    }
+    Ok(())
+}
+
+fn address(text: &str) -> Result<SocketAddr> {
+    let mut found = text.to_socket_addrs().with_context(|| {
+        format!("'listen' must be an address and a port such as {DEFAULT_LISTEN}, it is '{text}'")
+    })?;
+    found.next().ok_or_else(|| anyhow!("'listen' names no address: '{text}'"))
+}
+
+fn key_text(settings: &Settings, listen: SocketAddr) -> Result<String> {
+    let loopback = listen.ip().is_loopback();
+    let text = match settings.choice(&["key", "key-file"])? {
+        Some(("key-file", path)) => std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the key file '{path}'"))?
+            .trim()
+            .to_owned(),
+        Some((_, key)) => key.trim().to_owned(),
+        None if loopback => EMULATOR_KEY.to_owned(),
+        None => bail!("listening on {listen}, which others can reach, needs a key: give 'key' or 'key-file'"),
+    };
+    if text == EMULATOR_KEY && !loopback {
+        bail!(
+            "everybody knows the emulator's key, so it is refused on {listen}: give another 'key' or 'key-file'"
+        );
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(pairs: &[(&'static str, &str)]) -> Result<Config> {
+        let layer = pairs.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        resolve(&Settings(vec![("the command line", layer)]))
+    }
+
+    fn refusal(pairs: &[(&'static str, &str)]) -> String {
+        format!("{:#}", config(pairs).unwrap_err())
+    }
+
+    #[test]
+    fn nothing_given_is_a_safe_local_server() {
+        let config = config(&[]).unwrap();
+        assert_eq!(config.place, Place::Directory(DEFAULT_DATA.into()));
+        assert_eq!(config.listen.to_string(), DEFAULT_LISTEN);
+        assert_eq!(config.key_text, EMULATOR_KEY);
+        assert_eq!(config.durability, Durability::Sync);
+        assert!(!config.test_clock);
+    }
+
+    #[test]
+    fn the_emulator_key_stays_on_loopback() {
+        assert!(refusal(&[("listen", "0.0.0.0:8081")]).contains("needs a key"));
+        assert!(refusal(&[("listen", "0.0.0.0:8081"), ("key", EMULATOR_KEY)]).contains("refused"));
+        assert!(config(&[("listen", "0.0.0.0:8081"), ("key", "c2VjcmV0")]).is_ok());
+        assert!(config(&[("listen", "[::1]:0")]).is_ok());
+    }
+
+    #[test]
+    fn wrong_settings_are_named() {
+        assert!(refusal(&[("listen", "nonsense")]).contains("'listen'"));
+        assert!(refusal(&[("durability", "maybe")]).contains("sync or buffered"));
+        assert!(refusal(&[("key", "!!")]).contains("base64"));
+        assert!(refusal(&[("key", "c2VjcmV0"), ("key-file", "f")]).contains("exclude"));
+        assert!(refusal(&[("memory", "perhaps")]).contains("'memory'"));
+        assert!(refusal(&[("storage", "postgres://u:secret@h")]).contains("not supported yet"));
+        assert!(!refusal(&[("storage", "postgres://u:secret@h")]).contains("secret"));
+        assert!(refusal(&[("mongo-listen", "127.0.0.1:0")]).contains("not supported yet"));
+        assert!(refusal(&[("enforce-throughput", "true")]).contains("not supported yet"));
+    }
+}
