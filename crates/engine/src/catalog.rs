@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use document::{ContainerRid, DatabaseRid, EffectiveRange, OfferRid, check_resource_id};
+use document::{ContainerRid, DatabaseRid, EffectiveRange, OfferRid, ScriptKind, check_resource_id};
 use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Transaction, transact};
 
 use crate::Engine;
@@ -17,6 +17,7 @@ use crate::expiry::{Millis, Policy, Queue};
 use crate::keys::{self, Key, PartitionId};
 use crate::limits::RESOURCES_MAX;
 use crate::operation::Precondition;
+use crate::resources::{self, Owner};
 use crate::throughput::{Offer, Throughput};
 
 /// Every database and container.
@@ -174,8 +175,9 @@ impl Engine {
         let (rid, doomed) = (current.rid, containers.clone());
         self.change(move |tx| {
             for container in &doomed {
-                drop_container(tx, container);
+                drop_container(tx, container)?;
             }
+            resources::remove_all(tx, &[Owner::Database(rid)])?;
             remove(tx, Key::Database(rid.0));
             tx.next_sequence();
             Ok(())
@@ -264,7 +266,7 @@ impl Engine {
         precondition.check(&current.etag(), format_args!("container '{}'", current.name()))?;
         let doomed = Arc::clone(&current);
         self.change(move |tx| {
-            drop_container(tx, &doomed);
+            drop_container(tx, &doomed)?;
             tx.next_sequence();
             Ok(())
         })?;
@@ -309,7 +311,7 @@ impl Engine {
             .ok_or_else(|| Error::NotFound { what: "offer".into() })
     }
 
-    fn change<R: Send + 'static>(
+    pub(crate) fn change<R: Send + 'static>(
         &self,
         run: impl FnOnce(&mut Transaction<'_>) -> Result<R> + Send + 'static,
     ) -> Result<R> {
@@ -340,12 +342,14 @@ fn change_policy(tx: &mut Transaction<'_>, partition: &Partition, default_ttl: D
 }
 
 /// Removes a container's records and leaves a note for each partition that it is to be cleared away.
-fn drop_container(tx: &mut Transaction<'_>, container: &Container) {
+fn drop_container(tx: &mut Transaction<'_>, container: &Container) -> Result<()> {
     for partition in &container.partitions {
         remove(tx, Key::Policy(partition.id));
         put(tx, Key::Dropped(partition.id), Vec::new());
     }
     remove(tx, Key::Container { database: container.rid.database, container: container.rid.container });
+    let kinds = [ScriptKind::StoredProcedure, ScriptKind::Trigger, ScriptKind::Function];
+    resources::remove_all(tx, &kinds.map(|kind| Owner::Container(container.rid, kind)))
 }
 
 fn put_container(tx: &mut Transaction<'_>, container: &Container) {
@@ -354,7 +358,7 @@ fn put_container(tx: &mut Transaction<'_>, container: &Container) {
 }
 
 /// Takes the next number for a database, container or partition.
-fn next_number(tx: &mut Transaction<'_>) -> Result<u32> {
+pub(crate) fn next_number(tx: &mut Transaction<'_>) -> Result<u32> {
     let (keyspace, key) = Key::LastNumber.encode();
     let last = tx.get(keyspace, &key)?.map_or(Ok(0), |value| number_at(&value, 0))?;
     let next = last.checked_add(1).filter(|next| *next <= RESOURCES_MAX);
@@ -363,16 +367,16 @@ fn next_number(tx: &mut Transaction<'_>) -> Result<u32> {
     Ok(next)
 }
 
-fn stamp(tx: &mut Transaction<'_>) -> Stamp {
+pub(crate) fn stamp(tx: &mut Transaction<'_>) -> Stamp {
     Stamp { sequence: Events::default().next(tx), ts: tx.time().seconds() }
 }
 
-fn put(tx: &mut Transaction<'_>, key: Key<'_>, value: Vec<u8>) {
+pub(crate) fn put(tx: &mut Transaction<'_>, key: Key<'_>, value: Vec<u8>) {
     let (keyspace, key) = key.encode();
     tx.put(keyspace, key, value);
 }
 
-fn remove(tx: &mut Transaction<'_>, key: Key<'_>) {
+pub(crate) fn remove(tx: &mut Transaction<'_>, key: Key<'_>) {
     let (keyspace, key) = key.encode();
     tx.remove(keyspace, key);
 }

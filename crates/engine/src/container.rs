@@ -26,12 +26,12 @@ impl Stamp {
         Etag::new(self.sequence, self.ts)
     }
 
-    fn to_value(self) -> Value {
+    pub(crate) fn to_value(self) -> Value {
         let parts = [("sequence", self.sequence.0), ("ts", self.ts)];
         Value::Object(parts.into_iter().map(|(name, n)| (name.to_owned(), Value::Int(n as i64))).collect())
     }
 
-    fn from_value(value: &Value) -> Option<Stamp> {
+    pub(crate) fn from_value(value: &Value) -> Option<Stamp> {
         let number = |name| value.get(name).and_then(Value::as_i64).map(|n| n as u64);
         Some(Stamp { sequence: Sequence(number("sequence")?), ts: number("ts")? })
     }

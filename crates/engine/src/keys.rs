@@ -48,6 +48,8 @@ pub(crate) enum Key<'a> {
     Policy(PartitionId),
     /// A partition whose container is gone and whose entries are being removed.
     Dropped(PartitionId),
+    /// A user or script of a database or container.
+    Resource { kind: u8, owner: u32, number: u32 },
     /// Header and body.
     Item(PartitionId, ItemNumber),
     /// (Partition key, id) to number.
@@ -77,6 +79,7 @@ const DATABASE: u8 = 0x20;
 const CONTAINER: u8 = 0x30;
 const POLICY: u8 = 0x40;
 const DROPPED: u8 = 0x50;
+const RESOURCE: u8 = 0x60;
 
 const TOTAL: u8 = 0x10;
 const BUCKET: u8 = 0x20;
@@ -95,6 +98,11 @@ impl Key<'_> {
             }
             Key::Policy(partition) => (Keyspace::Catalog, tagged(POLICY, partition.0)),
             Key::Dropped(partition) => (Keyspace::Catalog, tagged(DROPPED, partition.0)),
+            Key::Resource { kind, owner, number } => {
+                let mut key = resources(kind, owner);
+                key.extend_from_slice(&number.to_be_bytes());
+                (Keyspace::Catalog, key)
+            }
             Key::Item(partition, number) => (Keyspace::Item, two(partition, number.0)),
             Key::Id { partition, effective, key, id } => {
                 let mut bytes = logical_partition(partition, effective, key);
@@ -144,6 +152,13 @@ pub(crate) const PARTITIONED: [Keyspace; 7] = [
     Keyspace::Feed,
     Keyspace::Counter,
 ];
+
+/// The prefix of all resources of one kind and owner.
+pub(crate) fn resources(kind: u8, owner: u32) -> Vec<u8> {
+    let mut key = vec![RESOURCE, kind];
+    key.extend_from_slice(&owner.to_be_bytes());
+    key
+}
 
 /// The prefix of a whole partition in any of [`PARTITIONED`].
 pub(crate) fn partition(partition: PartitionId) -> Vec<u8> {
@@ -326,6 +341,7 @@ mod tests {
             Key::Container { database: 7, container: 7 },
             Key::Policy(P),
             Key::Dropped(P),
+            Key::Resource { kind: 0, owner: 7, number: 7 },
             Key::Total(P),
             bucket,
             Key::Hand(P, Queue::Own),

@@ -31,6 +31,7 @@ mod operation;
 pub mod patch;
 mod purge;
 mod read;
+mod resources;
 mod throughput;
 mod write;
 
@@ -53,6 +54,7 @@ pub use operation::{
 };
 pub use patch::Patch;
 pub use purge::{PurgeReport, PurgeStatus};
+pub use resources::{Owner, Resource};
 pub use throughput::{Offer, Throughput};
 
 /// An open database system. Cheap to share behind an `Arc`; every method takes `&self`.

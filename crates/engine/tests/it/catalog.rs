@@ -76,6 +76,41 @@ fn a_replacement_keeps_key_and_unique_keys() {
 }
 
 #[test]
+fn users_and_scripts_are_kept_renamed_and_go_with_their_owner() {
+    use document::{ScriptKind, Value};
+    use engine::Owner;
+    let mut world = World::new();
+    let container = world.container("");
+    let database = world.engine.database("db").expect("made");
+    let object = |text: &str| match crate::world::value(text) {
+        Value::Object(object) => object,
+        other => panic!("{other:?}"),
+    };
+    let (users, functions) =
+        (Owner::Database(database.rid), Owner::Container(container.rid, ScriptKind::Function));
+    let user = world.engine.create_resource(users, object(r#"{"id":"u"}"#)).expect("created");
+    assert!(matches!(
+        world.engine.create_resource(users, object(r#"{"id":"u"}"#)),
+        Err(Error::Exists { .. })
+    ));
+    assert!(matches!(
+        world.engine.create_resource(functions, object(r#"{"id":"f"}"#)),
+        Err(Error::Invalid { .. })
+    ));
+    world.engine.create_resource(functions, object(r#"{"id":"f","body":"function(){}"}"#)).expect("created");
+    let renamed = world.engine.replace_resource(users, "u", object(r#"{"id":"v"}"#)).expect("renamed");
+    assert_eq!(renamed.rid, user.rid);
+    world.restart();
+    assert_eq!(world.engine.resource(users, &user.rid).expect("by rid").name(), "v");
+    assert!(matches!(world.engine.resource(users, "u"), Err(Error::NotFound { .. })));
+    assert_eq!(world.engine.resources(functions).expect("a list").len(), 1);
+    world.engine.delete_container(&container, &Precondition::None).expect("deleted");
+    assert!(world.engine.resources(functions).expect("a list").is_empty());
+    world.engine.delete_resource(users, "v").expect("deleted");
+    assert!(world.engine.resources(users).expect("a list").is_empty());
+}
+
+#[test]
 fn an_offer_can_be_replaced() {
     let world = World::new();
     let database = world.engine.database("db").expect("made");
