@@ -48,8 +48,11 @@ fn measure(path: &Path, durability: Durability, threads: u64) -> Result<(), Erro
             while begin.elapsed() < Duration::from_secs(SECONDS) {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let before = now();
-                transact(&store, Lanes::one(number), move |transaction| insert(transaction, number))
-                    .wait()?;
+                let ticket = transact(&store, Lanes::one(number), move |transaction| {
+                    insert(transaction, number);
+                    Ok::<_, Error>(())
+                });
+                ticket.wait()?;
                 times.push(before.elapsed());
             }
             Ok::<_, Error>(times)
@@ -75,7 +78,7 @@ fn measure(path: &Path, durability: Durability, threads: u64) -> Result<(), Erro
 }
 
 /// A document and the entries around it.
-fn insert(transaction: &mut Transaction<'_>, number: u64) -> Result<(), Error> {
+fn insert(transaction: &mut Transaction<'_>, number: u64) {
     let scattered = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
     let sequence = transaction.next_sequence();
     transaction.put(Keyspace::Item, number.to_be_bytes(), vec![number as u8; 1024]);
@@ -97,7 +100,6 @@ fn insert(transaction: &mut Transaction<'_>, number: u64) -> Result<(), Error> {
         "",
     );
     transaction.put(Keyspace::Feed, sequence.to_be_bytes(), number.to_be_bytes().to_vec());
-    Ok(())
 }
 
 /// A clock that starts at a fixed time and runs with the machine.
