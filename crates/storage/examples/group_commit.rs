@@ -17,6 +17,7 @@ const ROUNDS: usize = 3;
 fn main() -> Result<(), Error> {
     let parent = std::env::args().nth(1).unwrap_or_else(|| std::env::temp_dir().display().to_string());
     let directory = Path::new(&parent).join(format!("bolide-group-commit-{}", std::process::id()));
+    start(&directory.join("empty"))?;
     println!(
         "{:>10} {:>8} {:>10} {:>9} {:>9} {:>9} {:>10}",
         "", "threads", "docs/s", "p50 us", "p99 us", "max us", "docs/group"
@@ -33,6 +34,23 @@ fn main() -> Result<(), Error> {
         }
     }
     std::fs::remove_dir_all(&directory).expect("the directory is ours");
+    Ok(())
+}
+
+/// How long an empty store takes to open and close, and what the process needs with it open (Linux).
+fn start(path: &Path) -> Result<(), Error> {
+    for what in ["a new store", "the same again"] {
+        let begin = now();
+        let store =
+            EmbeddedStore::open(EmbeddedOptions::new(path, ClockOptions::new(Arc::new(Machine::new()))))?;
+        store.now()?;
+        let opened = begin.elapsed();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let memory = status.lines().find(|line| line.starts_with("VmRSS")).unwrap_or("VmRSS: unknown");
+        let begin = now();
+        store.close()?;
+        println!("{what}: ready in {opened:?}, closed in {:?}, {memory}", begin.elapsed());
+    }
     Ok(())
 }
 

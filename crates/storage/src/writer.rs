@@ -271,3 +271,105 @@ pub(crate) fn check_outside_job() -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Backend, Group, Shared, Work, Writer};
+    use crate::overlay::Overlay;
+    use crate::record::StoreRecord;
+    use crate::{
+        ClockOptions, Direction, Error, Job, KeyRange, Keyspace, ManualClock, Read, Result, Scan, Time,
+        Transaction, Verdict,
+    };
+    use bytes::Bytes;
+    use parking_lot::Mutex;
+    use std::sync::Arc;
+
+    /// A disk that does what it is told.
+    #[derive(Clone, Copy)]
+    enum Disk {
+        Works,
+        Fails,
+        Panics,
+    }
+
+    struct Nothing;
+
+    impl Read for Nothing {
+        fn get(&self, _: Keyspace, _: &[u8]) -> Result<Option<Bytes>> {
+            Ok(None)
+        }
+
+        fn scan(&self, _: Keyspace, _: KeyRange, _: Direction) -> Scan<'_> {
+            Box::new(std::iter::empty())
+        }
+    }
+
+    impl Backend for Disk {
+        fn base(&self) -> Result<Box<dyn Read>> {
+            Ok(Box::new(Nothing))
+        }
+
+        fn commit(&mut self, _: Overlay, _: &StoreRecord) -> Result<()> {
+            match self {
+                Self::Works => Ok(()),
+                Self::Fails => Err(Error::io("commit", &"no space")),
+                Self::Panics => panic!("out of luck"),
+            }
+        }
+    }
+
+    type Answers = Arc<Mutex<Vec<Result<()>>>>;
+
+    /// A job that writes the next sequence and looks for the one before it.
+    struct Next(Answers, u64);
+
+    impl Job for Next {
+        fn run(&mut self, transaction: &mut Transaction<'_>) -> Verdict {
+            assert_eq!(transaction.next_sequence(), self.1, "jobs see what those before them did");
+            let before = (self.1 - 1).to_be_bytes();
+            assert_eq!(transaction.get(Keyspace::Item, &before).unwrap().is_some(), self.1 > 1);
+            transaction.put(Keyspace::Item, self.1.to_be_bytes(), "");
+            Verdict::Commit
+        }
+
+        fn done(self: Box<Self>, outcome: Result<()>) {
+            self.0.lock().push(outcome);
+        }
+    }
+
+    fn group_of_three(disk: Disk) -> (Writer<Disk>, Group, Answers) {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(1)));
+        let shared = Shared::start(None, ClockOptions::new(clock)).unwrap();
+        let writer = Writer::new(disk, StoreRecord::default(), shared);
+        let answers = Answers::default();
+        let job = |number| Work::Job(Box::new(Next(Arc::clone(&answers), number)));
+        let (mut group, first) = writer.begin(job(1)).unwrap();
+        for work in [first, job(2), job(3)] {
+            assert!(!writer.add(&mut group, work));
+        }
+        (writer, group, answers)
+    }
+
+    #[test]
+    fn nobody_is_answered_before_the_groups_one_commit() {
+        let (mut writer, group, answers) = group_of_three(Disk::Works);
+        assert!(answers.lock().is_empty());
+        writer.finish(group);
+        assert_eq!(*answers.lock(), [Ok(()), Ok(()), Ok(())]);
+        assert_eq!((writer.shared.commits(), writer.shared.last_sequence()), (1, 3));
+    }
+
+    #[test]
+    fn a_commit_that_fails_or_panics_fails_its_group_and_stops_the_writes() {
+        for disk in [Disk::Fails, Disk::Panics] {
+            let (mut writer, group, answers) = group_of_three(disk);
+            writer.finish(group);
+            assert!(answers.lock().iter().all(Result::is_err));
+            assert_eq!((answers.lock().len(), writer.shared.last_sequence()), (3, 0));
+            assert!(writer.begin(Work::Job(Box::new(Next(Arc::clone(&answers), 1)))).is_none());
+            let last = answers.lock().pop().unwrap();
+            assert!(matches!(last, Err(Error::Poisoned { .. })), "{last:?}");
+        }
+    }
+}

@@ -188,10 +188,8 @@ impl Clock {
         let main = Line { at: wall.max(durable.bound), since };
         let known = durable.trusted.unwrap_or(durable.bound);
         let believable = wall <= known.plus(options.max_start_gap);
-        let doubt = (durable.trusted.is_some() || !believable).then(|| {
-            let at = if believable { known.max(wall) } else { known };
-            Doubt { leap: Leap::Start, trusted: Line { at, since } }
-        });
+        let doubt = (durable.trusted.is_some() || !believable)
+            .then_some(Doubt { leap: Leap::Start, trusted: Line { at: known, since } });
         Ok(Self { options, state: Mutex::new(State::new(main, doubt, durable)) })
     }
 
@@ -248,7 +246,7 @@ impl Clock {
                 turn = Some(Turn { line: Line { at, since: monotonic }, rejected_ms: 0 });
             }
             Command::Reject if state.doubt.is_some() => {
-                let at = state.trusted(monotonic);
+                let at = self.after_rejection(&state, wall, monotonic);
                 *record = ClockRecord { bound: at.plus_millis(LEASE_MS), trusted: None, ..*record };
                 let line = Line { at, since: monotonic };
                 turn = Some(Turn { line, rejected_ms: wall.millis_since(at) });
@@ -261,6 +259,15 @@ impl Clock {
             Command::Accept | Command::Reject | Command::Close => {}
         }
         Ok(turn)
+    }
+
+    /// The time to go on from once a leap is rejected: the trusted time; or the wall clock's, if it has come back from
+    /// the leap that is shown since, because then it is the leap that is rejected and not the wall clock.
+    fn after_rejection(&self, state: &State, wall: Time, monotonic: Duration) -> Time {
+        let trusted = state.trusted(monotonic);
+        let came_back = wall.plus(self.options.max_clock_jump) < state.main.read(monotonic);
+        let believable = wall <= trusted.plus(self.options.max_start_gap);
+        if came_back && believable { trusted.max(wall) } else { trusted }
     }
 
     /// Takes over what has become durable.

@@ -174,18 +174,21 @@ fn t34_a_suspicion_survives_a_restart() {
     check(&[
         (Step::Leap(2 * HOUR), 0, 0, running),
         (Pass(10), 10, 10, running),
-        // What happened while the store was closed nobody knows: hidden by the wall clock, still suspect.
-        (Reopen(5), 2 * HOUR + 15, 2 * HOUR + 15, start),
-        (Reject, 2 * HOUR + 15, 2 * HOUR + 15, None),
+        // How long the store was closed nobody knows: hidden by the wall clock, still suspect.
+        (Reopen(5), 2 * HOUR + 15, 10, start),
+        (Pass(5), 2 * HOUR + 20, 15, start),
+        (Reject, 15, 15, None),
+        (Pass(5), 20, 20, None),
     ]);
     check(&[
         (Reopen(YEAR), YEAR, 0, start),
         (Reopen(5), YEAR + 5, 0, start),
         (Pass(1), YEAR + 6, 1, start),
-        // The wall clock was put right before this start: believable again, but the time shown stays.
+        // The wall clock was put right before this start: the time shown stays until the leap is rejected.
         (Back(YEAR), YEAR + 6, 1, start),
-        (Reopen(60), YEAR + 6, 66, start),
-        (Reject, 66, 66, None),
+        (Reopen(2 * DAY), YEAR + 6, 1, start),
+        (Reject, 2 * DAY + 6, 2 * DAY + 6, None),
+        (Pass(5), 2 * DAY + 11, 2 * DAY + 11, None),
     ]);
 }
 
