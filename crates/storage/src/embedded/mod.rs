@@ -173,10 +173,16 @@ impl EmbeddedStore {
     fn command(&self, command: Command, wait: Wait) -> Result<()> {
         check_outside_job()?;
         let (resolver, ticket) = ticket();
-        self.queue.push(Work::Clock(command, resolver));
+        let work = Work::Clock(command, resolver);
         match wait {
-            Wait::Yes => ticket.wait(),
-            Wait::No => Ok(()),
+            Wait::Yes => {
+                self.queue.push(work);
+                ticket.wait()
+            }
+            Wait::No => {
+                self.queue.offer(work);
+                Ok(())
+            }
         }
     }
 }

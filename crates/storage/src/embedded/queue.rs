@@ -37,6 +37,18 @@ impl Queue {
             drop(state);
             return refuse(work, Error::Closed);
         }
+        self.add(&mut state, work);
+    }
+
+    /// Adds work that somebody will ask for again, unless the queue is full or closed.
+    pub(super) fn offer(&self, work: Work) {
+        let mut state = self.state.lock();
+        if state.waiting.len() < MAX_WAITING && !state.closed {
+            self.add(&mut state, work);
+        }
+    }
+
+    fn add(&self, state: &mut State, work: Work) {
         state.waiting.push_back(work);
         if state.waiting.len() == 1 {
             self.filled.notify_one();
