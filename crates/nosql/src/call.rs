@@ -100,7 +100,7 @@ impl Call {
     pub(crate) fn check_session(&self, container: &Container) -> Result<(), Error> {
         let Some(session) = self.head.session()? else { return Ok(()) };
         let ranges: Vec<String> = container.partitions.iter().map(|part| part.index.to_string()).collect();
-        session.check(ranges.iter().map(String::as_str), self.engine().last_sequence())
+        session.check(&ranges, self.engine().last_sequence())
     }
 
     /// The item that the path names.

@@ -199,3 +199,131 @@ fn plain(status: u16, substatus: u32, code: &'static str, text: &str) -> Wire {
 fn quoted(text: &str) -> String {
     Value::String(text.to_owned()).to_json()
 }
+
+#[cfg(test)]
+mod tests {
+    use engine::Error as E;
+
+    use super::*;
+
+    fn text() -> String {
+        "x".to_owned()
+    }
+
+    /// The whole wire of every error, as clients see it. A change here is a change of the protocol.
+    #[test]
+    #[expect(clippy::too_many_lines, reason = "one table, one row each")]
+    fn the_map_is_what_clients_rely_on() {
+        let syntax = query::Error::Syntax { start: 9, end: 12, near: "FRM".to_owned() };
+        let missing = query::Error::NotSupported { what: "JOIN".to_owned(), start: 1, end: 5 };
+        let twice = query::Error::DuplicateParameter { name: "@a".to_owned() };
+        let large = E::TooLarge { what: "the item", actual: 9, limit: 8 };
+        let mismatch = E::KeyMismatch { given: text(), expected: text() };
+        let table = [
+            (
+                E::NotFound { what: text() }.into(),
+                "404/0 NotFound Entity with the specified id does not exist in the system. (x)",
+            ),
+            (
+                E::OwnerNotFound { what: text() }.into(),
+                "404/1003 NotFound Owner resource does not exist. (x)",
+            ),
+            (
+                E::Exists { what: text() }.into(),
+                "409/0 Conflict Entity with the specified id already exists in the system. (x)",
+            ),
+            (
+                E::UniqueKeyTaken { paths: "/a".to_owned() }.into(),
+                "409/0 Conflict Unique index constraint violation. (paths /a)",
+            ),
+            (
+                E::PreconditionFailed { what: text() }.into(),
+                "412/0 PreconditionFailed Operation cannot be performed because one of the specified precondition is not met. (x)",
+            ),
+            (E::Invalid { message: text() }.into(), "400/0 BadRequest x"),
+            (
+                E::InvalidTtl { text: "null".to_owned() }.into(),
+                "400/0 BadRequest The input ttl 'null' is invalid. Ensure to provide a nonzero positive integer less than or equal to '2147483647', or '-1' which means never expire.",
+            ),
+            (
+                mismatch.into(),
+                "400/1001 BadRequest Partition key provided either doesn't correspond to definition in the collection or doesn't match partition key field values specified in the document.",
+            ),
+            (
+                large.into(),
+                "413/0 RequestEntityTooLarge Request size is too large (the item is 9, the limit is 8)",
+            ),
+            (E::NotSupported { what: text() }.into(), "400/0 NotSupported x is not supported"),
+            (
+                E::ClockSuspect { what: "x" }.into(),
+                "503/0 ServiceUnavailable the clock is suspect: an operator must accept or reject the time before x",
+            ),
+            (E::Unavailable(text()).into(), "503/0 ServiceUnavailable the store is unavailable: x"),
+            (E::Corrupt(text()).into(), "500/0 InternalServerError the store is damaged: x"),
+            (document::Error::Invalid { message: text() }.into(), "400/0 BadRequest x"),
+            (
+                document::Error::Corrupt { message: text() }.into(),
+                "500/0 InternalServerError corrupt stored bytes: x",
+            ),
+            (Error::BadRequest(text()), "400/0 BadRequest x"),
+            (Error::Unauthorized(text()), "401/0 Unauthorized x"),
+            (Error::Forbidden(text()), "403/0 Forbidden x"),
+            (Error::NoRoute("/x".to_owned()), "404/0 NotFound no resource has the path '/x'"),
+            (Error::WrongVerb(text()), "405/0 MethodNotAllowed x"),
+            (Error::NotSupported("users are".to_owned()), "400/0 NotSupported users are not supported yet"),
+            (Error::BodyTooLarge, "413/0 RequestEntityTooLarge Request size is too large"),
+            (Error::BodyTimeout, "408/0 RequestTimeout the request body did not arrive in time"),
+            (Error::BodyBroken(text()), "400/0 BadRequest the request body could not be read: x"),
+            (Error::RangeGone("7".to_owned()), "410/1002 Gone partition key range '7' does not exist"),
+            (
+                Error::SessionNotAvailable,
+                "404/1002 NotFound The read session is not available for the input session token.",
+            ),
+            (
+                Error::ContainerRecreated { given: text(), current: "y".to_owned() },
+                "400/1024 BadRequest container resource id 'x' does not match 'y'",
+            ),
+            (
+                Error::Panicked,
+                "500/0 InternalServerError the request failed; the server's log has the details",
+            ),
+            (
+                syntax.clone().into(),
+                r#"400/0 BadRequest {"errors":[{"severity":"Error","location":{"start":9,"end":12},"code":"SC1001","message":"Syntax error, incorrect syntax near 'FRM'."}]}"#,
+            ),
+            (
+                E::Query(syntax).into(),
+                r#"400/0 BadRequest {"errors":[{"severity":"Error","location":{"start":9,"end":12},"code":"SC1001","message":"Syntax error, incorrect syntax near 'FRM'."}]}"#,
+            ),
+            (
+                missing.into(),
+                r#"400/0 BadRequest {"errors":[{"severity":"Error","location":{"start":1,"end":5},"code":"SC9001","message":"JOIN is not supported yet."}]}"#,
+            ),
+            (
+                twice.into(),
+                r#"400/0 BadRequest {"errors":[{"severity":"Error","code":"SC9002","message":"the parameter '@a' was given more than once"}]}"#,
+            ),
+        ];
+        for (error, expected) in table {
+            let wire = error.wire();
+            let message = wire.message.strip_prefix("Message: ").unwrap_or(&wire.message);
+            let message = message
+                .strip_prefix("{\"Errors\":[\"")
+                .and_then(|rest| rest.strip_suffix("\"]}"))
+                .unwrap_or(message);
+            let shown = format!("{}/{} {} {message}", wire.status, wire.substatus, wire.code);
+            assert_eq!(shown, expected);
+        }
+    }
+
+    #[test]
+    fn text_in_messages_stays_valid_json() {
+        let wire = Error::BadRequest("a \"quoted\"\nline".to_owned()).wire();
+        let json = wire.message.strip_prefix("Message: ").unwrap();
+        let value = document::parse_json(json.as_bytes()).unwrap();
+        assert_eq!(
+            value.get("Errors").and_then(|errors| errors.as_array()?[0].as_str()),
+            Some("a \"quoted\"\nline")
+        );
+    }
+}

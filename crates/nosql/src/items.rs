@@ -16,7 +16,15 @@ use crate::{feed, headers};
 
 /// The item in a request's body, JSON text or Cosmos binary.
 pub(crate) fn body(call: &Call) -> Result<Document, Error> {
-    Ok(Document::decode_body(&call.body)?)
+    let body = Document::decode_body(&call.body)?;
+    let root = body.root();
+    if root.as_object().is_none() {
+        return Err(Error::BadRequest(format!(
+            "An item must be a JSON object, this is {}.",
+            root.type_name()
+        )));
+    }
+    Ok(body)
 }
 
 /// Runs one write to its durable end and answers with its outcome.
@@ -47,7 +55,7 @@ pub(crate) fn outcome_reply(
         _ => Reply::empty(status),
     };
     if let Some(item) = &outcome.item {
-        reply = reply.etag(&item.etag);
+        reply = reply.etag(item.etag);
     }
     let range = range.unwrap_or_else(|| range_of_outcome(container, outcome));
     reply.charged(outcome.charge).placed(&Place { container, range, sequence: outcome.sequence })

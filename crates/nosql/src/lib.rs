@@ -1,7 +1,7 @@
-//! The NoSQL front end: the REST protocol that the official Cosmos DB SDKs speak, over an [`engine::Engine`].
+//! The `NoSQL` front end: the REST protocol that the official Cosmos DB SDKs speak, over an [`engine::Engine`].
 //!
 //! Protocol only: parse, translate, answer, map errors. No rule about items, time or expiry lives here, and
-//! nothing here touches the disk. This room, `server` and the MongoDB front end are the only ones that know an
+//! nothing here touches the disk. This room, `server` and the `mongo` front end are the only ones that know an
 //! async runtime.
 //!
 //! The life of a request: `listener` accepts and bounds the connection, `service` finds the route (`routes`, one

@@ -106,12 +106,11 @@ async fn connection(
         ended = connection.as_mut() => Some(ended),
         () = until_stopped(&mut stopped) => None,
     };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
+    let ended = if let Some(ended) = ended {
+        ended
+    } else {
+        connection.as_mut().graceful_shutdown();
+        connection.await
     };
     if let Err(error) = ended {
         tracing::debug!("a connection ended: {error}");

@@ -31,6 +31,8 @@ struct Cli {
 const AFTER_HELP: &str = "Every option can also be set in the environment (--test-clock is BOLIDE_TEST_CLOCK) or in the \
                           configuration file (test-clock = true). The command line wins, then the environment.";
 
+const LISTEN_HELP: &str = "Address of the NoSQL API; port 0 takes a free one [default: 127.0.0.1:8081]";
+
 #[derive(clap::Subcommand)]
 enum Command {
     /// Run the server.
@@ -45,14 +47,21 @@ struct Flags {
     /// Keep data in memory only; it is gone when the server stops.
     #[arg(long, global = true)]
     memory: bool,
-    /// Keep data in a PostgreSQL cluster (not supported yet).
-    #[arg(long, value_name = "URL", global = true)]
+    #[arg(
+        long,
+        value_name = "URL",
+        global = true,
+        help = "Keep data in a PostgreSQL cluster (not supported yet)"
+    )]
     storage: Option<String>,
-    /// Address of the NoSQL API; port 0 takes a free one [default: 127.0.0.1:8081].
-    #[arg(long, value_name = "ADDRESS", global = true)]
+    #[arg(long, value_name = "ADDRESS", global = true, help = LISTEN_HELP)]
     listen: Option<String>,
-    /// Address of the MongoDB API (not supported yet).
-    #[arg(long, value_name = "ADDRESS", global = true)]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        global = true,
+        help = "Address of the MongoDB API (not supported yet)"
+    )]
     mongo_listen: Option<String>,
     /// The account key, base64. On loopback the well-known emulator key is the default.
     #[arg(long, value_name = "KEY", global = true)]

@@ -27,7 +27,6 @@ pub(crate) const DATE: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) engine: Arc<Engine>,
     /// The wall clock that signatures are judged by.
     pub(crate) real_seconds: Arc<AtomicU64>,
     stop: Option<oneshot::Sender<()>>,
@@ -48,14 +47,14 @@ impl Server {
         let seconds = Arc::clone(&real_seconds);
         let wall = Arc::new(move || seconds.load(Ordering::Relaxed));
         let key = MasterKey::parse(KEY).unwrap();
-        let service = Arc::new(Service::new(Arc::clone(&engine), key, wall, limits));
+        let service = Arc::new(Service::new(engine, key, wall, limits));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         tokio::spawn(nosql::serve(listener, service, async {
             let _ = stopped.await;
         }));
-        Server { address, clock, engine, real_seconds, stop: Some(stop) }
+        Server { address, clock, real_seconds, stop: Some(stop) }
     }
 
     /// A server with database `db` and container `c` keyed by `/pk`, whose definition has `extra` members.
@@ -194,12 +193,12 @@ impl Request {
         if let Sign::Master(key) = &self.sign {
             let date = self.headers.iter().find(|(name, _)| name == "x-ms-date").map_or("", |(_, date)| date);
             let signature = sign(&self.method, &self.path, date, key);
-            head.push_str(&format!("authorization: {signature}\r\n"));
+            head.extend(["authorization: ", &signature, "\r\n"]);
         }
         for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            head.extend([name, ": ", value, "\r\n"]);
         }
-        head.push_str(&format!("content-length: {}\r\nconnection: close\r\n\r\n", self.body.len()));
+        head.extend(["content-length: ", &self.body.len().to_string(), "\r\nconnection: close\r\n\r\n"]);
         (head.into_bytes(), self.body.clone())
     }
 

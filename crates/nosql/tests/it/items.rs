@@ -187,7 +187,7 @@ async fn ids_are_checked_and_may_hold_almost_anything() {
 async fn binary_bodies_are_items_too() {
     let server = Server::with_container("").await;
     // {"id":"1","pk":"a","n":7} as the Rust SDK encodes it.
-    let body = b"\x80\xed\x0e\x03\x82id\x811\x82pk\x81a\x81n\x07".to_vec();
+    let body = b"\x80\xed\x0d\x03\x82id\x811\x82pk\x81a\x81n\x07".to_vec();
     let created = server.post(DOCS, "").key("a").bytes(body).send().await.expect_status(201);
     assert_eq!(created.member("n"), Value::Int(7));
     assert_eq!(server.read("a", "1").await.expect_status(200).member("n"), Value::Int(7));

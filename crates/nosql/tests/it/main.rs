@@ -1,6 +1,8 @@
 //! The front end as clients see it: a real server in this process, raw HTTP over a socket, a memory store and a
 //! clock that only the test moves.
 
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
 mod account;
 mod admin;
 mod auth;

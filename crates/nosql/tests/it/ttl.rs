@@ -28,8 +28,8 @@ async fn bad_item_ttls_are_refused_on_every_write_path_t5() {
             let path = "/dbs/db/colls/c/docs/old";
             server.put(path, &old).key("a").send().await.expect_error(400, 0, "BadRequest");
             for op in ["add", "set"] {
-                let patch = format!("[{{\"op\":\"{op}\",\"path\":\"/ttl\",\"value\":{ttl}}}]");
-                server.patch(path, &patch).key("a").send().await.expect_error(400, 0, "BadRequest");
+                let change = format!("[{{\"op\":\"{op}\",\"path\":\"/ttl\",\"value\":{ttl}}}]");
+                server.patch(path, &change).key("a").send().await.expect_error(400, 0, "BadRequest");
             }
             batch_and_bulk_refuse(&server, &body, &old, ttl).await;
             server.read("a", "new").await.expect_error(404, 0, "NotFound");
@@ -127,8 +127,8 @@ async fn a_dead_item_is_not_there_for_any_operation_t14_t15() {
     conditional.expect_error(404, 0, "NotFound");
     server.put(path, body).key("a").send().await.expect_error(404, 0, "NotFound");
     server.delete(path).key("a").send().await.expect_error(404, 0, "NotFound");
-    let patch = server.patch(path, r#"[{"op":"set","path":"/x","value":1}]"#).key("a").send().await;
-    patch.expect_error(404, 0, "NotFound");
+    let patched = server.patch(path, r#"[{"op":"set","path":"/x","value":1}]"#).key("a").send().await;
+    patched.expect_error(404, 0, "NotFound");
     assert!(server.get(DOCS).send().await.ids("Documents").is_empty());
     assert!(server.query("SELECT * FROM c WHERE c.id = '1'").await.ids("Documents").is_empty());
     server.create("a", r#"{"id":"2","pk":"a","mail":"x"}"#).await.expect_status(201);
