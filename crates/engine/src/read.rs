@@ -147,14 +147,15 @@ struct Answer {
     metrics: QueryMetrics,
     /// Entries looked at, dead or alive; only bounds the page.
     looked_at: usize,
-    /// The last entry that is dealt with.
+    /// The last living entry that is dealt with. A token names no dead one: it would tell of the dead, and whether the
+    /// purge has run.
     position: Option<Position>,
     continuation: Option<Continuation>,
 }
 
 impl Answer {
     fn is_full(&self, page: &PageRequest) -> bool {
-        self.items.len() >= page.max_items || self.metrics.output_bytes >= PAGE_BYTES_MAX
+        self.items.len() >= page.max_items.max(1) || self.metrics.output_bytes >= PAGE_BYTES_MAX
     }
 
     fn into_page(self, sequence: u64) -> Page {
@@ -302,20 +303,17 @@ impl Walk<'_> {
     fn take(&mut self, partition: &Partition, position: Position, record: Option<Record>) -> bool {
         let answer = &mut self.answer;
         answer.looked_at += 1;
-        let stop = |answer: &mut Answer| {
-            let position = answer.position.take();
+        let stop = |answer: &mut Answer, position: Option<Position>| {
             answer.continuation = position.map(|position| Continuation { partition: partition.id, position });
             false
         };
-        if answer.looked_at > PAGE_ENTRIES_MAX {
-            return stop(answer);
-        }
         if let Some(record) = record.filter(|record| in_scope(self.scope, self.container, partition, record))
         {
             let (item, size) = (Item::new(self.container.rid, record.clone()), record.size());
             let matches = self.query.is_none_or(|query| query.matches(&item));
             if matches && answer.is_full(self.page) {
-                return stop(answer);
+                let position = answer.position.take();
+                return stop(answer, position);
             }
             answer.metrics.loaded_items += 1;
             answer.metrics.loaded_bytes += size;
@@ -324,9 +322,10 @@ impl Walk<'_> {
                 answer.metrics.output_bytes += size;
                 answer.items.push(item);
             }
+            answer.position = Some(position.clone());
         }
-        answer.position = Some(position);
-        true
+        // The one case in which a token may name a dead entry: a stretch of them that is longer than a whole page may be.
+        if answer.looked_at >= PAGE_ENTRIES_MAX { stop(answer, Some(position)) } else { true }
     }
 }
 

@@ -146,6 +146,32 @@ fn a_prefix_of_a_hierarchical_key_finds_all_below_it() {
     }
 }
 
+/// T14: a token names no dead item, so it is the same whether or not the purge has run.
+#[test]
+fn t14_a_token_does_not_tell_of_the_dead() {
+    for filter in ["", "WHERE c._ts >= 1"] {
+        let world = world();
+        world.pass(10);
+        let query = query::parse(&format!("SELECT * FROM c {filter}"), &[]).expect("supported");
+        let tokens = || {
+            let (mut tokens, mut next) = (Vec::new(), None);
+            loop {
+                let request = PageRequest { max_items: 1, continuation: next };
+                let page = world
+                    .engine
+                    .query(&world.current(), Some(&query), &Scope::default(), &request)
+                    .expect("a page");
+                let Some(token) = page.continuation else { return tokens };
+                tokens.push(token.clone());
+                next = Some(token);
+            }
+        };
+        let before = tokens();
+        assert_eq!((before.len(), world.drain()), (3, 1));
+        assert_eq!(tokens(), before);
+    }
+}
+
 #[test]
 fn a_foreign_continuation_is_refused() {
     let world = world();
