@@ -170,5 +170,5 @@ def test_t18_the_admin_figures_agree(server, database, make_container, item_of, 
     assert status == 200
     clock.move_to(last["_ts"] + 100)
     status, after = server.admin("GET", path)
-    assert (before["live"]["items"], before["expired"]["items"]) == (6, 0)
-    assert (after["live"]["items"], after["expired"]["items"]) == (1, 5)
+    assert (before["living"]["items"], before["backlog"]["items"]) == (6, 0)
+    assert (after["living"]["items"], after["backlog"]["items"]) == (1, 5)

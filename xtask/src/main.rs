@@ -21,6 +21,7 @@ mod deny;
 mod paths;
 mod process;
 mod published;
+mod relay;
 mod report;
 mod rust;
 mod server;
