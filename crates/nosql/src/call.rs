@@ -81,11 +81,16 @@ impl Call {
         }
     }
 
-    /// The container that the path names, as the owner of the thing asked for. The client may say which
+    /// The container that the path names, as the owner of something that is no item.
+    pub(crate) fn container_as_owner(&self) -> Result<Arc<Container>, Error> {
+        self.container().map_err(missing_owner)
+    }
+
+    /// The container that the path names, as the owner of the items asked for. The client may say which
     /// container it believes that to be; a re-created one of the same name is another.
     pub(crate) fn owner_container(&self) -> Result<Arc<Container>, Error> {
         self.head.check_hints()?;
-        let container = self.container().map_err(missing_owner)?;
+        let container = self.container_as_owner()?;
         let current = container.rid.to_string();
         if let Some(given) = self.head.intended_rid()
             && given != current
@@ -116,6 +121,9 @@ impl Call {
     /// The slice of the container that a query or listing is meant for, and the range that it lies in.
     pub(crate) fn scope(&self, container: &Container) -> Result<(Scope, usize), Error> {
         let key = self.head.partition_key()?;
+        if let Some(key) = key.as_ref().filter(|key| key.is_empty()) {
+            check_whole(container, key)?;
+        }
         let mut range = self.head.effective_range()?;
         let mut index = 0;
         if let Some(id) = self.head.range_id() {
@@ -139,6 +147,16 @@ impl Call {
         let container = self.container.get()?;
         Some(Place { container, range: 0, sequence: self.engine().last_sequence() })
     }
+}
+
+/// Refuses a key that does not have all the levels that the container's items have.
+pub(crate) fn check_whole(container: &Container, key: &PartitionKey) -> Result<(), Error> {
+    let definition = &container.definition.partition_key;
+    if key.len() == definition.paths.len() || (key.is_empty() && definition.system_key) {
+        return Ok(());
+    }
+    let expected = format!("a key of {} part(s)", definition.paths.len());
+    Err(engine::Error::KeyMismatch { given: key.to_json(), expected }.into())
 }
 
 /// The range that holds a key; the first one if the key is not whole.

@@ -44,7 +44,9 @@ names! {
     MAX_ITEM_COUNT = "x-ms-max-item-count";
     PARTITION_KEY = "x-ms-documentdb-partitionkey";
     PARTITION_STATISTICS = "x-ms-documentdb-populatepartitionstatistics";
+    POST_TRIGGER = "x-ms-documentdb-post-trigger-include";
     PREFER = "prefer";
+    PRE_TRIGGER = "x-ms-documentdb-pre-trigger-include";
     QUERY_METRICS = "x-ms-documentdb-query-metrics";
     QUORUM_LLSN = "x-ms-cosmos-quorum-acked-llsn";
     QUORUM_LSN = "x-ms-quorum-acked-lsn";

@@ -9,6 +9,7 @@ use document::{Document, PartitionKey};
 use engine::{Container, Effect, Operation, Outcome, Page};
 use hyper::StatusCode;
 
+use crate::belongings::refuse_triggers;
 use crate::call::{Call, range_of};
 use crate::error::Error;
 use crate::response::{Place, Reply};
@@ -35,6 +36,7 @@ pub(crate) async fn write(
     operation: Operation,
 ) -> Result<Reply, Error> {
     call.head.session()?;
+    refuse_triggers(call)?;
     let range = key.as_ref().map(|key| range_of(container, key));
     let outcome = call.engine().write(container, key, operation).await?;
     Ok(outcome_reply(call, container, range, &outcome))

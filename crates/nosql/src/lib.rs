@@ -13,6 +13,7 @@ mod activity;
 mod admin;
 mod auth;
 mod batch;
+mod belongings;
 mod call;
 mod catch;
 mod date;

@@ -6,7 +6,7 @@ use engine::Container;
 use hyper::StatusCode;
 
 use crate::batch::{self, Entry, Results};
-use crate::call::{Call, range_of};
+use crate::call::{Call, check_whole, range_of};
 use crate::error::Error;
 use crate::headers;
 use crate::response::{Place, Reply};
@@ -32,6 +32,7 @@ async fn atomic(
     entries: Vec<Result<Entry, Error>>,
 ) -> Result<Reply, Error> {
     let key = call.head.required_partition_key()?;
+    check_whole(container, &key)?;
     let range = range_of(container, &key);
     let count = entries.len();
     let mut operations = Vec::with_capacity(count);

@@ -70,18 +70,14 @@ async fn unknown_paths_and_wrong_verbs_have_json_errors() {
 async fn what_is_missing_is_named() {
     let server = Server::with_container("").await;
     for (path, name) in [
-        ("/dbs/db/users", "users"),
         ("/dbs/db/users/u/permissions/p", "permissions"),
-        ("/dbs/db/colls/c/sprocs", "stored procedures"),
-        ("/dbs/db/colls/c/triggers", "triggers"),
-        ("/dbs/db/colls/c/udfs/f", "user-defined functions"),
         ("/dbs/db/clientencryptionkeys", "client encryption keys"),
     ] {
         let reply = server.get(path).send().await.expect_error(400, 0, "NotSupported");
         assert!(reply.message().contains(&format!("{name} are not supported yet")), "{}", reply.message());
     }
-    let feed = server.get("/dbs/db/colls/c/docs").header("a-im", "Incremental Feed").send().await;
-    assert!(feed.expect_error(400, 0, "NotSupported").message().contains("change feed"));
+    let feed = server.get("/dbs/db/colls/c/docs").header("a-im", "Full-Fidelity Feed").send().await;
+    assert!(feed.expect_error(400, 0, "NotSupported").message().contains("all versions"));
     let conflicts = server.get("/dbs/db/colls/c/conflicts").send().await.expect_status(200);
     assert!(conflicts.ids("Conflicts").is_empty());
     server.get("/dbs/db/colls/c/conflicts/x").send().await.expect_error(404, 0, "NotFound");

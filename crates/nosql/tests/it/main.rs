@@ -7,6 +7,8 @@ mod account;
 mod admin;
 mod auth;
 mod batch;
+mod belongings;
+mod changes;
 mod client;
 mod containers;
 mod hostile;

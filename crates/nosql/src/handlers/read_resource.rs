@@ -1,0 +1,15 @@
+//! `GET /users/{id}`, `/sprocs/{id}`, `/triggers/{id}`, `/udfs/{id}`.
+
+use hyper::StatusCode;
+
+use crate::belongings::Shelf;
+use crate::call::Call;
+use crate::error::Error;
+use crate::response::Reply;
+
+pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
+    let shelf = Shelf::of(call)?;
+    let (owner, name) = (shelf.owner, shelf.name(call));
+    let resource = call.blocking(move |engine| Ok(engine.resource(owner, &name)?)).await?;
+    Ok(Reply::json(StatusCode::OK, shelf.json(&resource).to_json()).etag(resource.etag()))
+}

@@ -1,0 +1,17 @@
+//! `PUT /users/{id}`, `/sprocs/{id}`, `/triggers/{id}`, `/udfs/{id}`: another definition, perhaps another id.
+
+use hyper::StatusCode;
+
+use super::create_resource::definition;
+use crate::belongings::Shelf;
+use crate::call::Call;
+use crate::error::Error;
+use crate::response::Reply;
+
+pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
+    let shelf = Shelf::of(call)?;
+    let (owner, name, definition) = (shelf.owner, shelf.name(call), definition(call)?);
+    let resource =
+        call.blocking(move |engine| Ok(engine.replace_resource(owner, &name, definition)?)).await?;
+    Ok(Reply::json(StatusCode::OK, shelf.json(&resource).to_json()).etag(resource.etag()))
+}
