@@ -7,6 +7,8 @@ from azure.cosmos import PartitionKey, exceptions
 
 from bolide import Server
 
+LONG = bool(os.environ.get("BOLIDE_LONG"))
+
 
 def end(server, how):
     if how == "stop":
@@ -96,12 +98,12 @@ def test_t15_unique_values_of_the_dead_are_free_after_a_kill(server):
         container.create_item({"id": "third", "pk": "p", "email": "a@b"})
 
 
+@pytest.mark.timeout(3600 if LONG else 60)
 def test_every_acknowledged_write_survives_kill_9(server):
     database = server.client().create_database("d")
     container = database.create_container("c", PartitionKey(path="/pk"), default_ttl=-1)
     written = []
-    rounds = 200 if os.environ.get("BOLIDE_LONG") else 5
-    for round_number in range(rounds):
+    for round_number in range(200 if LONG else 5):
         for number in range(20):
             name = f"{round_number}-{number}"
             container.create_item({"id": name, "pk": "p", "n": number})

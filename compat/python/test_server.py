@@ -1,0 +1,202 @@
+"""The server as a process, from outside: budgets, signals, and peers that misbehave. It must answer 4xx or close, stay
+small and stay alive."""
+
+import base64
+import hashlib
+import hmac
+import http.client
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import time
+import urllib.parse
+from email.utils import formatdate
+
+import pytest
+from azure.cosmos import PartitionKey
+
+from bolide import EMULATOR_KEY, Server, binary
+
+MEBIBYTE = 1 << 20
+IDLE_MEBIBYTES = 30
+READY_SECONDS = 0.1
+CONNECTIONS = 10_000
+
+# The budgets are promises of the release build.
+RELEASE = "release" in os.environ.get("BOLIDE_BIN", "")
+
+
+@pytest.fixture
+def own(tmp_path):
+    process = Server(data=tmp_path / "data", test_clock=False).start()
+    yield process
+    process.kill()
+
+
+def resident(server):
+    """Resident memory of the process, in bytes."""
+    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
+        for line in status:
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+    raise AssertionError("no VmRSS")
+
+
+def signed(method, kind, link, date=None, key=EMULATOR_KEY):
+    date = date or formatdate(usegmt=True)
+    text = f"{method.lower()}\n{kind}\n{link}\n{date.lower()}\n\n"
+    signature = hmac.new(base64.b64decode(key), text.encode(), hashlib.sha256).digest()
+    token = f"type=master&ver=1.0&sig={base64.b64encode(signature).decode()}"
+    return {"x-ms-date": date, "authorization": urllib.parse.quote(token, safe=""), "x-ms-version": "2020-07-15"}
+
+
+def ask(server, method, path, headers, body=None):
+    address = urllib.parse.urlparse(server.endpoint).netloc
+    connection = http.client.HTTPConnection(address, timeout=20)
+    try:
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.skipif(not RELEASE, reason="a budget of the release build")
+def test_ready_within_100_ms_on_an_empty_store(tmp_path):
+    best = 60.0
+    for number in range(5):
+        process = Server(data=tmp_path / f"{number}", test_clock=False)
+        started = time.perf_counter()
+        process.start()
+        best = min(best, time.perf_counter() - started)
+        process.stop()
+    assert best < READY_SECONDS, f"{best * 1000:.0f} ms"
+
+
+@pytest.mark.skipif(not RELEASE, reason="a budget of the release build")
+def test_idle_memory_stays_under_30_mib(own):
+    used = resident(own) / MEBIBYTE
+    assert used < IDLE_MEBIBYTES, f"{used:.1f} MiB"
+
+
+def test_sigterm_drains_and_exits_0(own):
+    own.client().create_database("d")
+    own.process.send_signal(signal.SIGTERM)
+    assert own.process.wait(timeout=20) == 0
+
+
+def test_a_data_folder_has_one_owner(own):
+    second = Server(data=own.data, test_clock=False)
+    with pytest.raises(RuntimeError) as caught:
+        second.start()
+    second.kill()
+    assert str(own.data) in str(caught.value) or "lock" in str(caught.value).lower()
+
+
+def test_the_shared_key_is_refused_on_an_open_address():
+    ended = subprocess.run([binary(), "serve", "--memory", "--listen", "0.0.0.0:0"],
+                           capture_output=True, text=True, timeout=20, check=False)
+    assert ended.returncode != 0
+    assert "key" in (ended.stderr + ended.stdout).lower()
+
+
+@pytest.fixture
+def docs(server, client):
+    """Path and link of a container to shoot at."""
+    database = client.create_database_if_not_exists("hostile")
+    database.create_container_if_not_exists("c", PartitionKey(path="/pk"))
+    return "/dbs/hostile/colls/c/docs", "dbs/hostile/colls/c"
+
+
+BODIES = {
+    "not JSON": (b"{", 400),
+    "not an object": (b"[1]", 400),
+    "a number": (b"7", 400),
+    "empty": (b"", 400),
+    "trailing bytes": (b'{"id":"a","pk":"p"} x', 400),
+    "invalid UTF-8": (b'{"id":"a","pk":"\xff"}', 400),
+    "a lone surrogate": (b'{"id":"a","pk":"\\ud800"}', 400),
+    "a number too large": (b'{"id":"a","pk":"p","n":1e400}', 400),
+    "10,000 arrays deep": (b'{"id":"a","pk":"p","n":' + b"[" * 10_000 + b"]" * 10_000 + b"}", 400),
+    "10,000 objects deep": (b'{"id":"a","pk":"p","n":' + b'{"n":' * 10_000 + b"1" + b"}" * 10_000 + b"}", 400),
+    "binary JSON cut short": (b"\x80\xef\xff\xff\xff\xff\xff\xff\xff\xff", 400),
+    "3 MB": (b'{"id":"a","pk":"p","n":"' + b"x" * 3_000_000 + b'"}', 413),
+    "no id": (b'{"pk":"p"}', 400),
+    "another key": (b'{"id":"a","pk":"q"}', 400),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_bad_bodies_are_refused(server, docs, name):
+    body, expected = BODIES[name]
+    headers = {**signed("POST", "docs", docs[1]), "x-ms-documentdb-partitionkey": '["p"]'}
+    status, text = ask(server, "POST", docs[0], headers, body)
+    assert status == expected
+    answer = json.loads(text)
+    assert answer["code"] and answer["message"]
+
+
+def test_bad_requests_get_a_clear_answer(server, docs):
+    path, link = docs
+    good = signed("GET", "docs", link)
+    hour = time.time() - 3600
+    cases = [
+        (401, "GET", path, {}),
+        (401, "GET", path, {**good, "authorization": "nonsense"}),
+        (401, "GET", path, signed("GET", "docs", link, key=base64.b64encode(b"x" * 64).decode())),
+        (401, "GET", path, signed("GET", "docs", "dbs/other/colls/c")),
+        (403, "GET", path, signed("GET", "docs", link, date=formatdate(hour, usegmt=True))),
+        (404, "GET", "/no/such/route", signed("GET", "no/such", "route")),
+        (400, "GET", path + "/x", {**signed("GET", "docs", link + "/docs/x"), "x-ms-documentdb-partitionkey": "not JSON"}),
+    ]
+    for expected, method, where, headers in cases:
+        status, text = ask(server, method, where, headers)
+        assert status == expected or (expected == 404 and status in (401, 404)), (expected, status, where, text)
+        assert json.loads(text)["message"], where
+    status, _ = ask(server, "GET", path, {**good, "x-huge": "x" * 200_000})
+    assert status in (400, 431)
+
+
+def test_garbage_on_the_socket_is_closed_or_answered(server):
+    port = urllib.parse.urlparse(server.endpoint).port
+    for garbage in (b"\x00" * 1000, b"\x16\x03\x01\x02\x00" * 50, b"GET / HTTP/9.9\r\n\r\n",
+                    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 500, b"POST / HTTP/1.1\r\ncontent-length: -5\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            try:
+                connection.sendall(garbage)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(65536):
+                    pass
+            except TimeoutError:
+                raise
+            except OSError:
+                pass  # closed in our face: fine
+    assert ask(server, "GET", "/ready", {})[0] == 200
+
+
+@pytest.mark.timeout(120)
+def test_ten_thousand_idle_and_dribbling_connections_leave_it_answering_and_small():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(CONNECTIONS, hard - 500)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, CONNECTIONS + 2000)), hard))
+    server = Server(test_clock=False).start()
+    port = urllib.parse.urlparse(server.endpoint).port
+    open_connections = []
+    try:
+        for number in range(wanted):
+            connection = socket.create_connection(("127.0.0.1", port), timeout=10)
+            if number % 2:
+                connection.sendall(b"GET / HTTP/1.1\r\nhost: x\r\nx-slow:")
+            open_connections.append(connection)
+        assert ask(server, "GET", "/ready", {})[0] == 200
+        with server.client() as client:
+            client.create_database("alive")
+        assert resident(server) < 300 * MEBIBYTE
+    finally:
+        for connection in open_connections:
+            connection.close()
+    assert ask(server, "GET", "/ready", {})[0] == 200
+    server.stop()
