@@ -177,7 +177,7 @@ impl Engine {
             for container in &doomed {
                 drop_container(tx, container)?;
             }
-            resources::remove_all(tx, &[Owner::Database(rid)])?;
+            resources::remove_all(tx, Owner::Database(rid))?;
             remove(tx, Key::Database(rid.0));
             tx.next_sequence();
             Ok(())
@@ -348,8 +348,10 @@ fn drop_container(tx: &mut Transaction<'_>, container: &Container) -> Result<()>
         put(tx, Key::Dropped(partition.id), Vec::new());
     }
     remove(tx, Key::Container { database: container.rid.database, container: container.rid.container });
-    let kinds = [ScriptKind::StoredProcedure, ScriptKind::Trigger, ScriptKind::Function];
-    resources::remove_all(tx, &kinds.map(|kind| Owner::Container(container.rid, kind)))
+    for kind in [ScriptKind::StoredProcedure, ScriptKind::Trigger, ScriptKind::Function] {
+        resources::remove_all(tx, Owner::Container(container.rid, kind))?;
+    }
+    Ok(())
 }
 
 fn put_container(tx: &mut Transaction<'_>, container: &Container) {

@@ -1,9 +1,10 @@
-//! The small things that hang on a database or container and carry no items: users, stored procedures, triggers, functions.
+//! The small things that carry no items: users of a database, their permissions, and the scripts of a container.
 //!
-//! They are kept and returned. Nothing here runs JavaScript or grants anything: a front end that is asked to must refuse.
+//! They are kept and returned. Nothing here runs JavaScript or grants anything: what a permission is worth is the front
+//! end's business.
 
 use document::{
-    ContainerRid, DatabaseRid, Document, Etag, Object, ScriptKind, ScriptRid, UserRid, Value,
+    ContainerRid, DatabaseRid, Document, Etag, Object, PermissionRid, ScriptKind, ScriptRid, UserRid, Value,
     check_resource_id,
 };
 use storage::{Direction, KeyRange, Keyspace, Read, Transaction};
@@ -20,6 +21,8 @@ use crate::keys::{self, Key};
 pub enum Owner {
     /// Users hang on a database.
     Database(DatabaseRid),
+    /// Permissions hang on a user.
+    User(UserRid),
     /// Scripts hang on a container.
     Container(ContainerRid, ScriptKind),
 }
@@ -32,12 +35,14 @@ impl Owner {
             Owner::Container(rid, ScriptKind::StoredProcedure) => (1, rid.container),
             Owner::Container(rid, ScriptKind::Trigger) => (2, rid.container),
             Owner::Container(rid, ScriptKind::Function) => (3, rid.container),
+            Owner::User(rid) => (4, rid.user),
         }
     }
 
     fn kind_name(self) -> &'static str {
         match self {
             Owner::Database(_) => "user",
+            Owner::User(_) => "permission",
             Owner::Container(_, ScriptKind::StoredProcedure) => "stored procedure",
             Owner::Container(_, ScriptKind::Trigger) => "trigger",
             Owner::Container(_, ScriptKind::Function) => "user defined function",
@@ -48,6 +53,7 @@ impl Owner {
     fn required_members(self) -> &'static [&'static str] {
         match self {
             Owner::Database(_) => &["id"],
+            Owner::User(_) => &["id", "permissionMode", "resource"],
             Owner::Container(_, ScriptKind::StoredProcedure | ScriptKind::Function) => &["id", "body"],
             Owner::Container(_, ScriptKind::Trigger) => &["id", "body", "triggerType", "triggerOperation"],
         }
@@ -56,7 +62,8 @@ impl Owner {
     /// The resource id of the owner's `number`-th resource.
     fn rid(self, number: u32) -> String {
         match self {
-            Owner::Database(database) => UserRid { database: database.0, user: number }.to_string(),
+            Owner::Database(database) => user_rid(database, number).to_string(),
+            Owner::User(user) => PermissionRid { user, number: u64::from(number) }.to_string(),
             Owner::Container(container, kind) => {
                 ScriptRid { container, kind, number: u64::from(number) }.to_string()
             }
@@ -71,7 +78,8 @@ pub struct Resource {
     pub rid: String,
     /// What the client defined, `id` included, without system properties.
     pub definition: Object,
-    number: u32,
+    /// Its number, unique in the store; part of the resource id.
+    pub number: u32,
     stamp: Stamp,
 }
 
@@ -133,6 +141,9 @@ impl Engine {
         let current = self.resource(owner, name)?;
         self.change(move |tx| {
             tx.next_sequence();
+            if let Owner::Database(database) = owner {
+                remove_all(tx, Owner::User(user_rid(database, current.number)))?;
+            }
             let (kind, owner) = owner.key();
             remove(tx, Key::Resource { kind, owner, number: current.number });
             Ok(())
@@ -142,22 +153,29 @@ impl Engine {
     fn check_owner(&self, owner: Owner) -> Result<()> {
         match owner {
             Owner::Database(rid) => self.database_by_rid(rid).map(drop),
+            Owner::User(rid) => {
+                let users = Owner::Database(DatabaseRid(rid.database));
+                self.resource(users, &rid.to_string()).map(drop)
+            }
             Owner::Container(rid, _) => self.container_by_rid(rid).map(drop),
         }
     }
 }
 
-/// Removes every resource of a database or container that is going away.
-pub(crate) fn remove_all(tx: &mut Transaction<'_>, owners: &[Owner]) -> Result<()> {
-    for owner in owners {
-        let (kind, number) = owner.key();
-        let range = KeyRange::prefix(keys::resources(kind, number));
-        let doomed: Vec<_> = tx.scan(Keyspace::Catalog, range, Direction::Forward).collect();
-        for entry in doomed {
-            tx.remove(Keyspace::Catalog, entry?.0.to_vec());
+/// Removes every resource of an owner that is going away, and what hangs on those.
+pub(crate) fn remove_all(tx: &mut Transaction<'_>, owner: Owner) -> Result<()> {
+    let (kind, owner_number) = owner.key();
+    for Resource { number, .. } in load(tx, owner)? {
+        if let Owner::Database(database) = owner {
+            remove_all(tx, Owner::User(user_rid(database, number)))?;
         }
+        remove(tx, Key::Resource { kind, owner: owner_number, number });
     }
     Ok(())
+}
+
+fn user_rid(database: DatabaseRid, user: u32) -> UserRid {
+    UserRid { database: database.0, user }
 }
 
 fn load(reader: &dyn Read, owner: Owner) -> Result<Vec<Resource>> {

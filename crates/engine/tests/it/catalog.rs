@@ -106,7 +106,12 @@ fn users_and_scripts_are_kept_renamed_and_go_with_their_owner() {
     assert_eq!(world.engine.resources(functions).expect("a list").len(), 1);
     world.engine.delete_container(&container, &Precondition::None).expect("deleted");
     assert!(world.engine.resources(functions).expect("a list").is_empty());
+    let permissions = Owner::User(user.rid.parse().expect("a user's rid"));
+    let permission = object(r#"{"id":"p","permissionMode":"Read","resource":"dbs/db/colls/c"}"#);
+    world.engine.create_resource(permissions, permission.clone()).expect("created");
     world.engine.delete_resource(users, "v").expect("deleted");
+    assert!(world.engine.resources(permissions).expect("a list").is_empty(), "they go with their user");
+    assert!(matches!(world.engine.create_resource(permissions, permission), Err(Error::NotFound { .. })));
     assert!(world.engine.resources(users).expect("a list").is_empty());
 }
 
