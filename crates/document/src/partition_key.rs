@@ -113,7 +113,12 @@ fn read_paths(object: &Object, kind: PartitionKeyKind) -> Result<Vec<Path>> {
     let most = if kind == PartitionKeyKind::Hash { 1 } else { limits::KEY_PARTS };
     if texts.is_empty() || texts.len() > most {
         let rule = if most == 1 { "exactly 1 path" } else { "1 to 3 paths" };
-        return Err(Error::invalid(format!("a partition key of this kind has {rule}, not {}", texts.len())));
+        // The first words are the service's; clients look for them.
+        let many = if texts.len() > most { "Too many partition key paths: " } else { "" };
+        return Err(Error::invalid(format!(
+            "{many}a partition key of this kind has {rule}, not {}",
+            texts.len()
+        )));
     }
     let mut paths: Vec<Path> = Vec::with_capacity(texts.len());
     for text in texts {
