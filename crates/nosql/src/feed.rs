@@ -7,7 +7,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use document::Value;
-use engine::Charge;
+use engine::{Charge, Container};
 use hyper::StatusCode;
 use query::Query;
 
@@ -58,6 +58,26 @@ pub(crate) fn reply(
 pub(crate) fn query(call: &Call) -> Result<Query, Error> {
     let (text, parameters) = query_text(call)?;
     Ok(query::parse(&text, &parameters)?)
+}
+
+/// A query over all partitions is expensive in the service, so clients must say that they mean it: by a header,
+/// or by naming a range; or they name the partition key, beside the query or in it.
+pub(crate) fn check_reach(call: &Call, container: &Container, query: &Query) -> Result<(), Error> {
+    let head = &call.head;
+    let narrow =
+        head.partition_key()?.is_some() || head.effective_range()?.is_some() || head.range_id().is_some();
+    if narrow || head.flag(&headers::CROSS_PARTITION)? {
+        return Ok(());
+    }
+    if query::access(query, &container.definition.partition_key).keys.is_some() {
+        return Ok(());
+    }
+    Err(Error::BadRequest(format!(
+        "Cross partition query is required but disabled. Please set {} to true, specify {}, or revise your query to \
+         avoid this exception.",
+        headers::CROSS_PARTITION,
+        headers::PARTITION_KEY
+    )))
 }
 
 fn query_text(call: &Call) -> Result<(String, Vec<(String, Value)>), Error> {

@@ -22,6 +22,7 @@ names! {
     CONTENT_PATH = "x-ms-content-path";
     CONTENT_RESPONSE = "x-ms-cosmos-populate-content-response-on-write";
     CONTINUATION = "x-ms-continuation";
+    CROSS_PARTITION = "x-ms-documentdb-query-enablecrosspartition";
     DATE = "x-ms-date";
     END_EPK = "x-ms-end-epk";
     GATEWAY_VERSION = "x-ms-gatewayversion";

@@ -13,6 +13,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     call.check_session(&container)?;
     let query = feed::query(call)?;
     let (scope, range) = call.scope(&container)?;
+    feed::check_reach(call, &container, &query)?;
     let (page, handle) = (call.head.page()?, Arc::clone(&container));
     let page = call.blocking(move |engine| Ok(engine.query(&handle, Some(&query), &scope, &page)?)).await?;
     items::page_reply(call, &container, range, &page)

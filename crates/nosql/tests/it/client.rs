@@ -87,6 +87,7 @@ impl Server {
         self.post("/dbs/db/colls/c/docs", &format!("{{\"query\":{body}}}"))
             .header("content-type", "application/query+json")
             .header("x-ms-documentdb-isquery", "True")
+            .header("x-ms-documentdb-query-enablecrosspartition", "True")
             .send()
             .await
     }

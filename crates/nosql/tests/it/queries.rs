@@ -5,6 +5,7 @@ use document::Value;
 use crate::client::{Reply, Server};
 
 const DOCS: &str = "/dbs/db/colls/c/docs";
+const CROSS: &str = "x-ms-documentdb-query-enablecrosspartition";
 
 async fn filled() -> Server {
     let server = Server::with_container("").await;
@@ -52,10 +53,15 @@ async fn queries_come_in_every_form_that_clients_send() {
         ("content-type", "application/query+json"),
         ("content-type", "application/query+json; charset=utf-8"),
     ] {
-        assert_eq!(documents(&server.post(DOCS, body).header(name, value).send().await), ["2"]);
+        assert_eq!(
+            documents(&server.post(DOCS, body).header(name, value).header(CROSS, "true").send().await),
+            ["2"]
+        );
     }
-    let bare =
-        server.post(DOCS, "SELECT * FROM c WHERE c.id = '2'").header("content-type", "application/sql");
+    let bare = server
+        .post(DOCS, "SELECT * FROM c WHERE c.id = '2'")
+        .header("content-type", "application/sql")
+        .header(CROSS, "true");
     assert_eq!(documents(&bare.send().await), ["2"]);
     for body in [
         r#"{"query":7}"#,
@@ -154,7 +160,7 @@ async fn plans_leave_the_client_nothing_to_do() {
 async fn metrics_come_when_asked_for() {
     let server = filled().await;
     let body = r#"{"query":"SELECT * FROM c WHERE c.n = 1"}"#;
-    let request = || server.post(DOCS, body).header("x-ms-documentdb-isquery", "true");
+    let request = || server.post(DOCS, body).header("x-ms-documentdb-isquery", "true").header(CROSS, "true");
     assert_eq!(request().send().await.header("x-ms-documentdb-query-metrics"), None);
     let reply = request().header("x-ms-documentdb-populatequerymetrics", "True").send().await;
     let metrics = reply.header("x-ms-documentdb-query-metrics").unwrap();
@@ -166,4 +172,23 @@ async fn metrics_come_when_asked_for() {
         let reply = request().header(name, "true").send().await;
         assert!(reply.header("x-ms-cosmos-index-utilization").is_some(), "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_query_over_all_partitions_must_be_meant() {
+    let server = filled().await;
+    let query = |text: &str| {
+        let body = format!("{{\"query\":\"{text}\"}}");
+        server.post(DOCS, &body).header("x-ms-documentdb-isquery", "true")
+    };
+    let refused = query("SELECT * FROM c").send().await.expect_error(400, 0, "BadRequest");
+    assert!(refused.message().contains("Cross partition query is required but disabled"));
+    query("SELECT * FROM c WHERE c.pk = 'odd'").send().await.expect_status(200);
+    query("SELECT * FROM c").key("odd").send().await.expect_status(200);
+    query("SELECT * FROM c").header(CROSS, "True").send().await.expect_status(200);
+    query("SELECT * FROM c")
+        .header("x-ms-documentdb-partitionkeyrangeid", "0")
+        .send()
+        .await
+        .expect_status(200);
 }
