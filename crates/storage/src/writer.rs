@@ -24,6 +24,11 @@ pub(crate) trait Backend: Send {
     /// The committed state.
     fn base(&self) -> Result<Box<dyn Read>>;
 
+    /// Does one piece of work that later commits would have to do. False if there is none left.
+    fn prepare(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Makes the writes and the record durable, together.
     fn commit(&mut self, overlay: Overlay, record: &StoreRecord) -> Result<()>;
 }
@@ -181,6 +186,14 @@ impl<B: Backend> Writer<B> {
         if let Some((resolver, result)) = command {
             resolver.resolve(outcome.and(result));
         }
+    }
+
+    /// Uses a moment without work. False if there is nothing to prepare.
+    pub(crate) fn prepare(&mut self) -> bool {
+        let backend = &mut self.backend;
+        let prepared = catch_unwind(AssertUnwindSafe(|| backend.prepare()));
+        // What cannot be done ahead of time fails the commit that needs it, and that one says so.
+        matches!(prepared, Ok(Ok(true)))
     }
 
     fn commit(&mut self, overlay: Overlay, record: StoreRecord, turn: Option<Turn>) -> Result<()> {

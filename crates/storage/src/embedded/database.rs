@@ -18,7 +18,7 @@ use fjall::config::FilterPolicy;
 use fjall::{KeyspaceCreateOptions, PersistMode, Readable};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The keyspace of the store's own record.
@@ -35,9 +35,12 @@ const JOURNAL_BYTES: u64 = 64 << 20;
 const WORKERS: usize = 2;
 
 /// An open fjall database with our keyspaces.
+///
+/// Making a keyspace takes fjall a dozen syncs, on a slow disk long enough to notice. So a new store starts with its
+/// own only, and the writer makes the others when they are first written to, or before, when it has nothing to do.
 pub(super) struct Database {
     fjall: fjall::Database,
-    keyspaces: [fjall::Keyspace; Keyspace::ALL.len()],
+    keyspaces: [OnceLock<fjall::Keyspace>; Keyspace::ALL.len()],
     own: fjall::Keyspace,
 }
 
@@ -65,16 +68,32 @@ impl Database {
             .worker_threads(WORKERS)
             .open()
             .map_err(|error| cannot("open the store", &error))?;
-        let open = |name, options| {
-            fjall.keyspace(name, || options).map_err(|error| cannot("open a keyspace", &error))
-        };
-        let mut keyspaces = Vec::with_capacity(Keyspace::ALL.len());
+        let own = fjall
+            .keyspace(OWN_KEYSPACE, || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES));
+        let own = own.map_err(|error| cannot("open a keyspace", &error))?;
+        let database = Self { fjall, keyspaces: [const { OnceLock::new() }; Keyspace::ALL.len()], own };
         for keyspace in Keyspace::ALL {
-            keyspaces.push(open(keyspace.name(), keyspace_options(keyspace))?);
+            if database.fjall.keyspace_exists(keyspace.name()) {
+                database.make(keyspace)?;
+            }
         }
-        let own = open(OWN_KEYSPACE, KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES))?;
-        let keyspaces = keyspaces.try_into().ok().expect("one handle for each keyspace");
-        Ok(Self { fjall, keyspaces, own })
+        Ok(database)
+    }
+
+    /// The keyspace, made now if it is not there. Only the writer may ask.
+    fn make(&self, keyspace: Keyspace) -> Result<&fjall::Keyspace> {
+        let place = &self.keyspaces[keyspace.number()];
+        if let Some(made) = place.get() {
+            return Ok(made);
+        }
+        let made = self.fjall.keyspace(keyspace.name(), || keyspace_options(keyspace));
+        let made = made.map_err(|error| cannot("open a keyspace", &error))?;
+        Ok(place.get_or_init(|| made))
+    }
+
+    /// All keyspaces that have been made.
+    fn made(&self) -> impl Iterator<Item = &fjall::Keyspace> {
+        self.keyspaces.iter().filter_map(OnceLock::get).chain([&self.own])
     }
 
     /// The store's record as of the newest commit, none if there was no commit.
@@ -91,7 +110,7 @@ impl Database {
 
     /// Writes all memtables to tables.
     pub(super) fn flush(&self) -> Result<()> {
-        for keyspace in self.keyspaces.iter().chain([&self.own]) {
+        for keyspace in self.made() {
             keyspace.rotate_memtable().map_err(|error| cannot("flush", &error))?;
         }
         self.wait_for_flushes(0)
@@ -99,8 +118,7 @@ impl Database {
 
     /// Waits until no keyspace has more than `sealed` memtables waiting to be flushed.
     fn wait_for_flushes(&self, sealed: usize) -> Result<()> {
-        let keyspaces = self.keyspaces.iter().chain([&self.own]);
-        while keyspaces.clone().any(|keyspace| keyspace.sealed_memtable_count() > sealed) {
+        while self.made().any(|keyspace| keyspace.sealed_memtable_count() > sealed) {
             // Says so if a worker died, for which we would wait in vain.
             self.fjall.persist(PersistMode::Buffer).map_err(|error| cannot("flush", &error))?;
             pause();
@@ -157,12 +175,19 @@ impl Committer {
 }
 
 impl Backend for Committer {
+    fn prepare(&mut self) -> Result<bool> {
+        let missing = |keyspace: &Keyspace| self.database.keyspaces[keyspace.number()].get().is_none();
+        let Some(keyspace) = Keyspace::ALL.into_iter().find(missing) else { return Ok(false) };
+        self.database.make(keyspace)?;
+        Ok(true)
+    }
+
     fn base(&self) -> Result<Box<dyn Read>> {
         Ok(Box::new(EmbeddedSnapshot::new(Arc::clone(&self.database))))
     }
 
     fn commit(&mut self, overlay: Overlay, record: &StoreRecord) -> Result<()> {
-        let Database { fjall, keyspaces, own } = self.database.as_ref();
+        let Database { fjall, own, .. } = self.database.as_ref();
         self.database.wait_for_flushes(MAX_SEALED)?;
         let mode = match self.durability {
             Durability::Sync => PersistMode::SyncData,
@@ -170,7 +195,7 @@ impl Backend for Committer {
         };
         let mut batch = fjall.batch().durability(Some(mode));
         for (keyspace, key, change) in overlay.into_changes() {
-            let keyspace = &keyspaces[keyspace.number()];
+            let keyspace = self.database.make(keyspace)?;
             match change {
                 Some(value) => batch.insert(keyspace, key, value),
                 None => batch.remove(keyspace, key),
@@ -202,16 +227,17 @@ impl Snapshot for EmbeddedSnapshot {}
 
 impl Read for EmbeddedSnapshot {
     fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Bytes>> {
-        let value = self.snapshot.get(&self.database.keyspaces[keyspace.number()], key);
+        let Some(keyspace) = self.database.keyspaces[keyspace.number()].get() else { return Ok(None) };
+        let value = self.snapshot.get(keyspace, key);
         Ok(value.map_err(|error| cannot("read", &error))?.map(Bytes::from))
     }
 
     fn scan(&self, keyspace: Keyspace, range: KeyRange, direction: Direction) -> Scan<'_> {
-        if range.is_empty() {
+        let keyspace = self.database.keyspaces[keyspace.number()].get();
+        let Some(keyspace) = keyspace.filter(|_| !range.is_empty()) else {
             return Box::new(std::iter::empty());
-        }
-        let entries =
-            self.snapshot.range(&self.database.keyspaces[keyspace.number()], (range.start, range.end));
+        };
+        let entries = self.snapshot.range(keyspace, (range.start, range.end));
         let entry = |guard: fjall::Guard| {
             let (key, value) = guard.into_inner().map_err(|error| cannot("scan", &error))?;
             Ok((Bytes::from(key), Bytes::from(value)))

@@ -68,6 +68,17 @@ impl Queue {
         self.drained.notify_all();
     }
 
+    /// The next work, or `None` once the queue is closed and empty. Prepares while there is nothing to do.
+    fn next_or_prepare<B: Backend>(&self, preparing: &mut bool, writer: &mut Writer<B>) -> Option<Work> {
+        while *preparing && !self.state.lock().closed {
+            if let Some(work) = self.next() {
+                return Some(work);
+            }
+            *preparing = writer.prepare();
+        }
+        self.wait()
+    }
+
     /// The next work, or `None` once the queue is closed and empty.
     fn wait(&self) -> Option<Work> {
         let mut state = self.state.lock();
@@ -98,7 +109,8 @@ pub(super) fn start<B: Backend + 'static>(
 ) -> Result<JoinHandle<()>> {
     let body = move || {
         let _end = End { queue: &queue, shared: &shared };
-        while let Some(first) = queue.wait() {
+        let mut preparing = true;
+        while let Some(first) = queue.next_or_prepare(&mut preparing, &mut writer) {
             let Some((mut group, first)) = writer.begin(first) else { continue };
             let mut full = writer.add(&mut group, first);
             while !full && let Some(work) = queue.next() {
