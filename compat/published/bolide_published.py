@@ -2,12 +2,15 @@
 
 - Each xdist worker talks to a server of its own (`BOLIDE_ENDPOINTS`, comma separated), because the suite asserts on
   session tokens and counts that another worker's writes would move.
+- Tests that set a tiny timeout and demand that it fires run with the server far away: each worker's relay delays
+  answers while a connection to its second port (`BOLIDE_DISTANCES`) is held.
 - A test named in expected-failures.txt must fail. If it passes, is skipped or does not exist, the run fails: the list
   shrinks with the product and never hides anything else.
 """
 
 import os
 import pathlib
+import socket
 
 import pytest
 
@@ -15,11 +18,25 @@ EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPM
 COLUMNS = ("passed", "expected", "skipped", "failed")
 
 
+# Tests of tiny timeouts. Faster than a millisecond, Python's sockets cannot measure.
+FAR = {
+    "test_client_request_timeout_when_connection_retry_configuration_specified",
+    "test_point_operation_read_timeout",
+    "test_client_level_read_timeout_on_queries_and_point_operations",
+    "test_policy_level_read_timeout_on_queries_and_point_operations",
+}
+
+
+def own(variable):
+    """This worker's part of a comma separated variable."""
+    parts = os.environ[variable].split(",")
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    return parts[int(worker.removeprefix("gw")) % len(parts)]
+
+
 def choose_endpoint():
     """The suite reads its account from the environment at import, so this must happen before."""
-    endpoints = os.environ["BOLIDE_ENDPOINTS"].split(",")
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
-    os.environ["ACCOUNT_HOST"] = endpoints[int(worker.removeprefix("gw")) % len(endpoints)]
+    os.environ["ACCOUNT_HOST"] = own("BOLIDE_ENDPOINTS")
     os.environ["ACCOUNT_KEY"] = EMULATOR_KEY
 
 
@@ -47,6 +64,15 @@ def pytest_collection_modifyitems(items):
         reason = EXPECTED.get(item.nodeid)
         if reason:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    if item.name not in FAR:
+        return (yield)
+    with socket.create_connection(("127.0.0.1", int(own("BOLIDE_DISTANCES"))), timeout=10) as held:
+        assert held.recv(1) == b"."
+        return (yield)
 
 
 class Table:

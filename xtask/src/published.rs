@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use crate::compat::{install, last_line};
 use crate::paths;
 use crate::process;
-use crate::relay;
+use crate::relay::{self, Relay};
 use crate::report::Outcome;
 use crate::rust::verdict;
 use crate::server::Server;
@@ -29,7 +29,8 @@ pub(crate) fn run(binary: &PathBuf, python: &Path) -> Result<Outcome> {
     let tests = source(python)?.join("tests");
     let folder = paths::compat("published");
     let servers = (0..WORKERS).map(|_| Server::start(binary)).collect::<Result<Vec<_>>>()?;
-    let endpoints = servers.iter().map(distant).collect::<Result<Vec<_>>>()?;
+    let relays =
+        servers.iter().map(|server| relay::start(server.address().parse()?)).collect::<Result<Vec<_>>>()?;
 
     let mut command = Command::new(python);
     command
@@ -41,7 +42,8 @@ pub(crate) fn run(binary: &PathBuf, python: &Path) -> Result<Outcome> {
         .args(files(&folder)?)
         .current_dir(&tests)
         .env("PYTHONPATH", &folder)
-        .env("BOLIDE_ENDPOINTS", endpoints.join(","));
+        .env("BOLIDE_ENDPOINTS", joined(&relays, |relay| format!("http://{}/", relay.address)))
+        .env("BOLIDE_DISTANCES", joined(&relays, |relay| relay.distance.port().to_string()));
     let finished = process::run(&mut command, TIMEOUT)?;
     for server in servers {
         server.stop()?;
@@ -49,9 +51,8 @@ pub(crate) fn run(binary: &PathBuf, python: &Path) -> Result<Outcome> {
     Ok(verdict(finished.success, last_line(&finished.output, " in ")))
 }
 
-/// The server's endpoint as seen over a relay.
-fn distant(server: &Server) -> Result<String> {
-    Ok(format!("http://{}/", relay::start(server.address().parse()?)?))
+fn joined(relays: &[Relay], shown: impl Fn(&Relay) -> String) -> String {
+    relays.iter().map(shown).collect::<Vec<_>>().join(",")
 }
 
 fn files(folder: &Path) -> Result<Vec<String>> {

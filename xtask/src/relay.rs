@@ -1,45 +1,74 @@
-//! A little distance: a TCP relay that holds back every answer for a few milliseconds.
+//! A little distance: a TCP relay that can hold back every answer for a while.
 //!
 //! Several tests of the published suite set a timeout of a billionth of a second and demand that it fires. Python's
-//! sockets round that up to a whole millisecond, and on the same machine Bolide answers within it. Over the relay the
-//! suite meets the network it was written for.
+//! sockets round that up to a whole millisecond, and on the same machine Bolide answers within it. While such a test
+//! runs, the pytest plugin holds a connection to the relay's second port, and answers come from far away.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
 
-const DISTANCE: Duration = Duration::from_millis(3);
+/// Long enough that a busy machine has sent its request and waits for the answer.
+const DISTANCE: Duration = Duration::from_millis(60);
 
-/// Relays a new loopback port to `target` until the process ends; says which port.
-pub(crate) fn start(target: SocketAddr) -> Result<SocketAddr> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
+/// The two ports of a relay, which lives until the process ends.
+pub(crate) struct Relay {
+    /// Leads to the server.
+    pub(crate) address: SocketAddr,
+    /// Answers are delayed while somebody is connected here; one byte confirms it.
+    pub(crate) distance: SocketAddr,
+}
+
+pub(crate) fn start(target: SocketAddr) -> Result<Relay> {
+    let (traffic, control) = (TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?);
+    let relay = Relay { address: traffic.local_addr()?, distance: control.local_addr()? };
+    let holders = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&holders);
     thread::spawn(move || {
-        for client in listener.incoming().map_while(Result::ok) {
+        for holder in control.incoming().map_while(Result::ok) {
+            hold(holder, Arc::clone(&counter));
+        }
+    });
+    thread::spawn(move || {
+        for client in traffic.incoming().map_while(Result::ok) {
             if let Ok(server) = TcpStream::connect(target) {
-                let _ = join(&client, &server);
+                let _ = join(&client, &server, &holders);
             }
         }
     });
-    Ok(address)
+    Ok(relay)
 }
 
-fn join(client: &TcpStream, server: &TcpStream) -> Result<()> {
+fn hold(mut holder: TcpStream, holders: Arc<AtomicUsize>) {
+    thread::spawn(move || {
+        holders.fetch_add(1, Ordering::SeqCst);
+        if holder.write_all(b".").is_ok() {
+            let _ = holder.read(&mut [0]);
+        }
+        holders.fetch_sub(1, Ordering::SeqCst);
+    });
+}
+
+fn join(client: &TcpStream, server: &TcpStream, holders: &Arc<AtomicUsize>) -> Result<()> {
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    pump(client.try_clone()?, server.try_clone()?, Duration::ZERO);
-    pump(server.try_clone()?, client.try_clone()?, DISTANCE);
+    pump(client.try_clone()?, server.try_clone()?, None);
+    pump(server.try_clone()?, client.try_clone()?, Some(Arc::clone(holders)));
     Ok(())
 }
 
-fn pump(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
+fn pump(mut from: TcpStream, mut to: TcpStream, holders: Option<Arc<AtomicUsize>>) {
     thread::spawn(move || {
         let mut buffer = vec![0; 64 * 1024];
         while let Ok(length @ 1..) = from.read(&mut buffer) {
-            thread::sleep(delay);
+            if holders.as_ref().is_some_and(|holders| holders.load(Ordering::SeqCst) > 0) {
+                thread::sleep(DISTANCE);
+            }
             if to.write_all(&buffer[..length]).is_err() {
                 break;
             }
@@ -52,23 +81,34 @@ fn pump(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
-    #[test]
-    fn bytes_pass_both_ways_and_ends_are_passed_on() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let relay = start(listener.local_addr().unwrap()).unwrap();
-        let echo = thread::spawn(move || {
-            let (mut socket, _) = listener.accept().unwrap();
-            let mut text = String::new();
-            socket.read_to_string(&mut text).unwrap();
-            socket.write_all(text.as_bytes()).unwrap();
-        });
-        let mut client = TcpStream::connect(relay).unwrap();
+    /// Sends a line to an echo server over the relay; how long the way there and back took.
+    fn round_trip(relay: &Relay) -> Duration {
+        let started = Instant::now();
+        let mut client = TcpStream::connect(relay.address).unwrap();
         client.write_all(b"there and back").unwrap();
         client.shutdown(Shutdown::Write).unwrap();
         let mut text = String::new();
         client.read_to_string(&mut text).unwrap();
         assert_eq!(text, "there and back");
-        echo.join().unwrap();
+        started.elapsed()
+    }
+
+    #[test]
+    fn answers_are_late_only_while_the_distance_is_held() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let relay = start(listener.local_addr().unwrap()).unwrap();
+        thread::spawn(move || {
+            for mut socket in listener.incoming().map_while(Result::ok) {
+                let mut text = String::new();
+                socket.read_to_string(&mut text).unwrap();
+                socket.write_all(text.as_bytes()).unwrap();
+            }
+        });
+        round_trip(&relay);
+        let mut holder = TcpStream::connect(relay.distance).unwrap();
+        holder.read_exact(&mut [0]).unwrap();
+        assert!(round_trip(&relay) >= DISTANCE);
     }
 }
