@@ -47,7 +47,8 @@ pub const PAGE_ITEMS_MAX: usize = 10_000;
 /// Clock difference a signature may have, either way.
 pub const SKEW_SECONDS: u64 = 15 * 60;
 
-/// Open connections; one more is closed at once.
+/// Open connections; one more is closed at once. Each needs a file descriptor, so the process must be allowed as many
+/// (`ulimit -n`); with fewer, new connections wait until others end.
 pub const CONNECTIONS: usize = 12_000;
 
 /// From accepting a connection to its first 24 bytes, and from there on to a whole request head; on a kept

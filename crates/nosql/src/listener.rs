@@ -17,7 +17,7 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use crate::limits::{
     H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, HEADER_BYTES, HEADER_COUNT,
@@ -27,6 +27,9 @@ use crate::service::Service;
 
 /// How long accepting rests after it failed, for want of file descriptors as a rule.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a repeated complaint stays unsaid.
+const COMPLAINT_PAUSE: Duration = Duration::from_secs(10);
 
 /// The HTTP/2 preface, and less than any whole HTTP/1.1 request head.
 const FIRST_BYTES: usize = 24;
@@ -38,20 +41,21 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
     let places = Arc::new(Semaphore::new(limits.connections));
     let (stop, stopped) = watch::channel(false);
     let mut shutdown = std::pin::pin!(shutdown);
+    let mut complaints = Complaints::default();
     loop {
         let stream = tokio::select! {
             () = &mut shutdown => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    tracing::warn!("cannot accept a connection: {error}");
+                    complaints.warn(&format!("cannot accept a connection: {error}"));
                     sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             },
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            tracing::warn!("closed a connection: {} are open already", limits.connections);
+            complaints.warn(&format!("closed a new connection: {} are open already", limits.connections));
             continue;
         };
         let (builder, service, stopped) = (Arc::clone(&builder), Arc::clone(&service), stopped.clone());
@@ -65,6 +69,21 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
     let _ = stop.send(true);
     if timeout(limits.drain_timeout, stop.closed()).await.is_err() {
         tracing::warn!("requests were still in flight {:?} after the shutdown began", limits.drain_timeout);
+    }
+}
+
+/// Warnings that strangers can cause, at most one in a while.
+#[derive(Default)]
+struct Complaints {
+    last: Option<Instant>,
+}
+
+impl Complaints {
+    fn warn(&mut self, message: &str) {
+        if self.last.is_none_or(|last| last.elapsed() >= COMPLAINT_PAUSE) {
+            self.last = Some(Instant::now());
+            tracing::warn!("{message} (not repeated for {COMPLAINT_PAUSE:?})");
+        }
     }
 }
 

@@ -1,0 +1,71 @@
+//! The test clock and the purge loop in the real process.
+
+use std::time::Duration;
+
+use crate::process::{Server, command};
+
+fn number(json: &str, name: &str) -> u64 {
+    let rest = json.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("no {name} in {json}")).1;
+    rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+}
+
+#[test]
+fn a_year_passes_at_once_and_clients_keep_working_t29() {
+    let server = Server::start(&["--memory", "--test-clock"]);
+    server.create_container(",\"defaultTtl\":31536000");
+    assert_eq!(server.create("1"), 201);
+    let (status, before) = server.admin("GET", "/_bolide/clock", "");
+    assert_eq!(status, 200);
+    assert!(before.contains("\"testClock\":true"), "{before}");
+    let (status, after) = server.admin("POST", "/_bolide/clock", "{\"advanceSeconds\":31536000}");
+    assert_eq!(status, 200, "{after}");
+    assert!(number(&after, "now") >= number(&before, "now") + 31_536_000);
+    assert_eq!(server.read("1"), 404);
+    assert_eq!(server.create("1"), 201);
+}
+
+#[test]
+fn the_clock_is_not_moved_without_the_mode_t29() {
+    let server = Server::start(&["--memory"]);
+    let (status, body) = server.admin("POST", "/_bolide/clock", "{\"advanceSeconds\":1}");
+    assert_eq!(status, 400);
+    assert!(body.contains("test-clock mode"), "{body}");
+}
+
+#[test]
+fn an_advanced_store_opens_only_with_the_mode_t29() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::in_directory(directory.path(), &["--test-clock"]);
+    let (_, after) = server.admin("POST", "/_bolide/clock", "{\"advanceSeconds\":1000000}");
+    server.kill();
+    let data = directory.path().to_str().unwrap();
+    let refused = command().args(["--data", data, "--listen", "127.0.0.1:0"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("test-clock mode"));
+    let server = Server::in_directory(directory.path(), &["--test-clock"]);
+    let (_, clock) = server.admin("GET", "/_bolide/clock", "");
+    assert!(number(&clock, "now") >= number(&after, "now"), "time went back over a kill");
+}
+
+#[test]
+fn the_purge_runs_by_itself_when_something_is_due_t19() {
+    let server = Server::start(&["--memory", "--test-clock"]);
+    server.create_container(",\"defaultTtl\":1000");
+    for n in 0..5 {
+        assert_eq!(server.create(&n.to_string()), 201);
+    }
+    server.admin("POST", "/_bolide/clock", "{\"advanceSeconds\":2000}");
+    for _ in 0..200 {
+        let (_, status) = server.admin("GET", "/_bolide/purge", "");
+        if number(&status, "purgedItems") == 5 {
+            return;
+        }
+        wait(Duration::from_millis(25));
+    }
+    panic!("nothing was purged: {}", server.admin("GET", "/_bolide/status", "").1);
+}
+
+#[expect(clippy::disallowed_methods, reason = "another process cannot be told to hurry")]
+fn wait(duration: Duration) {
+    std::thread::sleep(duration);
+}

@@ -1,0 +1,73 @@
+//! Settings from the command line, the environment and a file.
+
+use std::io::Write;
+
+use crate::process::{Server, command, run};
+
+#[test]
+fn help_and_version_succeed() {
+    for argument in ["--help", "--version"] {
+        let output = run(&[argument]);
+        assert!(output.status.success(), "{argument}");
+        assert!(String::from_utf8_lossy(&output.stdout).to_lowercase().contains("bolide"), "{argument}");
+    }
+}
+
+#[test]
+fn wrong_settings_are_refused_by_name() {
+    for (arguments, part) in [
+        (&["--listn", "x"][..], "--listen"),
+        (&["fly"], "fly"),
+        (&["--listen", "nonsense"], "'listen'"),
+        (&["--memory", "--data", "x"], "exclude each other"),
+        (&["--durability", "maybe"], "sync or buffered"),
+        (&["--listen", "0.0.0.0:0", "--memory"], "needs a key"),
+        (&["--key-file", "/no/such/file"], "/no/such/file"),
+        (&["--config", "/no/such/file"], "/no/such/file"),
+        (&["--mongo-listen", "127.0.0.1:0"], "not supported yet"),
+        (&["--storage", "postgres://host"], "not supported yet"),
+        (&["--enforce-throughput"], "not supported yet"),
+    ] {
+        let output = run(arguments);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(part), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn a_file_is_read_and_its_mistakes_are_named() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    writeln!(file, "memory = true\nlisten = \"127.0.0.1:0\"\ntest-clock = true").unwrap();
+    let path = file.path().to_str().unwrap().to_owned();
+    let server = Server::start_command(command().args(["--config", &path]));
+    assert!(server.admin("GET", "/_bolide/clock", "").1.contains("\"testClock\":true"));
+    writeln!(file, "lissen = 1").unwrap();
+    let output = run(&["--config", &path]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(message.contains("did you mean 'listen'") && message.contains(&path), "{message}");
+}
+
+#[test]
+fn the_command_line_beats_the_environment() {
+    let server = Server::start_command(
+        command()
+            .args(["--listen", "127.0.0.1:0"])
+            .env("BOLIDE_LISTEN", "nonsense")
+            .env("BOLIDE_MEMORY", "true"),
+    );
+    assert_eq!(server.get("/ready").0, 200);
+    let output = command().args(["--memory"]).env("BOLIDE_LISTEN", "nonsense").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_key_of_ones_own_comes_from_a_file() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    writeln!(file, "c29tZSBrZXk=").unwrap();
+    let path = file.path().to_str().unwrap();
+    let server = Server::start(&["--memory", "--key-file", path]);
+    assert!(server.connection_string.ends_with("AccountKey=c29tZSBrZXk=;"));
+    assert_eq!(server.get("/dbs").0, 401, "the emulator's key is not the key");
+}

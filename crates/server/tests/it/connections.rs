@@ -1,0 +1,46 @@
+//! Many connections that do nothing.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use crate::process::Server;
+
+const WANTED: usize = 2_500;
+
+/// How many files this process may open, less what it needs otherwise.
+fn possible() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find(|line| line.starts_with("Max open files"));
+    let soft = line.and_then(|line| line.split_whitespace().nth(3)?.parse::<usize>().ok());
+    soft.unwrap_or(1024).saturating_sub(200).min(WANTED)
+}
+
+#[test]
+fn thousands_of_idle_connections_cost_little_and_disturb_nobody() {
+    let server = Server::start(&["--memory"]);
+    server.create_container("");
+    let before = server.resident_kib();
+    let count = possible();
+    if count < WANTED {
+        eprintln!("the limit on open files allows only {count} connections instead of {WANTED}");
+    }
+    let mut held = Vec::with_capacity(count);
+    for n in 0..count {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        // Half of them say nothing, half have had one answer and stay.
+        if n % 2 == 0 {
+            stream.write_all(b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+        }
+        held.push(stream);
+    }
+    assert_eq!(server.create("1"), 201);
+    assert_eq!(server.read("1"), 200);
+    if let (Some(before), Some(after)) = (before, server.resident_kib()) {
+        let each = (after - before.min(after)) * 1024 / count as u64;
+        assert!(each < 32 * 1024, "{each} bytes for each idle connection");
+    }
+    drop(held);
+    assert_eq!(server.terminate(), Some(0));
+}

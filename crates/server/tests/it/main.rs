@@ -1,0 +1,9 @@
+//! The real binary, started as a user starts it.
+
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+mod clock;
+mod configuration;
+mod connections;
+mod lifecycle;
+mod process;

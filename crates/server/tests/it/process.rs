@@ -1,0 +1,190 @@
+//! A running `bolide`, and a small client for it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, Mac};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use sha2::Sha256;
+
+pub(crate) const KEY: &str =
+    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+
+/// The binary, with nothing of the caller's settings in its environment.
+pub(crate) fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bolide"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BOLIDE_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs the binary to its end.
+pub(crate) fn run(arguments: &[&str]) -> Output {
+    command().args(arguments).output().unwrap()
+}
+
+/// A server on a free port.
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    /// `127.0.0.1:port`, as the connection string says.
+    pub(crate) address: String,
+    pub(crate) connection_string: String,
+    /// Kept open, or the server's next line would break its pipe.
+    _stdout: BufReader<std::process::ChildStdout>,
+}
+
+impl Server {
+    pub(crate) fn start(arguments: &[&str]) -> Server {
+        Server::start_command(command().args(["serve", "--listen", "127.0.0.1:0"]).args(arguments))
+    }
+
+    pub(crate) fn in_directory(directory: &Path, arguments: &[&str]) -> Server {
+        let data = ["--data", directory.to_str().unwrap()];
+        Server::start(&[&data, arguments].concat())
+    }
+
+    /// Starts and waits for the connection string.
+    pub(crate) fn start_command(command: &mut Command) -> Server {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.starts_with("AccountEndpoint=") {
+            line.clear();
+            assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "the server ended before it was ready");
+        }
+        let connection_string = line.trim().to_owned();
+        let endpoint = connection_string.strip_prefix("AccountEndpoint=http://").unwrap();
+        let address = endpoint.split('/').next().unwrap().to_owned();
+        Server { child, address, connection_string, _stdout: stdout }
+    }
+
+    /// Sends SIGTERM and waits; the exit code.
+    pub(crate) fn terminate(mut self) -> Option<i32> {
+        self.signal("TERM");
+        self.child.wait().unwrap().code()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+    }
+
+    /// SIGKILL: no chance to tidy up.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Resident memory in KiB, where the system tells.
+    pub(crate) fn resident_kib(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    }
+
+    pub(crate) fn get(&self, path: &str) -> (u16, String) {
+        self.request("GET", path, &[], "")
+    }
+
+    pub(crate) fn admin(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        self.exchange(method, path, &[("authorization", &format!("Bearer {KEY}"))], body)
+    }
+
+    /// A request signed with the emulator's key.
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> (u16, String) {
+        let date = now();
+        let token = sign(method, path, &date);
+        let mut all = vec![("x-ms-date", date.as_str()), ("authorization", token.as_str())];
+        all.extend_from_slice(headers);
+        self.exchange(method, path, &all, body)
+    }
+
+    fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.write_all(self.head(method, path, headers, body.len()).as_bytes()).unwrap();
+        stream.write_all(body.as_bytes()).unwrap();
+        read_answer(&mut stream)
+    }
+
+    /// A signed request's head, for tests that send the rest their own way.
+    pub(crate) fn signed_head(&self, method: &str, path: &str, body_bytes: usize) -> String {
+        let date = now();
+        let token = sign(method, path, &date);
+        self.head(method, path, &[("x-ms-date", &date), ("authorization", &token)], body_bytes)
+    }
+
+    fn head(&self, method: &str, path: &str, headers: &[(&str, &str)], body_bytes: usize) -> String {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.address);
+        for (name, value) in headers {
+            head.extend([name, ": ", value, "\r\n"]);
+        }
+        head.extend(["content-length: ", &body_bytes.to_string(), "\r\nconnection: close\r\n\r\n"]);
+        head
+    }
+
+    /// Makes database `db` with container `c`, whose definition has `extra` members.
+    pub(crate) fn create_container(&self, extra: &str) {
+        assert_eq!(self.request("POST", "/dbs", &[], r#"{"id":"db"}"#).0, 201);
+        let body = format!(r#"{{"id":"c","partitionKey":{{"paths":["/pk"],"version":2}}{extra}}}"#);
+        let (status, text) = self.request("POST", "/dbs/db/colls", &[], &body);
+        assert_eq!(status, 201, "{text}");
+    }
+
+    pub(crate) fn create(&self, id: &str) -> u16 {
+        let body = format!("{{\"id\":\"{id}\",\"pk\":\"a\"}}");
+        self.request("POST", "/dbs/db/colls/c/docs", &[("x-ms-documentdb-partitionkey", "[\"a\"]")], &body).0
+    }
+
+    pub(crate) fn read(&self, id: &str) -> u16 {
+        let key = [("x-ms-documentdb-partitionkey", "[\"a\"]")];
+        self.request("GET", &format!("/dbs/db/colls/c/docs/{id}"), &key, "").0
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Status and body of an answer that ends with the connection.
+pub(crate) fn read_answer(stream: &mut TcpStream) -> (u16, String) {
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+    (status.unwrap_or_else(|| panic!("no answer: {answer:?}")), body.unwrap_or_default())
+}
+
+/// The machine's own idea of an RFC 1123 date.
+fn now() -> String {
+    let date =
+        Command::new("date").args(["-u", "+%a, %d %b %Y %H:%M:%S GMT"]).env("LC_ALL", "C").output().unwrap();
+    String::from_utf8(date.stdout).unwrap().trim().to_owned()
+}
+
+fn sign(method: &str, path: &str, date: &str) -> String {
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let (kind, link) = match segments.len() {
+        0 => ("", String::new()),
+        count if count % 2 == 1 => (segments[count - 1], segments[..count - 1].join("/")),
+        count => (segments[count - 2], segments.join("/")),
+    };
+    let text = format!("{}\n{kind}\n{link}\n{}\n\n", method.to_lowercase(), date.to_lowercase());
+    let mut mac = Hmac::<Sha256>::new_from_slice(&STANDARD.decode(KEY).unwrap()).unwrap();
+    mac.update(text.as_bytes());
+    let token = format!("type=master&ver=1.0&sig={}", STANDARD.encode(mac.finalize().into_bytes()));
+    utf8_percent_encode(&token, NON_ALPHANUMERIC).to_string()
+}
