@@ -66,28 +66,37 @@ impl Engine {
         let since = if let FeedStart::Time(seconds) = start { *seconds } else { 0 };
 
         let (mut items, mut bytes) = (Vec::<Item>::new(), 0);
+        // All that the view holds will have been dealt with, unless the page ends earlier. No dead item is named either
+        // way: it would tell of the dead, and whether the purge has run.
+        let mut end = last.max(events::last_of_commit(view.sequence));
         let range = KeyRange::prefix(keys::partition(partition.id));
         let range = range.after(Key::Feed(partition.id, last).encode().1);
         let entries = view.snapshot.scan(Keyspace::Feed, range, Direction::Forward);
-        for entry in entries.take(PAGE_ENTRIES_MAX) {
+        for (looked_at, entry) in entries.enumerate() {
             let (key, value) = entry?;
             let (sequence, number) = keys::feed_entry(&key, &value)?;
-            let same_commit = items
-                .last()
-                .is_some_and(|item| events::commit_of(item.sequence) == events::commit_of(sequence));
-            if items.len() >= max_items && !same_commit {
-                break;
-            }
-            last = sequence;
-            if let Some(record) = view.by_number(number)?
-                && record.header.ts >= since
-                && in_scope(scope, container, partition, &record)
-            {
+            let record = view
+                .by_number(number)?
+                .filter(|record| record.header.ts >= since && in_scope(scope, container, partition, record));
+            if let Some(record) = record {
+                let same_commit = items
+                    .last()
+                    .is_some_and(|item| events::commit_of(item.sequence) == events::commit_of(sequence));
+                if items.len() >= max_items.max(1) && !same_commit {
+                    end = last;
+                    break;
+                }
                 bytes += record.size();
                 items.push(Item::new(container.rid, record));
+                last = sequence;
+            }
+            if looked_at >= PAGE_ENTRIES_MAX {
+                end = sequence;
+                break;
             }
         }
-        let position = Position::Feed(last);
+        let end = end.max(last);
+        let position = Position::Feed(end);
         Ok(Changes {
             charge: Charge::query(items.len() as u64, bytes),
             items,
