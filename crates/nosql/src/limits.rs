@@ -3,6 +3,7 @@
 //! A number here is a promise: nothing a client sends is buffered, parsed or waited for beyond it. The
 //! engine has limits of its own (item size, ids, keys); these are the ones that stand before it.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// The largest request body that is looked at: an item, a batch or a query. The service's own limit.
@@ -11,11 +12,8 @@ pub const BODY_BYTES: usize = 2 * 1024 * 1024;
 /// How much of a too large body is read and thrown away, so that the client hears 413 and not a reset.
 pub const DRAIN_BYTES: usize = 16 * 1024 * 1024;
 
-/// All request headers together, and the request line.
+/// All request headers together, and the request line. Their number is bounded too, by the HTTP library (100).
 pub const HEADER_BYTES: usize = 64 * 1024;
-
-/// Number of request headers.
-pub const HEADER_COUNT: usize = 128;
 
 /// The request path, still percent-encoded: an item id of 1,023 bytes may take three characters for each.
 pub const PATH_BYTES: usize = 8 * 1024;
@@ -46,6 +44,12 @@ pub const PAGE_ITEMS_MAX: usize = 10_000;
 
 /// Clock difference a signature may have, either way.
 pub const SKEW_SECONDS: u64 = 15 * 60;
+
+/// Life of a resource token, unless the client asks for another one.
+pub const TOKEN_SECONDS_DEFAULT: u64 = 60 * 60;
+
+/// Lives of a resource token that a client may ask for.
+pub const TOKEN_SECONDS: RangeInclusive<u64> = 10..=5 * 60 * 60;
 
 /// Open connections; one more is closed at once. Each needs a file descriptor, so the process must be allowed as many
 /// (`ulimit -n`); with fewer, new connections wait until others end.

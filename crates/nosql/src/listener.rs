@@ -20,8 +20,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use crate::limits::{
-    H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, HEADER_BYTES, HEADER_COUNT,
-    Limits,
+    H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, HEADER_BYTES, Limits,
 };
 use crate::service::Service;
 
@@ -93,8 +92,7 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
-        .max_buf_size(HEADER_BYTES)
-        .max_headers(HEADER_COUNT);
+        .max_buf_size(HEADER_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())

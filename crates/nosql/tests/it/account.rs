@@ -70,7 +70,6 @@ async fn unknown_paths_and_wrong_verbs_have_json_errors() {
 async fn what_is_missing_is_named() {
     let server = Server::with_container("").await;
     for (path, name) in [
-        ("/dbs/db/users/u/permissions/p", "permissions"),
         ("/dbs/db/clientencryptionkeys", "client encryption keys"),
     ] {
         let reply = server.get(path).send().await.expect_error(400, 0, "NotSupported");
