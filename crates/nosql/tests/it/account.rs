@@ -71,6 +71,7 @@ async fn what_is_missing_is_named() {
     let server = Server::with_container("").await;
     for (path, name) in [
         ("/dbs/db/clientencryptionkeys", "client encryption keys"),
+        ("/dbs/db/colls/c/docs/x/attachments", "attachments"),
     ] {
         let reply = server.get(path).send().await.expect_error(400, 0, "NotSupported");
         assert!(reply.message().contains(&format!("{name} are not supported yet")), "{}", reply.message());
