@@ -23,6 +23,11 @@ impl Alarm {
         *self.ring.write() = Some(ring);
     }
 
+    /// The loop is at work: whatever is set meanwhile may be missed by it, so it rings.
+    pub(crate) fn awake(&self) {
+        self.sleeping_until.store(u64::MAX, Ordering::Release);
+    }
+
     /// The loop is going to sleep until `due`, or until it is rung.
     pub(crate) fn sleep_until(&self, due: Option<Time>) {
         self.sleeping_until.store(due.map_or(u64::MAX, Time::millis), Ordering::Release);
@@ -47,5 +52,32 @@ impl Alarm {
 impl std::fmt::Debug for Alarm {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Alarm").field("sleeping_until", &self.sleeping_until).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    /// What is set while a step runs is not in the step's snapshot, so the step's own due time knows nothing of it.
+    #[test]
+    fn what_is_set_during_a_step_rings() {
+        let (alarm, rings) = (Alarm::default(), Arc::new(AtomicU32::new(0)));
+        let counter = Arc::clone(&rings);
+        alarm.on_ring(Box::new(move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }));
+        alarm.sleep_until(Some(Time::from_seconds(10)));
+        alarm.awake();
+        alarm.set(Time::from_seconds(20));
+        assert_eq!(rings.load(Ordering::Relaxed), 1);
+        alarm.sleep_until(Some(Time::from_seconds(30)));
+        alarm.set(Time::from_seconds(30));
+        assert_eq!(rings.load(Ordering::Relaxed), 1, "the loop wakes by itself then");
+        alarm.set(Time::from_seconds(29));
+        assert_eq!(rings.load(Ordering::Relaxed), 2);
     }
 }

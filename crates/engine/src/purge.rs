@@ -102,6 +102,7 @@ fn position(queue: Queue) -> usize {
 impl Engine {
     /// Removes up to about `limit` dead items and says when to come back.
     pub fn purge_step(&self, limit: usize) -> Result<PurgeReport> {
+        self.alarm.awake();
         let mut report = PurgeReport::default();
         if !self.purge.paused.load(Ordering::Acquire) && self.store.clock_status()?.suspect.is_none() {
             report = self.clear_dropped(limit)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use engine::Engine;
 use nosql::{Limits, Service};
-use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, Store, WallClock};
+use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, Recovery, Store, WallClock};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -44,10 +44,26 @@ fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<Arc<dyn Store>> {
         Place::Directory(path) => {
             let mut options = EmbeddedOptions::new(path, clock);
             options.durability = config.durability;
-            let store = EmbeddedStore::open(options);
-            Arc::new(store.with_context(|| format!("cannot open the data directory '{}'", path.display()))?)
+            let store = EmbeddedStore::open(options)
+                .with_context(|| format!("cannot open the data directory '{}'", path.display()))?;
+            report(store.recovery());
+            Arc::new(store)
         }
     })
+}
+
+/// Tells the operator what opening the store found, unless all was in order.
+fn report(recovery: &Recovery) {
+    let Recovery { clean, commits, dropped_bytes, dropped_file } = recovery;
+    if !clean {
+        tracing::warn!("the store was not closed in order; recovered {commits} commits");
+    }
+    if let Some(file) = dropped_file {
+        let file = file.display();
+        tracing::warn!(
+            "cut {dropped_bytes} bytes off the journal that were no whole commit; they are kept in {file}"
+        );
+    }
 }
 
 async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -> Result<()> {
