@@ -1,7 +1,8 @@
-//! Who may come in: master-key signatures, and the bearer key of the admin API.
+//! Who may come in: master-key signatures, resource tokens, and the bearer key of the admin API.
 //!
 //! The engine can only be reached through a [`Pass`], and only [`Gate`] makes passes, so a handler that forgot
-//! to authenticate does not compile. Signatures are compared in constant time. The date is judged by the real
+//! to authenticate does not compile. A resource token is weighed against the request (`grant`) before there is a
+//! pass, so no handler can forget that either. Signatures are compared in constant time. The date is judged by the real
 //! wall clock and not by the store's clock: a test clock that is a year ahead must not lock its own clients
 //! out (T29).
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use document::{Document, ValueRef};
 use engine::Engine;
 use hmac::{Hmac, Mac};
 use hyper::header::{AUTHORIZATION, DATE};
@@ -20,7 +22,9 @@ use subtle::ConstantTimeEq;
 use crate::error::Error;
 use crate::limits::SKEW_SECONDS;
 use crate::path::{ResourcePath, Signed};
-use crate::{date, headers};
+use crate::request::Head;
+use crate::tokens::{Claim, TokenKey};
+use crate::{date, grant, headers};
 
 /// The door to real time: Unix seconds of the wall clock.
 pub type WallSeconds = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -29,6 +33,7 @@ pub type WallSeconds = Arc<dyn Fn() -> u64 + Send + Sync>;
 #[derive(Clone)]
 pub struct MasterKey {
     mac: Hmac<Sha256>,
+    tokens: TokenKey,
     digest: [u8; 32],
 }
 
@@ -46,17 +51,17 @@ impl MasterKey {
             return Err(BadKey);
         }
         let mac = Hmac::new_from_slice(&bytes).map_err(|_| BadKey)?;
-        Ok(Self { mac, digest: Sha256::digest(text).into() })
+        Ok(Self { tokens: TokenKey::derive(&mac), mac, digest: Sha256::digest(text).into() })
     }
 
-    /// Checks the signature and the date of a data request.
+    /// Checks what a data request came with.
     fn check(
         &self,
         method: &Method,
         path: &ResourcePath,
         request: &HeaderMap,
         now: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<Credential, Error> {
         let header = request.get(AUTHORIZATION).ok_or_else(|| {
             unauthorized(
                 "Required Header authorization is missing. Ensure a valid Authorization token is passed.",
@@ -65,11 +70,35 @@ impl MasterKey {
         let text = std::str::from_utf8(header.as_bytes()).map_err(|_| malformed())?;
         let text = percent_decode_str(text).decode_utf8().map_err(|_| malformed())?;
         let token = Token::parse(&text)?;
-        token.check_kind()?;
+        match token.kind()? {
+            TokenKind::Master => self.check_master(method, path, request, &token, now),
+            TokenKind::Resource => self.check_resource(&token, now),
+        }
+    }
+
+    fn check_resource(&self, token: &Token<'_>, now: u64) -> Result<Credential, Error> {
+        let claim = self.tokens.open(token.signature).ok_or_else(|| {
+            unauthorized(
+                "The input authorization token can't serve the request: this account did not sign the resource token.",
+            )
+        })?;
+        claim.check_expiry(now)?;
+        Ok(Credential::Resource(claim))
+    }
+
+    fn check_master(
+        &self,
+        method: &Method,
+        path: &ResourcePath,
+        request: &HeaderMap,
+        token: &Token<'_>,
+        now: u64,
+    ) -> Result<Credential, Error> {
         let dates = Dates::of(request)?;
         let signature = STANDARD.decode(token.signature).map_err(|_| malformed())?;
         self.check_signature(method, &path.signed(), &dates, &signature)?;
-        dates.check_skew(now)
+        dates.check_skew(now)?;
+        Ok(Credential::Master)
     }
 
     fn check_signature(
@@ -112,14 +141,42 @@ impl std::fmt::Debug for MasterKey {
     }
 }
 
-/// Proof that a request was authenticated, and the only way to the engine.
+/// Credentials that were found genuine.
+#[derive(Debug)]
+enum Credential {
+    /// The account key: everything is allowed.
+    Master,
+    /// A resource token: what its permission allows.
+    Resource(Claim),
+}
+
+/// Proof that a request was authenticated and is allowed, and the only way to the engine.
 pub(crate) struct Pass {
     engine: Arc<Engine>,
+    tokens: TokenKey,
+    now_seconds: u64,
+    /// The only id that a replacing body may have, for the holder of a token for one resource.
+    kept_id: Option<String>,
 }
 
 impl Pass {
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// A resource token for the permission of that resource id.
+    pub(crate) fn mint(&self, permission: &str, life_seconds: u64) -> String {
+        self.tokens.mint(permission, self.now_seconds.saturating_add(life_seconds))
+    }
+
+    /// The part of the decision that must wait for the body.
+    pub(crate) fn check_body(&self, method: &Method, body: &[u8]) -> Result<(), Error> {
+        let Some(kept) = self.kept_id.as_deref().filter(|_| method == Method::PUT) else { return Ok(()) };
+        let body = Document::decode_body(body)?;
+        if body.root().get("id").and_then(ValueRef::as_str) == Some(kept) {
+            return Ok(());
+        }
+        Err(grant::forbidden("the permission is for another id"))
     }
 }
 
@@ -135,15 +192,18 @@ impl Gate {
         Self { engine, key, wall_seconds }
     }
 
-    /// Checks the signature of a data request.
-    pub(crate) fn admit(
-        &self,
-        method: &Method,
-        path: &ResourcePath,
-        request: &HeaderMap,
-    ) -> Result<Pass, Error> {
-        self.key.check(method, path, request, (self.wall_seconds)())?;
-        Ok(Pass { engine: Arc::clone(&self.engine) })
+    /// Checks the credentials of a data request, and whether they suffice for it.
+    pub(crate) fn admit(&self, head: &Head) -> Result<Pass, Error> {
+        let now = (self.wall_seconds)();
+        let kept_id = match self.key.check(&head.method, &head.path, head.headers(), now)? {
+            Credential::Master => None,
+            Credential::Resource(claim) => grant::check(&self.engine, &claim, head)?,
+        };
+        Ok(self.pass(now, kept_id))
+    }
+
+    fn pass(&self, now_seconds: u64, kept_id: Option<String>) -> Pass {
+        Pass { engine: Arc::clone(&self.engine), tokens: self.key.tokens.clone(), now_seconds, kept_id }
     }
 
     /// Checks the bearer key of an admin request.
@@ -151,7 +211,7 @@ impl Gate {
         let given = request.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let (scheme, key) = given.and_then(|text| text.split_once(' ')).unwrap_or_default();
         if scheme.eq_ignore_ascii_case("bearer") && self.key.is(key.trim()) {
-            return Ok(Pass { engine: Arc::clone(&self.engine) });
+            return Ok(self.pass((self.wall_seconds)(), None));
         }
         Err(unauthorized("the admin API needs the header 'Authorization: Bearer <account key>'"))
     }
@@ -160,6 +220,12 @@ impl Gate {
     pub(crate) fn is_ready(&self) -> bool {
         !self.engine.storage_stats().poisoned
     }
+}
+
+/// The kinds of token that are understood.
+enum TokenKind {
+    Master,
+    Resource,
 }
 
 /// `type=…&ver=…&sig=…`, decoded.
@@ -179,13 +245,13 @@ impl<'a> Token<'a> {
         }
     }
 
-    fn check_kind(&self) -> Result<(), Error> {
+    fn kind(&self) -> Result<TokenKind, Error> {
         match self.kind.to_lowercase().as_str() {
-            "master" if self.version == "1.0" => Ok(()),
-            "master" => Err(unauthorized(&format!("authorization version '{}' is not known", self.version))),
-            "resource" => Err(unauthorized(
-                "resource tokens (type=resource) are not supported yet; use the account key",
-            )),
+            "master" if self.version == "1.0" => Ok(TokenKind::Master),
+            "resource" if self.version == "1.0" => Ok(TokenKind::Resource),
+            "master" | "resource" => {
+                Err(unauthorized(&format!("authorization version '{}' is not known", self.version)))
+            }
             "aad" => Err(unauthorized(
                 "Microsoft Entra ID tokens (type=aad) are not supported yet; use the account key",
             )),
@@ -256,7 +322,7 @@ mod tests {
     const SECONDS: u64 = 1_493_254_272;
     const SIGNATURE: &str = "c09PEVJrgp2uQRkr934kFbTqhByc7TVr3OHyqlu+c+c=";
 
-    fn check(pairs: &[(&'static str, &str)], now: u64) -> Result<(), Error> {
+    fn check(pairs: &[(&'static str, &str)], now: u64) -> Result<Credential, Error> {
         let mut map = HeaderMap::new();
         for (name, value) in pairs {
             map.insert(*name, value.parse().unwrap());
@@ -294,7 +360,7 @@ mod tests {
             (vec![("authorization", token("master").as_str())], "RFC 1123"),
             (vec![("authorization", token("master").as_str()), ("x-ms-date", "yesterday")], "RFC 1123"),
             (vec![("authorization", token("master").as_str()), ("date", DAY)], "payload to sign"),
-            (vec![("authorization", token("resource").as_str()), ("x-ms-date", DAY)], "resource tokens"),
+            (vec![("authorization", token("resource").as_str()), ("x-ms-date", DAY)], "did not sign"),
             (vec![("authorization", token("aad").as_str()), ("x-ms-date", DAY)], "Entra"),
             (vec![("authorization", token("magic").as_str()), ("x-ms-date", DAY)], "'magic' is not known"),
             (vec![("authorization", "type=master&ver=1.0&sig=AAAA"), ("x-ms-date", DAY)], "dbs/ToDoList"),

@@ -1,21 +1,21 @@
 //! One request in a handler's hands: who it is from, what it names, what it carries.
 //!
-//! Names in a path resolve by id first and by resource id second, so that the `_self` links which SDKs send
-//! back work everywhere. Work that may take long (catalog changes, queries) goes to the blocking threads; point
+//! Work that may take long (catalog changes, queries) goes to the blocking threads; point
 //! reads and the submission of writes stay on the runtime, because they are shorter than the detour.
 
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use document::{ContainerRid, DatabaseRid, ItemRid, PartitionKey};
+use document::PartitionKey;
 use engine::{Container, Database, Engine, ItemName, Scope};
 
 use crate::auth::Pass;
 use crate::error::Error;
+use crate::names;
 use crate::request::Head;
 use crate::response::Place;
 
-/// An authenticated request.
+/// A request that was authenticated and is allowed.
 pub(crate) struct Call {
     pass: Pass,
     pub(crate) head: Head,
@@ -24,8 +24,14 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub(crate) fn new(pass: Pass, head: Head, body: Bytes) -> Self {
-        Self { pass, head, body, container: OnceLock::new() }
+    pub(crate) fn new(pass: Pass, head: Head, body: Bytes) -> Result<Self, Error> {
+        pass.check_body(&head.method, &body)?;
+        Ok(Self { pass, head, body, container: OnceLock::new() })
+    }
+
+    /// A resource token for the permission of that resource id.
+    pub(crate) fn mint_token(&self, permission: &str, life_seconds: u64) -> String {
+        self.pass.mint(permission, life_seconds)
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
@@ -50,15 +56,7 @@ impl Call {
 
     /// The database that the path names, as the thing asked for.
     pub(crate) fn database(&self) -> Result<Arc<Database>, Error> {
-        let (engine, name) = (self.engine(), self.head.path.at(1));
-        match engine.database(name) {
-            Err(engine::Error::NotFound { what }) => name
-                .parse::<DatabaseRid>()
-                .ok()
-                .and_then(|rid| engine.database_by_rid(rid).ok())
-                .ok_or(Error::Engine(engine::Error::NotFound { what })),
-            other => Ok(other?),
-        }
+        Ok(names::database(self.engine(), self.head.path.at(1))?)
     }
 
     /// The database that the path names, as the owner of the thing asked for.
@@ -69,16 +67,7 @@ impl Call {
     /// The container that the path names, as the thing asked for.
     pub(crate) fn container(&self) -> Result<Arc<Container>, Error> {
         let database = self.owner_database()?;
-        let (engine, name) = (self.engine(), self.head.path.at(3));
-        match engine.container(&database, name) {
-            Err(engine::Error::NotFound { what }) => name
-                .parse::<ContainerRid>()
-                .ok()
-                .and_then(|rid| engine.container_by_rid(rid).ok())
-                .filter(|container| container.rid.database_rid() == database.rid)
-                .ok_or(Error::Engine(engine::Error::NotFound { what })),
-            other => Ok(other?),
-        }
+        Ok(names::container(self.engine(), &database, self.head.path.at(3))?)
     }
 
     /// The container that the path names, as the owner of something that is no item.
@@ -110,12 +99,7 @@ impl Call {
 
     /// The item that the path names.
     pub(crate) fn item_name(&self, container: &Container) -> ItemName {
-        let name = self.head.path.at(5);
-        let by_rid = self.head.path.at(3) != container.name();
-        match name.parse::<ItemRid>() {
-            Ok(rid) if by_rid && rid.container == container.rid => ItemName::Number(rid.item_number()),
-            _ => ItemName::Id(name.to_owned()),
-        }
+        names::item(container, self.head.path.at(3), self.head.path.at(5))
     }
 
     /// The slice of the container that a query or listing is meant for, and the range that it lies in.
@@ -168,7 +152,7 @@ pub(crate) fn range_of(container: &Container, key: &PartitionKey) -> usize {
     container.partition_of(&key.effective(definition)).index
 }
 
-fn missing_owner(error: Error) -> Error {
+pub(crate) fn missing_owner(error: Error) -> Error {
     match error {
         Error::Engine(engine::Error::NotFound { what }) => {
             Error::Engine(engine::Error::OwnerNotFound { what })

@@ -25,6 +25,7 @@ names! {
     CROSS_PARTITION = "x-ms-documentdb-query-enablecrosspartition";
     DATE = "x-ms-date";
     END_EPK = "x-ms-end-epk";
+    EXPIRY_SECONDS = "x-ms-documentdb-expiry-seconds";
     GATEWAY_VERSION = "x-ms-gatewayversion";
     GLOBAL_COMMITTED_LSN = "x-ms-global-committed-lsn";
     INDEXING_DIRECTIVE = "x-ms-indexing-directive";

@@ -5,7 +5,8 @@
 //! async runtime.
 //!
 //! The life of a request: `listener` accepts and bounds the connection, `service` finds the route (`routes`, one
-//! table), authenticates (`auth`, which hands out the pass without which the engine cannot be reached), reads
+//! table), authenticates (`auth`, which hands out the pass without which the engine cannot be reached, after
+//! `grant` if the request came with a resource token), reads
 //! the body and runs the handler (`handlers`, one file per operation); `response` adds what every answer
 //! carries; `error` is the one place where an error becomes a status code.
 
@@ -19,12 +20,14 @@ mod catch;
 mod date;
 mod error;
 mod feed;
+mod grant;
 mod handlers;
 mod headers;
 mod items;
 mod json;
 pub mod limits;
 mod listener;
+mod names;
 mod path;
 mod request;
 mod resources;
@@ -33,6 +36,7 @@ mod routes;
 mod service;
 mod session;
 mod throughput;
+mod tokens;
 
 pub use auth::{BadKey, MasterKey, WallSeconds};
 pub use limits::Limits;

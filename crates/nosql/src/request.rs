@@ -13,7 +13,7 @@ use hyper::{HeaderMap, Method};
 
 use crate::error::Error;
 use crate::headers;
-use crate::limits::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
+use crate::limits::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX, TOKEN_SECONDS, TOKEN_SECONDS_DEFAULT};
 use crate::path::ResourcePath;
 use crate::session::Session;
 use crate::throughput;
@@ -209,6 +209,14 @@ impl Head {
     /// The throughput asked for with a new database or container.
     pub(crate) fn throughput(&self) -> Result<Option<Throughput>, Error> {
         throughput::from_headers(self.text(&headers::THROUGHPUT), self.text(&headers::AUTOPILOT))
+    }
+
+    /// How long the resource tokens in the answer shall live.
+    pub(crate) fn token_life_seconds(&self) -> Result<u64, Error> {
+        let Some(text) = self.text(&headers::EXPIRY_SECONDS) else { return Ok(TOKEN_SECONDS_DEFAULT) };
+        let seconds = text.trim().parse().ok().filter(|seconds| TOKEN_SECONDS.contains(seconds));
+        let range = || format!("{} to {} seconds", TOKEN_SECONDS.start(), TOKEN_SECONDS.end());
+        seconds.ok_or_else(|| bad_value(&headers::EXPIRY_SECONDS, text, &range()))
     }
 
     /// A parameter behind `?`, not decoded: the admin API's parameters are numbers and words.

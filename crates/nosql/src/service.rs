@@ -65,10 +65,10 @@ impl Service {
             (admin::find(&head)?, pass)
         } else {
             let route = routes::find(head.verb()?, &head.path)?;
-            (route.run, self.gate.admit(&head.method, &head.path, head.headers())?)
+            (route.run, self.gate.admit(&head)?)
         };
         let body = self.read_body(body).await?;
-        Ok((Call::new(pass, head, body), run))
+        Ok((Call::new(pass, head, body)?, run))
     }
 
     /// `/alive` and `/ready`, the two open doors.

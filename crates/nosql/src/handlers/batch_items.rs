@@ -6,6 +6,7 @@ use engine::Container;
 use hyper::StatusCode;
 
 use crate::batch::{self, Entry, Results};
+use crate::belongings::refuse_triggers;
 use crate::call::{Call, check_whole, range_of};
 use crate::error::Error;
 use crate::headers;
@@ -13,6 +14,7 @@ use crate::response::{Place, Reply};
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
+    refuse_triggers(call)?;
     call.check_session(&container)?;
     let entries = batch::parse(&call.body)?;
     if call.head.flag(&headers::BATCH_ATOMIC)? {

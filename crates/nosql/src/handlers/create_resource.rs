@@ -1,19 +1,18 @@
-//! `POST /users`, `/sprocs`, `/triggers`, `/udfs`: a new definition, or with `x-ms-documentdb-is-upsert` perhaps a new
-//! version of one.
+//! `POST /users`, `/permissions`, `/sprocs`, `/triggers`, `/udfs`: a new definition, or with
+//! `x-ms-documentdb-is-upsert` perhaps a new version of one.
 
-use document::{Object, Value};
+use document::Value;
 use hyper::StatusCode;
 
 use crate::belongings::Shelf;
 use crate::call::Call;
 use crate::error::Error;
-use crate::json;
 use crate::request::Verb;
 use crate::response::Reply;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let shelf = Shelf::of(call)?;
-    let definition = definition(call)?;
+    let definition = shelf.definition(call)?;
     let owner = shelf.owner;
     let may_exist = call.head.verb()? == Some(Verb::Upsert);
     let work = move |engine: &engine::Engine| {
@@ -24,16 +23,5 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         Ok((StatusCode::CREATED, engine.create_resource(owner, definition)?))
     };
     let (status, resource) = call.blocking(work).await?;
-    Ok(Reply::json(status, shelf.json(&resource).to_json()).etag(resource.etag()))
-}
-
-/// The definition in a request's body.
-pub(crate) fn definition(call: &Call) -> Result<Object, Error> {
-    match json::parse_object(&call.body)? {
-        Value::Object(members) => Ok(members),
-        other => Err(Error::BadRequest(format!(
-            "The request body must be a JSON object, it is {}.",
-            other.type_name()
-        ))),
-    }
+    Ok(Reply::json(status, shelf.json(call, &resource).to_json()).etag(resource.etag()))
 }

@@ -1,4 +1,4 @@
-//! `DELETE /users/{id}`, `/sprocs/{id}`, `/triggers/{id}`, `/udfs/{id}`.
+//! `DELETE /users/{id}`, `/permissions/{id}`, `/sprocs/{id}`, `/triggers/{id}`, `/udfs/{id}`.
 
 use hyper::StatusCode;
 

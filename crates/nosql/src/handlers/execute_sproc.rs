@@ -9,5 +9,5 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let shelf = Shelf::of(call)?;
     let (owner, name) = (shelf.owner, shelf.name(call));
     call.blocking(move |engine| Ok(engine.resource(owner, &name)?)).await?;
-    Err(Error::NotSupported("running stored procedures is".to_owned()))
+    Err(Error::NotSupported("running stored procedures needs server-side JavaScript, which is".to_owned()))
 }

@@ -13,7 +13,6 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
 
 fn describe(kind: &str) -> Option<&'static str> {
     Some(match kind {
-        "permissions" => "permissions are",
         "clientencryptionkeys" => "client encryption keys are",
         "attachments" => "attachments are",
         _ => return None,

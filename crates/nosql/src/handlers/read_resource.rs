@@ -1,4 +1,4 @@
-//! `GET /users/{id}`, `/sprocs/{id}`, `/triggers/{id}`, `/udfs/{id}`.
+//! `GET /users/{id}`, `/permissions/{id}`, `/sprocs/{id}`, `/triggers/{id}`, `/udfs/{id}`.
 
 use hyper::StatusCode;
 
@@ -11,5 +11,5 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let shelf = Shelf::of(call)?;
     let (owner, name) = (shelf.owner, shelf.name(call));
     let resource = call.blocking(move |engine| Ok(engine.resource(owner, &name)?)).await?;
-    Ok(Reply::json(StatusCode::OK, shelf.json(&resource).to_json()).etag(resource.etag()))
+    Ok(Reply::json(StatusCode::OK, shelf.json(call, &resource).to_json()).etag(resource.etag()))
 }

@@ -1,8 +1,8 @@
-//! `PUT /users/{id}`, `/sprocs/{id}`, `/triggers/{id}`, `/udfs/{id}`: another definition, perhaps another id.
+//! `PUT /users/{id}`, `/permissions/{id}`, `/sprocs/{id}`, `/triggers/{id}`, `/udfs/{id}`: another definition, perhaps
+//! another id.
 
 use hyper::StatusCode;
 
-use super::create_resource::definition;
 use crate::belongings::Shelf;
 use crate::call::Call;
 use crate::error::Error;
@@ -10,8 +10,8 @@ use crate::response::Reply;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let shelf = Shelf::of(call)?;
-    let (owner, name, definition) = (shelf.owner, shelf.name(call), definition(call)?);
+    let (owner, name, definition) = (shelf.owner, shelf.name(call), shelf.definition(call)?);
     let resource =
         call.blocking(move |engine| Ok(engine.replace_resource(owner, &name, definition)?)).await?;
-    Ok(Reply::json(StatusCode::OK, shelf.json(&resource).to_json()).etag(resource.etag()))
+    Ok(Reply::json(StatusCode::OK, shelf.json(call, &resource).to_json()).etag(resource.etag()))
 }

@@ -51,6 +51,12 @@ async fn nothing_is_run() {
     server.post("/dbs/db/colls/c/sprocs/none", "[]").key("a").send().await.expect_error(404, 0, "NotFound");
     let item = server.post("/dbs/db/colls/c/docs", r#"{"id":"1","pk":"a"}"#).key("a");
     let item = item.header("x-ms-documentdb-pre-trigger-include", "t").send().await;
-    item.expect_error(400, 0, "NotSupported");
+    assert!(item.expect_error(400, 0, "NotSupported").message().contains("server-side JavaScript"));
+    let batch = r#"[{"operationType":"Create","resourceBody":{"id":"1","pk":"a"}}]"#;
+    let batch =
+        server.post("/dbs/db/colls/c/docs", batch).key("a").header("x-ms-cosmos-is-batch-request", "true");
+    let batch =
+        batch.header("x-ms-cosmos-batch-atomic", "true").header("x-ms-documentdb-post-trigger-include", "t");
+    batch.send().await.expect_error(400, 0, "NotSupported");
     server.read("a", "1").await.expect_error(404, 0, "NotFound");
 }

@@ -163,6 +163,11 @@ impl Request {
         self
     }
 
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(known, _)| known != name);
+        self
+    }
+
     /// The partition key `["value"]`.
     pub(crate) fn key(self, value: &str) -> Self {
         let text = format!("[{}]", Value::String(value.to_owned()).to_json());

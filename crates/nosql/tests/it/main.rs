@@ -15,6 +15,7 @@ mod hostile;
 mod http2;
 mod items;
 mod offers;
+mod permissions;
 mod queries;
 mod rid;
 mod sessions;
