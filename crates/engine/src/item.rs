@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use document::{ContainerRid, Document, Etag, ItemRid, Sequence, Value, ValueRef};
 
+use crate::events;
 use crate::header::Record;
 
 /// The properties that the system owns; what a client sends under these names is dropped.
@@ -39,6 +40,11 @@ impl Item {
     /// The user's id.
     pub fn id(&self) -> &str {
         self.body.get("id").and_then(ValueRef::as_str).unwrap_or_default()
+    }
+
+    /// The number of the commit that wrote it; the wire calls it the LSN.
+    pub fn lsn(&self) -> u64 {
+        events::commit_of(self.sequence)
     }
 
     /// `dbs/…/colls/…/docs/…/`.

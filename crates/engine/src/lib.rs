@@ -13,6 +13,7 @@ mod alarm;
 mod catalog;
 mod changes;
 mod charge;
+mod clearing;
 mod container;
 mod continuation;
 mod counters;

@@ -23,7 +23,6 @@ use crate::expiry::{Millis, Place, Policy, Queue};
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate, View};
 use crate::keys::{self, Key, PartitionId};
-use crate::limits::DROP_CHUNK;
 
 /// What one step did, and when the next one is wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -105,7 +104,9 @@ impl Engine {
         self.alarm.awake();
         let mut report = PurgeReport::default();
         if !self.purge.paused.load(Ordering::Acquire) && self.store.clock_status()?.suspect.is_none() {
-            report = self.clear_dropped(limit)?;
+            if self.clear_dropped(limit)? {
+                report.next_due = Some(self.store.now()?);
+            }
             let catalog = self.catalog();
             let partitions: Vec<_> = catalog.partitions().collect();
             let share = limit.div_ceil(partitions.len().max(1)).max(1);
@@ -223,38 +224,6 @@ impl Engine {
             partition.install(next);
         }
         Ok(())
-    }
-
-    /// Removes some entries of partitions whose container is gone.
-    fn clear_dropped(&self, limit: usize) -> Result<PurgeReport> {
-        let snapshot = self.store.snapshot()?;
-        let dropped = KeyRange::prefix(keys::DROPPED_PARTITIONS);
-        let Some(entry) = snapshot.scan(Keyspace::Catalog, dropped, Direction::Forward).next() else {
-            return Ok(PurgeReport::default());
-        };
-        let (note, _) = entry?;
-        let partition = keys::dropped_partition(&note)
-            .ok_or_else(|| Error::Corrupt("a note of a dropped partition".into()))?;
-        let chunk = limit.clamp(1, DROP_CHUNK);
-        let clearing = move |tx: &mut Transaction<'_>| -> Result<()> {
-            let mut doomed = Vec::new();
-            for keyspace in keys::PARTITIONED {
-                let range = KeyRange::prefix(keys::partition(partition));
-                for entry in tx.scan(keyspace, range, Direction::Forward).take(chunk - doomed.len()) {
-                    doomed.push((keyspace, entry?.0));
-                }
-            }
-            let finished = doomed.len() < chunk;
-            for (keyspace, key) in doomed {
-                tx.remove(keyspace, key.to_vec());
-            }
-            if finished {
-                tx.remove(Keyspace::Catalog, note.to_vec());
-            }
-            Ok(())
-        };
-        transact(&*self.store, Lanes::one(u64::from(partition.0)), clearing).wait()?;
-        Ok(PurgeReport { next_due: Some(self.store.now()?), ..PurgeReport::default() })
     }
 }
 

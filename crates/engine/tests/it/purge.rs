@@ -109,15 +109,30 @@ fn the_alarm_rings_for_earlier_deaths_only() {
 
 #[test]
 fn a_dropped_container_is_cleared_away() {
-    let world = World::new();
+    let mut world = World::new();
     let container = world.container("");
     for n in 0..50 {
         world.create("a", &format!(r#""id":"{n}""#)).expect("created");
     }
+    let survivor = world.engine.create_container(
+        &world.engine.database("db").expect("made"),
+        crate::world::definition("other", ""),
+        None,
+    );
+    let survivor = survivor.expect("created");
+    let body = crate::world::body("a", r#""id":"x""#);
+    world.engine.write(&survivor, None, engine::Operation::Create { body }).wait().expect("created");
     world.engine.delete_container(&container, &Precondition::None).expect("deleted");
     let write = engine::Operation::Create { body: crate::world::body("a", r#""id":"late""#) };
     assert!(world.engine.write(&container, None, write).wait().is_err(), "an old handle writes nothing");
+    for _ in 0..20 {
+        world.engine.purge_step(7).expect("a step");
+        world.restart();
+    }
     world.drain();
+    let usage =
+        world.engine.usage(&world.engine.container_by_rid(survivor.rid).expect("kept")).expect("figures");
+    assert_eq!(usage.living.items, 1, "the neighbour is untouched");
     let again = world.container("");
     assert_ne!(again.rid, container.rid);
     assert_eq!(world.counts(), (0, 0));
