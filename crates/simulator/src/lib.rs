@@ -1,1 +1,67 @@
-//! (empty)
+//! The whole engine under one seed: random operations, policies, clocks and crashes, checked after each step against a plain
+//! model of TTL.md.
+//!
+//! Rooms:
+//! - `model`, `clock`: what must be true. They share no code with the engine and depend on nothing but `std`.
+//! - `operation`: what happens next, drawn from the seed.
+//! - `world`: the real engine over a memory store, with a disk that survives crashes and clocks that are moved by hand.
+//! - `run`, `requests`, `lifecycle`: the world, its twin without purge and the model, step by step side by side.
+//! - `check`: the comparison. `coverage`, `situation`: whether the seeds went where the bugs would be.
+//! - `bugs`: defects that the binary `planted-bugs` plants into a copy of the engine, each of which must be caught.
+//!
+//! Nothing here starts a thread, reads a clock or draws a number that does not come from the seed, so a seed that fails fails
+//! again in the same step.
+
+mod body;
+pub mod bugs;
+mod check;
+mod clock;
+mod coverage;
+mod lifecycle;
+mod model;
+mod operation;
+mod requests;
+mod run;
+mod situation;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+pub use coverage::{Coverage, Reach};
+pub use run::Failure;
+use run::Run;
+
+/// How many steps a seed takes unless told otherwise.
+pub const DEFAULT_STEPS: usize = 80;
+
+/// Runs a seed; says what it reached, or why it failed.
+pub fn run_seed(seed: u64, steps: usize) -> Result<Coverage, Failure> {
+    let (_, coverage, failure) = run(seed, steps, false);
+    failure.map_or(Ok(coverage), Err)
+}
+
+/// Runs a seed and tells every step.
+pub fn trace_seed(seed: u64, steps: usize) -> (Vec<String>, Option<Failure>) {
+    let (trace, _, failure) = run(seed, steps, true);
+    (trace, failure)
+}
+
+fn run(seed: u64, steps: usize, traced: bool) -> (Vec<String>, Coverage, Option<Failure>) {
+    let mut run = match Run::new(seed, traced) {
+        Ok(run) => run,
+        Err(message) => return (Vec::new(), Coverage::default(), Some(Failure { step: 0, message })),
+    };
+    let outcome = catch_unwind(AssertUnwindSafe(|| run.take_steps(steps)));
+    let failure = match outcome {
+        Ok(Ok(())) => None,
+        Ok(Err(failure)) => Some(failure),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            let message = format!("a panic: {}", text.unwrap_or_default());
+            Some(Failure { step: run.steps_taken(), message })
+        }
+    };
+    let coverage = run.coverage.clone();
+    (run.into_trace(), coverage, failure)
+}

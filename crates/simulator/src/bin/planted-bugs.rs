@@ -1,0 +1,113 @@
+//! `planted-bugs`: proof that the simulator bites.
+//!
+//! Copies the workspace into the build directory, plants one bug of the table in `bugs` at a time, builds the simulator
+//! over it and lets seeds run until one of them fails. A bug that survives fails the run, and so does a bug whose text is
+//! no longer found in the engine: the table must follow the code.
+//!
+//! ```text
+//! cargo run --release -p bolide-simulator --bin planted-bugs [-- NAME…]    all bugs, or those named
+//! ```
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use simulator::bugs::{BUGS, Bug};
+
+const SEEDS: &str = "20000";
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    match plant_all(&wanted) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(survivors) => {
+            println!("{survivors} planted bugs survived");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            println!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn plant_all(wanted: &[String]) -> Result<usize, String> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
+    let ground = target.join("planted-bugs");
+    let copy = ground.join("workspace");
+    if copy.exists() {
+        fs::remove_dir_all(&copy).map_err(|error| format!("cannot clear {}: {error}", copy.display()))?;
+    }
+    copy_tree(&workspace, &copy)?;
+    let mut survivors = 0;
+    for bug in BUGS.iter().filter(|bug| wanted.is_empty() || wanted.iter().any(|name| name == bug.name)) {
+        let verdict = plant(bug, &copy, &ground.join("target"))?;
+        survivors += usize::from(verdict.is_none());
+        println!("{:<44} {}", bug.name, verdict.as_deref().unwrap_or("SURVIVED"));
+    }
+    Ok(survivors)
+}
+
+/// Builds and runs with one bug; says which seed caught it.
+fn plant(bug: &Bug, copy: &Path, target: &Path) -> Result<Option<String>, String> {
+    let path = copy.join(bug.file);
+    let healthy = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let found = healthy.matches(bug.text).count();
+    if found != 1 {
+        return Err(format!("{}: its text occurs {found} times in {}, not once", bug.name, bug.file));
+    }
+    write(&path, &healthy.replacen(bug.text, bug.replacement, 1))?;
+    let caught = run_simulator(copy, target);
+    write(&path, &healthy)?;
+    caught.map_err(|error| format!("{}: {error}", bug.name))
+}
+
+fn run_simulator(copy: &Path, target: &Path) -> Result<Option<String>, String> {
+    let build = Command::new(env!("CARGO"))
+        .current_dir(copy)
+        .env("CARGO_TARGET_DIR", target)
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
+        .env("RUSTFLAGS", "--cap-lints allow")
+        .args(["build", "--quiet", "-p", "bolide-simulator", "--bin", "bolide-simulator"])
+        .status()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    if !build.success() {
+        return Err("the planted bug does not compile".to_owned());
+    }
+    let run = Command::new(target.join("debug/bolide-simulator"))
+        .args(["--seeds", SEEDS, "--no-coverage"])
+        .output()
+        .map_err(|error| format!("cannot run the simulator: {error}"))?;
+    if run.status.success() {
+        return Ok(None);
+    }
+    let output = String::from_utf8_lossy(&run.stdout);
+    let line = output.lines().find(|line| line.starts_with("seed "));
+    Ok(Some(line.unwrap_or("the run failed without naming a seed").chars().take(160).collect()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Copies what cargo needs: manifests, lock file and sources.
+fn copy_tree(from: &Path, to: &Path) -> Result<(), String> {
+    let explain = |error: std::io::Error| format!("cannot copy {}: {error}", from.display());
+    fs::create_dir_all(to).map_err(explain)?;
+    for entry in fs::read_dir(from).map_err(explain)? {
+        let entry = entry.map_err(explain)?;
+        let (name, target) = (entry.file_name(), to.join(entry.file_name()));
+        let skipped = [".git", "target", "compat", "node_modules", "fuzz", "bolide-data"];
+        if skipped.iter().any(|skipped| name == OsStr::new(skipped)) {
+            continue;
+        }
+        if entry.file_type().map_err(explain)?.is_dir() {
+            copy_tree(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target).map_err(explain)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! The model's items as the documents that the engine stores, and back.
+//!
+//! Written by hand as JSON text, not through the engine's own value types, so that both directions are checked.
+
+use document::{Document, PartitionKey, ValueRef};
+
+use crate::model::{BadTtl, Body, DefaultTtl, Ttl};
+use crate::operation::CONTAINERS;
+
+const TREE: &str = CONTAINERS[1];
+/// The levels of the hierarchical keys; keys 0 and 1 share the first.
+const LEVELS: [(&str, &str); 3] = [("x", "1"), ("x", "2"), ("y", "1")];
+const FLAT: [Option<&str>; 3] = [Some("k0"), Some("k1"), None];
+
+/// The partition key that key number `key` stands for; the third of the flat container is "undefined".
+pub(crate) fn partition_key(container: &str, key: usize) -> PartitionKey {
+    let text = if container == TREE {
+        let (first, second) = LEVELS[key];
+        format!("[\"{first}\",\"{second}\"]")
+    } else {
+        match FLAT[key] {
+            Some(value) => format!("[\"{value}\"]"),
+            None => "[{}]".to_owned(),
+        }
+    };
+    PartitionKey::from_header(&text).expect("the text is a partition key")
+}
+
+/// The first level that the hierarchical keys 0 and 1 share.
+pub(crate) fn key_prefix() -> PartitionKey {
+    PartitionKey::from_header("[\"x\"]").expect("the text is a partition key")
+}
+
+/// The JSON of a container definition.
+pub(crate) fn definition(container: &str, default_ttl: DefaultTtl, unique: bool) -> String {
+    let paths =
+        if container == TREE { r#"["/a","/b"],"kind":"MultiHash""# } else { r#"["/pk"],"kind":"Hash""# };
+    let mut text = format!(r#"{{"id":"{container}","partitionKey":{{"paths":{paths},"version":2}}"#);
+    if unique {
+        text.push_str(r#","uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]}]}"#);
+    }
+    match default_ttl {
+        DefaultTtl::Off => {}
+        DefaultTtl::Never => text.push_str(r#","defaultTtl":-1"#),
+        DefaultTtl::After(seconds) => text.push_str(&format!(r#","defaultTtl":{seconds}"#)),
+        DefaultTtl::Bad(BadTtl::NullOrObject) => text.push_str(r#","defaultTtl":{}"#),
+        DefaultTtl::Bad(bad) => text.push_str(&format!(r#","defaultTtl":{}"#, bad_text(bad))),
+    }
+    text.push('}');
+    text
+}
+
+fn bad_text(bad: BadTtl) -> &'static str {
+    match bad {
+        BadTtl::Zero => "0",
+        BadTtl::Negative => "-10",
+        BadTtl::Fraction => "1.5",
+        BadTtl::Text => "\"10\"",
+        BadTtl::True => "true",
+        BadTtl::TooLarge => "2147483648",
+        BadTtl::NullOrObject => "null",
+    }
+}
+
+/// The JSON text of a `ttl`.
+pub(crate) fn ttl_text(ttl: Ttl) -> Option<String> {
+    match ttl {
+        Ttl::Absent => None,
+        Ttl::Never => Some("-1".to_owned()),
+        Ttl::After(seconds) => Some(seconds.to_string()),
+        Ttl::AfterPoint(seconds) => Some(format!("{seconds}.0")),
+        Ttl::Bad(bad) => Some(bad_text(bad).to_owned()),
+    }
+}
+
+/// The document that a client would send.
+pub(crate) fn to_document(container: &str, body: &Body) -> Document {
+    let mut text = format!(r#"{{"id":"{}""#, body.id);
+    if container == TREE {
+        let (first, second) = LEVELS[body.key];
+        text.push_str(&format!(r#","a":"{first}","b":"{second}""#));
+    } else if let Some(value) = FLAT[body.key] {
+        text.push_str(&format!(r#","pk":"{value}""#));
+    }
+    if let Some(ttl) = ttl_text(body.ttl) {
+        text.push_str(&format!(r#","ttl":{ttl}"#));
+    }
+    if let Some(unique) = body.unique {
+        text.push_str(&format!(r#","u":{unique}"#));
+    }
+    text.push_str(&format!(r#","n":{},"pad":"{}"}}"#, body.number, "x".repeat(body.padding)));
+    Document::from_json(text.as_bytes()).expect("the text is a document")
+}
+
+/// What a document of ours says; anything unforeseen in it is an error.
+pub(crate) fn from_document(container: &str, document: &Document) -> Result<Body, String> {
+    let ValueRef::Object(object) = document.root() else { return Err("not an object".to_owned()) };
+    let mut body =
+        Body { id: String::new(), key: usize::MAX, ttl: Ttl::Absent, unique: None, number: -1, padding: 0 };
+    let mut levels = (None, None);
+    let mut flat = None;
+    for (name, value) in object.iter() {
+        match (name, value) {
+            ("id", ValueRef::String(id)) => id.clone_into(&mut body.id),
+            ("pk", ValueRef::String(key)) => flat = Some(key),
+            ("a", ValueRef::String(level)) => levels.0 = Some(level),
+            ("b", ValueRef::String(level)) => levels.1 = Some(level),
+            ("ttl", ValueRef::Int(-1)) => body.ttl = Ttl::Never,
+            ("ttl", ValueRef::Int(seconds)) => body.ttl = Ttl::After(seconds),
+            ("ttl", ValueRef::Double(-1.0)) => body.ttl = Ttl::Never,
+            ("ttl", ValueRef::Double(seconds)) => body.ttl = Ttl::AfterPoint(seconds as i64),
+            ("u", ValueRef::Int(unique)) => body.unique = Some(unique),
+            ("n", ValueRef::Int(number)) => body.number = number,
+            ("pad", ValueRef::String(text)) => body.padding = text.len(),
+            (name, value) => return Err(format!("unforeseen {name}: {value:?}")),
+        }
+    }
+    let key = if container == TREE {
+        LEVELS.iter().position(|(a, b)| levels == (Some(*a), Some(*b)))
+    } else {
+        FLAT.iter().position(|key| *key == flat)
+    };
+    body.key = key.ok_or_else(|| format!("an unforeseen partition key in {body:?}"))?;
+    Ok(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_survives_the_way_there_and_back() {
+        for container in CONTAINERS {
+            for key in 0..3 {
+                for ttl in [Ttl::Absent, Ttl::Never, Ttl::After(5), Ttl::AfterPoint(7)] {
+                    let body = Body { id: "a".into(), key, ttl, unique: Some(3), number: 2, padding: 4 };
+                    assert_eq!(from_document(container, &to_document(container, &body)), Ok(body));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What must hold between the model and what was seen, after every step.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Answer, Container, Item, Model, Ttl};
+use crate::operation::{CONTAINERS, Filter, Reachable};
+use crate::world::{Raw, Seen, SeenContainer, SeenItem};
+
+/// Compares every answer with the model's: nothing living is lost, nothing dead is seen, every figure is exact.
+pub(crate) fn compare(model: &Model, seen: &Seen) -> Result<(), String> {
+    for name in CONTAINERS {
+        match (model.containers.get(name), seen.containers.get(name)) {
+            (None, None) => {}
+            (Some(expected), Some(seen)) => compare_container(model, name, expected, seen)?,
+            (expected, _) => {
+                let should = if expected.is_some() { "should exist" } else { "should not exist" };
+                return Err(format!("container {name} {should}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn compare_container(
+    model: &Model,
+    name: &str,
+    expected: &Container,
+    seen: &SeenContainer,
+) -> Result<(), String> {
+    if expected.default_ttl != seen.default_ttl {
+        return Err(format!("{name}: D is {:?}, should be {:?}", seen.default_ttl, expected.default_ttl));
+    }
+    let visible = model.visible(name);
+    for item in &seen.items {
+        match visible.iter().find(|other| same_place(other, item)) {
+            None => return Err(format!("{name}: listed and should not be: {item:?} at {}", model.now)),
+            Some(expected) => compare_item(expected, item).map_err(|error| format!("{name}: {error}"))?,
+        }
+    }
+    if let Some(lost) = visible.iter().find(|item| !seen.items.iter().any(|seen| same_place(item, seen))) {
+        return Err(format!("{name}: lives and is not listed: {lost:?} at {}", model.now));
+    }
+    if seen.items.len() != visible.len() {
+        return Err(format!("{name}: {} items listed, {} live", seen.items.len(), visible.len()));
+    }
+    let bytes: u64 = seen.items.iter().map(|item| item.bytes).sum();
+    if (seen.usage_items, seen.usage_bytes) != (visible.len() as u64, bytes) {
+        return Err(format!(
+            "{name}: T18: usage says {} items of {} bytes, {} items of {bytes} bytes live",
+            seen.usage_items,
+            seen.usage_bytes,
+            visible.len()
+        ));
+    }
+    compare_feed(&visible, &seen.feed.items).map_err(|error| format!("{name}: the feed: {error}"))?;
+    for ((key, id), answer) in &seen.reads {
+        let lives = visible.iter().any(|item| item.body.key == *key && item.body.id == *id);
+        let expected = if lives { Answer::Read } else { Answer::NotFound };
+        if *answer != expected {
+            return Err(format!("{name}: a read of {key}/{id} gives {answer:?}, should give {expected:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// The feed shows every living item once, in the order of writing (T14).
+fn compare_feed(visible: &[&Item], feed: &[SeenItem]) -> Result<(), String> {
+    if feed.len() != visible.len() {
+        return Err(format!("{} changes are shown, {} items live", feed.len(), visible.len()));
+    }
+    for item in feed {
+        let expected = visible.iter().find(|other| same_place(other, item));
+        compare_item(expected.ok_or_else(|| format!("shows {item:?}"))?, item)?;
+    }
+    match feed.windows(2).find(|pair| pair[0].stamp.sequence >= pair[1].stamp.sequence) {
+        Some(pair) => Err(format!("out of order: {pair:?}")),
+        None => Ok(()),
+    }
+}
+
+fn same_place(item: &Item, seen: &SeenItem) -> bool {
+    item.body.key == seen.body.key && item.body.id == seen.body.id
+}
+
+/// Compares one item with the model's version of it.
+pub(crate) fn compare_item(expected: &Item, seen: &SeenItem) -> Result<(), String> {
+    let stamp_differs = expected.stamp.as_ref().is_some_and(|stamp| !stamp.admits(&seen.stamp));
+    if expected.body != seen.body || expected.ts != seen.ts || stamp_differs {
+        return Err(format!("seen {seen:?}, should be {expected:?}"));
+    }
+    Ok(())
+}
+
+/// Takes over the stamps of versions whose write was cut off by a crash.
+pub(crate) fn learn(model: &mut Model, seen: &Seen) {
+    for (name, container) in &mut model.containers {
+        let Some(seen) = seen.containers.get(name) else { continue };
+        for item in container.items.iter_mut().filter(|item| is_unknown(item)) {
+            if let Some(seen) = seen.items.iter().find(|seen| same_place(item, seen) && item.ts == seen.ts) {
+                item.stamp = Some(seen.stamp.clone());
+                model.etags.insert(seen.stamp.etag.clone());
+                model.numbers.insert(seen.stamp.number);
+            }
+        }
+    }
+}
+
+fn is_unknown(item: &Item) -> bool {
+    item.stamp.as_ref().is_none_or(|stamp| stamp.etag.is_empty())
+}
+
+/// Whether an item belongs into the answer of a query.
+pub(crate) fn belongs(item: &Item, filter: &Filter, scope: Reachable) -> bool {
+    let in_scope = match scope {
+        Reachable::Everywhere => true,
+        Reachable::Key(key) => item.body.key == key,
+        Reachable::Prefix => item.body.key < 2,
+    };
+    in_scope
+        && match filter {
+            Filter::All => true,
+            Filter::Id(id) => item.body.id == *id,
+            Filter::NumberFrom(number) => item.body.number >= *number,
+            Filter::Stamp(from, to) => (*from..=*to).contains(&item.ts),
+        }
+}
+
+/// What must lie in a store whose purge has nothing left to do: exactly what the living need (T22).
+pub(crate) fn expected_raw(model: &Model) -> BTreeMap<&'static str, u64> {
+    let mut entries: BTreeMap<&'static str, u64> = BTreeMap::new();
+    let mut add = |kind, count: usize| *entries.entry(kind).or_default() += count as u64;
+    for (name, container) in &model.containers {
+        let living = model.visible(name);
+        add("policy", 1);
+        add("total", usize::from(!living.is_empty()));
+        let mut buckets = BTreeSet::new();
+        for item in &living {
+            add("item", 1);
+            add("id", 1);
+            add("feed", 1);
+            add("unique", usize::from(container.unique));
+            let (queues, base) = match item.body.ttl {
+                Ttl::Absent => (1, Some(("inherit", item.ts))),
+                Ttl::After(own) | Ttl::AfterPoint(own) => (2, Some(("own", item.ts + own.unsigned_abs()))),
+                Ttl::Never | Ttl::Bad(_) => (1, None),
+            };
+            add("queue", queues);
+            if let Some((queue, second)) = base {
+                buckets.insert((queue, "second", second));
+                buckets.insert((queue, "hour", second / 3600));
+            }
+        }
+        add("bucket", buckets.len());
+    }
+    entries
+}
+
+/// Compares a drained store, entry kind by entry kind.
+pub(crate) fn compare_raw(model: &Model, raw: &Raw) -> Result<(), String> {
+    let expected = expected_raw(model);
+    for kind in ["item", "id", "unique", "queue", "feed", "index", "total", "bucket", "policy", "dropped"] {
+        let count = |entries: &BTreeMap<&'static str, u64>| entries.get(kind).copied().unwrap_or_default();
+        let (should, are) = (count(&expected), count(&raw.entries));
+        if should != are {
+            return Err(format!(
+                "T22: the drained store holds {are} {kind} entries, the living need {should}"
+            ));
+        }
+    }
+    Ok(())
+}

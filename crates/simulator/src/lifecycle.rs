@@ -1,0 +1,304 @@
+//! What happens around the requests: time, the purge, the end of a process and the start of the next.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use storage::WallClock;
+
+use crate::check;
+use crate::clock::{Asked, Shown};
+use crate::coverage::Reach;
+use crate::model::Model;
+use crate::operation::{CONTAINERS, Fault};
+use crate::run::{Death, Ending, Run, read};
+use crate::world::World;
+
+/// More purge steps than any run can need.
+const DRAIN_STEPS_MAX: usize = 10_000;
+const DRAIN_LIMIT: usize = 16;
+
+impl Run {
+    /// Looks at both clocks, which must show what the model of the clock says.
+    pub(crate) fn look(&mut self) -> Result<(), String> {
+        let (main, twin) = (self.main.look()?, self.twin.look()?);
+        if main != twin {
+            return Err(format!("invariant 7: the clock shows {main:?}, and without purge {twin:?}"));
+        }
+        let expected = self.clock.look(read(&self.machine));
+        if main != expected {
+            return Err(format!("T34: the clock shows {main:?}, should show {expected:?}"));
+        }
+        let suspect_now = main.suspect && !self.shown.suspect;
+        self.coverage.reach_if(suspect_now, Reach::SuspectWhileRunning);
+        if suspect_now {
+            self.recorded = !self.main.is_poisoned();
+        }
+        self.show(main);
+        Ok(())
+    }
+
+    fn show(&mut self, shown: Shown) {
+        self.shown = shown;
+        self.model.see(shown.now_ms / 1000, shown.trusted_ms / 1000, shown.suspect);
+    }
+
+    /// Time passes between two requests.
+    pub(crate) fn pass(&mut self, ms: u64) -> Result<(), String> {
+        self.machine.advance(Duration::from_millis(ms));
+        self.look()
+    }
+
+    /// A step that is about the clock alone.
+    pub(crate) fn watch(
+        &mut self,
+        fault: Option<Fault>,
+        asked: Asked,
+        act: impl Fn(&mut World) -> Result<(), String>,
+    ) -> Result<Ending, String> {
+        let (main, twin, struck) = self.perform(fault, act);
+        if main != twin {
+            return Err(format!("invariant 7: the clock answers {main:?}, and without purge {twin:?}"));
+        }
+        if self.poisoned {
+            return Ok(Ending::Running);
+        }
+        match fault {
+            Some(Fault::Crash { .. }) if struck => {
+                Ok(Ending::Dead(Death { forks: vec![self.model.clone()], asked, certain: false }))
+            }
+            Some(Fault::Fail { .. }) if struck => match (asked, main) {
+                (Asked::Nothing, _) | (_, Err(_)) => Ok(Ending::Running),
+                (_, Ok(())) => Err("a clock command was acknowledged although its commit failed".to_owned()),
+            },
+            _ => {
+                main?;
+                self.clock.obey(read(&self.machine), asked);
+                self.look()?;
+                Ok(self.crash_if(fault))
+            }
+        }
+    }
+
+    /// One step of the purge.
+    pub(crate) fn purge(&mut self, limit: usize, fault: Option<Fault>) -> Result<Ending, String> {
+        let (backlog, commits) = (self.main.backlog(), self.main.commits());
+        let (report, _, struck) = self.perform(fault, |world| world.purge(limit));
+        if struck {
+            self.coverage.reach(Reach::CrashInsidePurge);
+            let forks = vec![self.model.clone()];
+            return Ok(Ending::Dead(Death { forks, asked: Asked::Nothing, certain: self.recorded }));
+        }
+        if self.poisoned {
+            return Ok(Ending::Running);
+        }
+        let report = report?.unwrap_or_default();
+        let left = self.main.backlog();
+        self.note(|_| format!("       purged {}, {left} left", report.purged_items));
+        if backlog != left + report.purged_items {
+            let purged = report.purged_items;
+            return Err(format!("the purge removed {purged} of {backlog} dead items and left {left}"));
+        }
+        if self.shown.suspect && (report.purged_items > 0 || self.main.commits() != commits) {
+            return Err("T34: the purge did something although the clock is suspect".to_owned());
+        }
+        if self.situation.nothing_has_died && self.main.commits() != commits {
+            return Err("T19: the purge wrote something although nothing has ever died".to_owned());
+        }
+        self.situation.purged(report.purged_items, left, &mut self.coverage);
+        Ok(self.crash_if(fault))
+    }
+
+    /// The purge until it has nothing left to do; then the store holds what the living need and nothing else (T22).
+    pub(crate) fn drain(&mut self, fault: Option<Fault>) -> Result<Ending, String> {
+        if self.poisoned || self.shown.suspect {
+            return self.purge(DRAIN_LIMIT, fault);
+        }
+        for _ in 0..DRAIN_STEPS_MAX {
+            let commits = self.main.commits();
+            let (report, _, struck) = self.perform(fault, |world| world.purge(DRAIN_LIMIT));
+            if struck {
+                self.coverage.reach(Reach::CrashInsidePurge);
+                let forks = vec![self.model.clone()];
+                return Ok(Ending::Dead(Death { forks, asked: Asked::Nothing, certain: true }));
+            }
+            let report = report?.unwrap_or_default();
+            if report.next_due.is_some_and(|due| due.millis() <= self.shown.now_ms) {
+                continue;
+            }
+            if self.main.commits() != commits {
+                // The last bits of bookkeeping may be written in a step that finds nothing; the next must be idle (T19).
+                continue;
+            }
+            self.check_drained(report.next_due.map(|due| due.seconds()))?;
+            return Ok(self.crash_if(fault));
+        }
+        Err("the purge does not end".to_owned())
+    }
+
+    fn check_drained(&mut self, next_due: Option<u64>) -> Result<(), String> {
+        self.coverage.reach(Reach::Drained);
+        let deadlines = self.model.containers.iter().flat_map(|(name, container)| {
+            self.model.visible(name).into_iter().filter_map(|item| container.deadline(item))
+        });
+        let expected = deadlines.min();
+        if next_due != expected {
+            return Err(format!("T19: the purge is next due at {next_due:?}, should be at {expected:?}"));
+        }
+        let left = self.main.backlog();
+        if left > 0 {
+            return Err(format!("T22: the purge is done and {left} dead items are left"));
+        }
+        self.situation.purged(0, 0, &mut self.coverage);
+        check::compare_raw(&self.model, &self.main.raw()?)
+    }
+
+    /// An orderly restart, or a crash out of the blue.
+    pub(crate) fn restart(
+        &mut self,
+        clean: bool,
+        down_ms: u64,
+        drift_ms: i64,
+        fault: Option<Fault>,
+    ) -> Result<Ending, String> {
+        self.leave();
+        let mut clean = clean && !self.poisoned;
+        if clean {
+            self.coverage.reach(Reach::RestartClean);
+            let (main, twin, struck) = self.perform(fault, World::stop);
+            if main != twin {
+                return Err(format!("invariant 7: closed with {main:?}, and without purge {twin:?}"));
+            }
+            clean = !struck;
+            if clean {
+                main?;
+            }
+        }
+        self.clock.crash(read(&self.machine), Asked::Nothing);
+        self.main.crash();
+        self.twin.crash();
+        self.machine.advance(Duration::from_millis(down_ms));
+        let wall = self.machine.wall();
+        let drifted = if drift_ms < 0 {
+            wall.minus_millis(drift_ms.unsigned_abs())
+        } else {
+            wall.plus_millis(drift_ms.unsigned_abs())
+        };
+        self.machine.set_wall(drifted);
+        let forks = vec![self.model.clone()];
+        let death = Death { forks, asked: Asked::Nothing, certain: self.recorded };
+        self.revive(death, clean)?;
+        Ok(Ending::Running)
+    }
+
+    /// The process dies and another starts at once.
+    pub(crate) fn crash_and_restart(&mut self, death: Death) -> Result<(), String> {
+        self.leave();
+        self.coverage.reach_if(self.situation.backlog > 0, Reach::CrashBetweenDeathAndPurge);
+        self.clock.crash(read(&self.machine), death.asked);
+        self.main.crash();
+        self.twin.crash();
+        self.revive(death, false)
+    }
+
+    fn leave(&mut self) {
+        let backlog = self.main.backlog();
+        self.situation.restarting(&self.model, backlog, self.shown.suspect, &mut self.coverage);
+    }
+
+    /// Starts a process and finds out in which state the last one left things.
+    fn revive(&mut self, death: Death, clean: bool) -> Result<(), String> {
+        self.main.start()?;
+        self.twin.start()?;
+        let (main, twin) = (self.main.look()?, self.twin.look()?);
+        if main != twin {
+            return Err(format!("invariant 7: the clock restarts at {main:?}, and without purge {twin:?}"));
+        }
+        let machine = read(&self.machine);
+        if clean {
+            let expected = self.clock.restart_clean(machine);
+            if main != expected {
+                return Err(format!("T34: the clock restarts at {main:?}, should at {expected:?}"));
+            }
+        } else {
+            self.clock.restart_after_crash(machine, main, death.asked, death.certain)?;
+        }
+        self.coverage.reach_if(main.suspect && !self.shown.suspect, Reach::SuspectAtStart);
+        self.recorded = true;
+        self.poisoned = false;
+        self.shown = main;
+        self.choose(death.forks)
+    }
+
+    /// Which of the states that a crash may have left is the one that is there. If the sequence has moved, the change that
+    /// nobody was told of is in the store, and the fork that has it comes first: it may have died meanwhile, and then both fit.
+    fn choose(&mut self, forks: Vec<Model>) -> Result<(), String> {
+        let kept = self.main.sequence() > self.sequence;
+        let several = forks.len() > 1;
+        let mut numbered: Vec<_> = forks.into_iter().enumerate().collect();
+        if kept {
+            numbered.reverse();
+        }
+        let mut misfits = Vec::new();
+        for (number, mut fork) in numbered {
+            fork.see(self.shown.now_ms / 1000, self.shown.trusted_ms / 1000, self.shown.suspect);
+            let seen = self.main.observe(&ids_of(&fork))?;
+            match check::compare(&fork, &seen) {
+                Ok(()) => {
+                    let reach = if number == 0 { Reach::CrashLostCommit } else { Reach::CrashKeptCommit };
+                    self.coverage.reach_if(several, reach);
+                    self.model = fork;
+                    return Ok(());
+                }
+                Err(error) => misfits.push(error),
+            }
+        }
+        Err(format!("after the restart: {}", misfits.join("; and for the other outcome: ")))
+    }
+
+    /// The end of every step: time, then everything that can be seen.
+    pub(crate) fn settle(&mut self) -> Result<(), String> {
+        self.poisoned = self.main.is_poisoned();
+        if self.poisoned != self.twin.is_poisoned() {
+            return Err("invariant 7: only one of the worlds takes no writes".to_owned());
+        }
+        if self.poisoned && self.main.look().is_err() {
+            // The lease on time has run out and cannot be renewed: nothing more can be asked of this process.
+            let forks = vec![self.model.clone()];
+            self.crash_and_restart(Death { forks, asked: Asked::Nothing, certain: self.recorded })?;
+        }
+        self.look()?;
+        self.poisoned = self.main.is_poisoned();
+        self.check()
+    }
+
+    /// Compares the world with the model and with the twin.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        let ids = ids_of(&self.model);
+        let (main, twin) = (self.main.observe(&ids)?, self.twin.observe(&ids)?);
+        check::compare(&self.model, &main)?;
+        check::learn(&mut self.model, &main);
+        if main != twin {
+            return Err(format!("invariant 7: seen {main:?}, and without purge {twin:?}"));
+        }
+        if main.sequence < self.sequence {
+            return Err(format!("the sequence fell from {} to {}", self.sequence, main.sequence));
+        }
+        self.sequence = main.sequence;
+        let dead: usize = CONTAINERS.iter().map(|name| self.model.not_visible(name)).sum();
+        let backlog = self.main.backlog();
+        if backlog > dead as u64 {
+            return Err(format!("T18: {backlog} dead items are counted, {dead} have died"));
+        }
+        self.situation.after(&self.model, backlog);
+        Ok(())
+    }
+}
+
+/// Every name that the model knows, living or dead, by container.
+fn ids_of(model: &Model) -> BTreeMap<&'static str, Vec<(usize, String)>> {
+    let names = model.containers.iter().map(|(name, container)| {
+        let ids = container.items.iter().map(|item| (item.body.key, item.body.id.clone())).collect();
+        (*name, ids)
+    });
+    names.collect()
+}

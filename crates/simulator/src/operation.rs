@@ -1,0 +1,450 @@
+//! What happens next: one step after another, drawn from the seed and from what the model holds.
+//!
+//! The universe is small on purpose - a few ids, keys and unique values, lives of a few seconds - so that operations meet
+//! each other, and half of the waits end exactly at a deadline or a millisecond before it.
+//! The generator looks at the model only, never at the engine, so a run and its twin without purge take the same steps.
+
+use std::collections::VecDeque;
+
+use crate::model::{BadTtl, Body, Change, DefaultTtl, Edit, Guard, Item, MAX_TTL, Model, Name, Ttl};
+
+/// The containers that come and go. The first has a unique key, the second a hierarchical partition key.
+pub(crate) const CONTAINERS: [&str; 2] = ["plain", "tree"];
+/// How many partition keys each container uses.
+pub(crate) const KEYS: usize = 3;
+const IDS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// One step of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// One operation on one item.
+    Change { container: &'static str, key: usize, change: Change },
+    /// An operation built, and its item read, before `wait_ms` pass; then submitted.
+    Late { container: &'static str, key: usize, change: Change, wait_ms: u64 },
+    /// An operation through a handle whose container has been deleted.
+    Ghost { container: &'static str, key: usize, change: Change },
+    /// A transactional batch.
+    Batch { container: &'static str, key: usize, changes: Vec<Change> },
+    /// Everything under one partition key.
+    DeletePartition { container: &'static str, key: usize },
+    /// A query in pages, with time passing between them.
+    Query { container: &'static str, filter: Filter, scope: Reachable, page: usize, between_ms: u64 },
+    /// A consumer of the change feed goes on from where it stands.
+    ReadFeed { container: &'static str, max_items: usize },
+    /// A new `defaultTtl`.
+    SetDefaultTtl { container: &'static str, default_ttl: DefaultTtl },
+    /// A new container.
+    CreateContainer { container: &'static str, default_ttl: DefaultTtl },
+    /// A container goes.
+    DeleteContainer { container: &'static str },
+    /// Time passes.
+    Wait { ms: u64 },
+    /// The system clock is set back.
+    SetBack { ms: u64 },
+    /// The system clock is set forward.
+    SetForward { ms: u64 },
+    /// The test clock is moved.
+    AdvanceTestClock { seconds: u64 },
+    /// The operator believes the suspect clock.
+    AcceptClock,
+    /// The operator does not.
+    RejectClock,
+    /// One step of the purge.
+    Purge { limit: usize },
+    /// The purge until nothing is left.
+    Drain,
+    /// The process ends and starts again after a while, with the wall clock moved by `drift_ms` besides.
+    Restart { clean: bool, down_ms: u64, drift_ms: i64 },
+}
+
+/// What a query asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Filter {
+    /// Everything.
+    All,
+    /// `c.id = `
+    Id(String),
+    /// `c.n >= `
+    NumberFrom(i64),
+    /// `c._ts >= … AND c._ts <= …`
+    Stamp(u64, u64),
+}
+
+/// Where a query looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reachable {
+    /// The whole container.
+    Everywhere,
+    /// One partition key.
+    Key(usize),
+    /// The first level of a hierarchical key: keys 0 and 1 share it.
+    Prefix,
+}
+
+/// What goes wrong during a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The process dies at the n-th commit of the step (or right after the step, if it makes fewer); the commit is on disk
+    /// or not.
+    Crash {
+        /// Counted from 1.
+        nth: u64,
+        /// Whether the commit survives.
+        kept: bool,
+    },
+    /// The n-th commit of the step fails; the store takes no more writes until a restart.
+    Fail {
+        /// Counted from 1.
+        nth: u64,
+    },
+}
+
+/// A step and what goes wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Planned {
+    /// What to do.
+    pub(crate) step: Step,
+    /// What goes wrong.
+    pub(crate) fault: Option<Fault>,
+}
+
+/// Draws steps.
+#[derive(Debug)]
+pub(crate) struct Generator {
+    random: fastrand::Rng,
+    queued: VecDeque<Step>,
+    /// Whether this run has a test clock.
+    pub(crate) test_clock: bool,
+}
+
+/// What the generator may know besides the model.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sight {
+    /// The store's time, in milliseconds.
+    pub(crate) now_ms: u64,
+    /// Whether the clock is suspect.
+    pub(crate) suspect: bool,
+    /// Whether the store refuses writes after a failed commit.
+    pub(crate) poisoned: bool,
+}
+
+const SECOND: u64 = 1000;
+const HOUR: u64 = 3600 * SECOND;
+const DAY: u64 = 24 * HOUR;
+
+impl Generator {
+    /// A generator for one seed.
+    pub(crate) fn new(seed: u64) -> Generator {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let test_clock = random.u8(..4) == 0;
+        Generator { random, queued: VecDeque::new(), test_clock }
+    }
+
+    /// Where the wall clock stands when the run begins: often near the end of a minute or an hour.
+    pub(crate) fn start_ms(&mut self) -> u64 {
+        let base = 1_700_000_000 * SECOND + self.random.u64(..400) * DAY;
+        match self.random.u8(..3) {
+            0 => base / HOUR * HOUR + HOUR - self.random.u64(1..5 * SECOND),
+            1 => base / HOUR * HOUR + 60 * SECOND - self.random.u64(1..5 * SECOND),
+            _ => base + self.random.u64(..DAY),
+        }
+    }
+
+    /// The next step.
+    pub(crate) fn next(&mut self, model: &Model, sight: Sight) -> Planned {
+        let step = match self.queued.pop_front() {
+            Some(step) => step,
+            None => self.draw(model, sight),
+        };
+        let fault = if self.random.u8(..20) == 0 { Some(self.fault()) } else { None };
+        Planned { step, fault }
+    }
+
+    fn fault(&mut self) -> Fault {
+        let nth = if self.random.u8(..4) == 0 { 2 } else { 1 };
+        let kept = self.random.bool();
+        if self.random.u8(..5) == 0 { Fault::Fail { nth } } else { Fault::Crash { nth, kept } }
+    }
+
+    fn draw(&mut self, model: &Model, sight: Sight) -> Step {
+        if sight.poisoned && self.random.u8(..4) == 0 {
+            return self.restart(sight);
+        }
+        if sight.suspect && self.random.u8(..5) == 0 {
+            return if self.random.bool() { Step::AcceptClock } else { Step::RejectClock };
+        }
+        let container = CONTAINERS[usize::from(self.random.u8(..10) >= 7)];
+        if !model.containers.contains_key(container) && self.random.u8(..3) != 0 {
+            return Step::CreateContainer { container, default_ttl: self.default_ttl() };
+        }
+        match self.random.u32(..1000) {
+            0..380 => self.change_step(container, model),
+            380..440 => self.batch(container, model),
+            440..460 => Step::DeletePartition { container, key: self.random.usize(..KEYS) },
+            460..500 => self.query(container, model, sight),
+            500..520 => Step::ReadFeed { container, max_items: self.random.usize(1..4) },
+            520..580 => Step::SetDefaultTtl { container, default_ttl: self.default_ttl() },
+            580..610 => self.toggle(container),
+            610..625 => Step::DeleteContainer { container },
+            625..640 => Step::CreateContainer { container, default_ttl: self.default_ttl() },
+            640..790 => Step::Wait { ms: self.wait_ms(model, sight) },
+            790..840 => self.late(container, model, sight),
+            840..850 => self.ghost(container, model),
+            850..865 => Step::SetBack { ms: self.random.u64(1..2 * DAY) },
+            865..880 => self.forward(),
+            880..960 => Step::Purge { limit: self.random.usize(1..4) },
+            960..975 => Step::Drain,
+            975..985 if self.test_clock => Step::AdvanceTestClock { seconds: self.random.u64(1..1000) },
+            _ => self.restart(sight),
+        }
+    }
+
+    fn default_ttl(&mut self) -> DefaultTtl {
+        match self.random.u8(..20) {
+            0..5 => DefaultTtl::Off,
+            5..10 => DefaultTtl::Never,
+            10..16 => DefaultTtl::After(self.random.i64(1..6)),
+            16..18 => DefaultTtl::After(self.random.i64(10..40)),
+            18 => DefaultTtl::After([MAX_TTL, 3600, 60][self.random.usize(..3)]),
+            _ => DefaultTtl::Bad(self.bad_ttl()),
+        }
+    }
+
+    fn bad_ttl(&mut self) -> BadTtl {
+        const BAD: [BadTtl; 7] = [
+            BadTtl::Zero,
+            BadTtl::Negative,
+            BadTtl::Fraction,
+            BadTtl::Text,
+            BadTtl::True,
+            BadTtl::TooLarge,
+            BadTtl::NullOrObject,
+        ];
+        BAD[self.random.usize(..BAD.len())]
+    }
+
+    fn ttl(&mut self) -> Ttl {
+        match self.random.u8(..40) {
+            0..16 => Ttl::Absent,
+            16..20 => Ttl::Never,
+            20..32 => Ttl::After(self.random.i64(1..5)),
+            32..35 => Ttl::After(self.random.i64(10..40)),
+            35..37 => Ttl::AfterPoint(self.random.i64(1..5)),
+            37 => Ttl::After([MAX_TTL, 60, 3600][self.random.usize(..3)]),
+            _ => Ttl::Bad(self.bad_ttl()),
+        }
+    }
+
+    fn id(&mut self) -> String {
+        IDS[self.random.usize(..IDS.len())].to_owned()
+    }
+
+    fn body(&mut self, id: String, key: usize) -> Body {
+        let unique = if self.random.u8(..4) == 0 { None } else { Some(self.random.i64(0..5)) };
+        let padding =
+            if self.random.u8(..10) == 0 { self.random.usize(..3000) } else { self.random.usize(..9) };
+        Body { id, key, ttl: self.ttl(), unique, number: self.random.i64(0..4), padding }
+    }
+
+    fn change_step(&mut self, container: &'static str, model: &Model) -> Step {
+        // Half of the time some item there is the target, living or dead: its id and key are worth meeting again.
+        let target = self.any_item(container, model);
+        let (key, id) = match target {
+            Some(item) if self.random.bool() => (item.body.key, item.body.id.clone()),
+            _ => (self.random.usize(..KEYS), self.id()),
+        };
+        Step::Change { container, key, change: self.change(container, key, id, model) }
+    }
+
+    fn any_item<'a>(&mut self, container: &str, model: &'a Model) -> Option<&'a Item> {
+        let items = &model.containers.get(container)?.items;
+        if items.is_empty() { None } else { items.get(self.random.usize(..items.len())) }
+    }
+
+    fn change(&mut self, container: &str, key: usize, id: String, model: &Model) -> Change {
+        let items =
+            model.containers.get(container).map(|container| container.items.as_slice()).unwrap_or_default();
+        let item = items.iter().find(|item| item.body.key == key && item.body.id == id);
+        let stamp = item.and_then(|item| item.stamp.as_ref()).filter(|stamp| !stamp.etag.is_empty());
+        let name = match stamp {
+            Some(stamp) if self.random.u8(..4) == 0 => Name::Number(stamp.number),
+            _ => Name::Id(id.clone()),
+        };
+        let guard = match (self.random.u8(..6), stamp) {
+            (0, Some(stamp)) => Guard::Match(stamp.etag.clone()),
+            (1, _) => Guard::Match("\"00000000-0000-0000-0000-000000000000\"".to_owned()),
+            (2, _) => Guard::Exists,
+            _ => Guard::None,
+        };
+        match self.random.u8(..20) {
+            0..7 => Change::Create(self.body(id, key)),
+            7..11 => {
+                Change::Upsert(self.body(id, key), if guard == Guard::Exists { Guard::None } else { guard })
+            }
+            11..14 => Change::Replace(name, self.body(id, key), guard),
+            14..17 => {
+                let edits = self.edits();
+                let condition = if self.random.u8(..4) == 0 { Some(self.random.i64(0..4)) } else { None };
+                Change::Patch(name, edits, condition, guard)
+            }
+            17 => Change::Delete(name, guard),
+            _ => match guard {
+                Guard::Match(etag) => Change::Read(name, Guard::NoneMatch(etag)),
+                _ => Change::Read(name, Guard::None),
+            },
+        }
+    }
+
+    fn edits(&mut self) -> Vec<Edit> {
+        let count = self.random.usize(1..3);
+        let mut edits = Vec::new();
+        for _ in 0..count {
+            let touched = edits.iter().any(|edit| matches!(edit, Edit::SetTtl(_) | Edit::AddToTtl(_)));
+            edits.push(match self.random.u8(..8) {
+                0..2 => match self.ttl() {
+                    Ttl::Absent => Edit::RemoveTtl,
+                    ttl => Edit::SetTtl(ttl),
+                },
+                // To add to what T5 would refuse in the end is an error of another kind, which the model does not tell apart.
+                2 if !touched => Edit::AddToTtl(self.random.i64(-3..4)),
+                2 | 3 => Edit::RemoveTtl,
+                4 => Edit::SetUnique(self.random.i64(0..5)),
+                5 | 6 => Edit::SetNumber(self.random.i64(0..4)),
+                _ => Edit::AddToNumber(self.random.i64(-2..3)),
+            });
+        }
+        edits
+    }
+
+    /// Half of the batches consist of writes that will mostly succeed: a batch of anything mostly fails.
+    fn batch(&mut self, container: &'static str, model: &Model) -> Step {
+        let key = self.random.usize(..KEYS);
+        let count = self.random.usize(1..5);
+        let friendly = self.random.bool();
+        let changes = (0..count)
+            .map(|_| {
+                let id = self.id();
+                if friendly {
+                    Change::Upsert(self.body(id, key), Guard::None)
+                } else {
+                    self.change(container, key, id, model)
+                }
+            })
+            .collect();
+        Step::Batch { container, key, changes }
+    }
+
+    fn query(&mut self, container: &'static str, model: &Model, sight: Sight) -> Step {
+        let now = sight.now_ms / SECOND;
+        let filter = match self.random.u8(..6) {
+            0..2 => Filter::All,
+            2 => Filter::Id(self.id()),
+            3 => Filter::NumberFrom(self.random.i64(0..4)),
+            _ => {
+                let from = now.saturating_sub(self.random.u64(..8));
+                Filter::Stamp(from, from + self.random.u64(..6))
+            }
+        };
+        let scope = match self.random.u8(..4) {
+            0 => Reachable::Key(self.random.usize(..KEYS)),
+            1 if container == CONTAINERS[1] => Reachable::Prefix,
+            _ => Reachable::Everywhere,
+        };
+        let between_ms = if self.random.bool() { 0 } else { self.wait_ms(model, sight).min(HOUR / 2) };
+        Step::Query { container, filter, scope, page: self.random.usize(1..5), between_ms }
+    }
+
+    /// Several policies, and some writes between them, before the clock moves.
+    fn toggle(&mut self, container: &'static str) -> Step {
+        for _ in 0..self.random.usize(2..5) {
+            if self.random.u8(..3) == 0 {
+                let (key, id) = (self.random.usize(..KEYS), self.id());
+                let change = Change::Upsert(self.body(id, key), Guard::None);
+                self.queued.push_back(Step::Change { container, key, change });
+            }
+            if self.random.u8(..4) == 0 {
+                self.queued.push_back(Step::Purge { limit: 1 });
+            }
+            let default_ttl = self.default_ttl();
+            self.queued.push_back(Step::SetDefaultTtl { container, default_ttl });
+        }
+        Step::SetDefaultTtl { container, default_ttl: self.default_ttl() }
+    }
+
+    /// How long to wait: to a deadline, to a millisecond before one, or just a while.
+    fn wait_ms(&mut self, model: &Model, sight: Sight) -> u64 {
+        let deadlines: Vec<u64> = model
+            .containers
+            .values()
+            .flat_map(|container| container.items.iter().filter_map(|item| container.deadline(item)))
+            .filter_map(|deadline| (deadline * SECOND).checked_sub(sight.now_ms))
+            .filter(|wait| (1..HOUR / 2).contains(wait))
+            .collect();
+        match self.random.u8(..20) {
+            0..8 if !deadlines.is_empty() => deadlines[self.random.usize(..deadlines.len())],
+            8..11 if !deadlines.is_empty() => deadlines[self.random.usize(..deadlines.len())] - 1,
+            0..13 => self.random.u64(1..1500),
+            13..15 => SECOND - sight.now_ms % SECOND,
+            15..18 => self.random.u64(SECOND..4 * SECOND),
+            18 => self.random.u64(30 * SECOND..200 * SECOND),
+            _ => self.random.u64(HOUR / 4..HOUR - 60 * SECOND),
+        }
+    }
+
+    fn late(&mut self, container: &'static str, model: &Model, sight: Sight) -> Step {
+        let living = model.visible(container);
+        let mortal: Vec<&&Item> = living
+            .iter()
+            .filter(|item| {
+                model.containers[container].deadline(item).is_some_and(|at| at * SECOND > sight.now_ms)
+            })
+            .collect();
+        if mortal.is_empty() {
+            return self.change_step(container, model);
+        }
+        let item = mortal[self.random.usize(..mortal.len())];
+        let deadline = model.containers[container].deadline(item).expect("filtered above");
+        let wait_ms = deadline * SECOND - sight.now_ms - u64::from(self.random.u8(..5) == 0);
+        let (key, id) = (item.body.key, item.body.id.clone());
+        let guard = match &item.stamp {
+            Some(stamp) if !stamp.etag.is_empty() => Guard::Match(stamp.etag.clone()),
+            Some(_) | None => Guard::Exists,
+        };
+        let name = Name::Id(id.clone());
+        let change = match self.random.u8(..5) {
+            0 => Change::Replace(name, self.body(id, key), guard),
+            1 => Change::Patch(name, vec![Edit::SetTtl(Ttl::Never)], None, guard),
+            2 => Change::Delete(name, guard),
+            3 => Change::Upsert(self.body(id, key), guard),
+            _ => Change::Read(name, Guard::None),
+        };
+        Step::Late { container, key, change, wait_ms: wait_ms.min(HOUR / 2) }
+    }
+
+    fn ghost(&mut self, container: &'static str, model: &Model) -> Step {
+        let (key, id) = (self.random.usize(..KEYS), self.id());
+        let change = self.change(container, key, id, model);
+        Step::Ghost { container, key, change }
+    }
+
+    fn forward(&mut self) -> Step {
+        let ms = if self.random.bool() {
+            self.random.u64(1..HOUR - SECOND)
+        } else {
+            self.random.u64(2 * HOUR..90 * DAY)
+        };
+        Step::SetForward { ms }
+    }
+
+    fn restart(&mut self, sight: Sight) -> Step {
+        let clean = self.random.bool();
+        let down_ms = if self.random.u8(..3) == 0 { 0 } else { self.random.u64(..8 * SECOND) };
+        let drift_ms = match self.random.u8(..10) {
+            0 => -self.random.i64(1..DAY as i64),
+            1 if !sight.suspect => self.random.i64(31 * DAY as i64..400 * DAY as i64),
+            2 => self.random.i64(0..20 * DAY as i64),
+            _ => 0,
+        };
+        Step::Restart { clean, down_ms, drift_ms }
+    }
+}

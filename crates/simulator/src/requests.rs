@@ -1,0 +1,257 @@
+//! What clients do: each request goes to the world and to its twin, then to the model, and all three must agree.
+
+use crate::check;
+use crate::clock::Asked;
+use crate::coverage::Reach;
+use crate::model::{Answer, Change, DefaultTtl, Guard, Item, Model, Name, Stamp};
+use crate::operation::{Fault, Filter, Reachable};
+use crate::run::{Death, Ending, Run};
+use crate::world::{Reply, World};
+
+const PAGES_MAX: usize = 200;
+
+impl Run {
+    /// Does the same in both worlds, under the same fault; says whether the fault struck the first.
+    pub(crate) fn perform<T>(&mut self, fault: Option<Fault>, act: impl Fn(&mut World) -> T) -> (T, T, bool) {
+        let one = |world: &mut World| {
+            if let Some(fault) = fault {
+                world.plan(fault);
+            }
+            let result = act(world);
+            (result, fault.is_some() && world.has_struck())
+        };
+        let (main, struck) = one(&mut self.main);
+        let (twin, _) = one(&mut self.twin);
+        (main, twin, struck)
+    }
+
+    /// A request that may change something.
+    pub(crate) fn write(
+        &mut self,
+        fault: Option<Fault>,
+        act: impl Fn(&mut World) -> Reply,
+        apply: impl Fn(&mut Model, &mut Vec<Stamp>) -> Answer,
+    ) -> Result<Ending, String> {
+        let before = self.main.sequence();
+        let (main, twin, struck) = self.perform(fault, act);
+        if main != twin {
+            return Err(format!("invariant 7: answered {main:?}, and without purge {twin:?}"));
+        }
+        self.note(|_| format!("       {:?}", main.answer));
+        if self.poisoned || struck && matches!(fault, Some(Fault::Fail { .. })) {
+            self.coverage.reach(Reach::CommitFailed);
+            return match main.answer.is_write() {
+                true => Err(format!("a store that takes no writes answered {:?}", main.answer)),
+                false => Ok(Ending::Running),
+            };
+        }
+        if struck {
+            let mut after = self.model.clone();
+            apply(&mut after, &mut Vec::new());
+            let forks = vec![self.model.clone(), after];
+            return Ok(Ending::Dead(Death { forks, asked: Asked::Nothing, certain: true }));
+        }
+        let mut stamps = main.stamps();
+        let expected = apply(&mut self.model, &mut stamps);
+        if expected != main.answer {
+            return Err(format!("answered {:?}, should be {expected:?}", main.answer));
+        }
+        if !main.answer.is_write() && self.main.sequence() != before {
+            return Err(format!("the sequence moved although nothing was written: {:?}", main.answer));
+        }
+        self.check_reply(&main)?;
+        self.situation.answered(&main.answer, &mut self.coverage);
+        Ok(self.crash_if(fault))
+    }
+
+    /// The end of a step whose fault, if any, is a crash right after it.
+    pub(crate) fn crash_if(&self, fault: Option<Fault>) -> Ending {
+        match fault {
+            Some(Fault::Crash { .. }) => {
+                let forks = vec![self.model.clone()];
+                Ending::Dead(Death { forks, asked: Asked::Nothing, certain: self.recorded })
+            }
+            Some(Fault::Fail { .. }) | None => Ending::Running,
+        }
+    }
+
+    /// Etags are new, numbers are kept by a version and fresh for an item, `_ts` is now.
+    fn check_reply(&mut self, reply: &Reply) -> Result<(), String> {
+        for (answer, item) in &reply.items {
+            let written = answer.is_write();
+            if written && !self.model.etags.insert(item.stamp.etag.clone()) {
+                return Err(format!("etag {} was given twice", item.stamp.etag));
+            }
+            let fresh = self.model.numbers.insert(item.stamp.number);
+            if (*answer == Answer::Created) != fresh {
+                return Err(format!("{answer:?} with item number {}", item.stamp.number));
+            }
+            if written && item.ts != self.model.now {
+                return Err(format!("T9: written at {} with _ts {}", self.model.now, item.ts));
+            }
+        }
+        Ok(())
+    }
+
+    /// One operation on one item.
+    pub(crate) fn change(
+        &mut self,
+        container: &'static str,
+        key: usize,
+        change: &Change,
+        fault: Option<Fault>,
+    ) -> Result<Ending, String> {
+        self.situation.change(&self.model, container, key, change, &mut self.coverage);
+        let before = self.model.clone();
+        let oldest = self.situation.steps % 2 == 0;
+        let ending = self.write(
+            fault,
+            |world| world.change(container, key, change, oldest),
+            |model, stamps| model.apply(container, key, change, stamps),
+        )?;
+        self.situation.changed(&before, &self.model, container, change, &mut self.coverage);
+        Ok(ending)
+    }
+
+    /// The item that a late write is about, read while the write is being prepared.
+    pub(crate) fn read_before(
+        &mut self,
+        container: &'static str,
+        key: usize,
+        change: &Change,
+    ) -> Result<(), String> {
+        let Some(id) = change.id() else { return Ok(()) };
+        let read = Change::Read(Name::Id(id.to_owned()), Guard::None);
+        self.change(container, key, &read, None).map(drop)
+    }
+
+    /// A write through the handle of a deleted container.
+    pub(crate) fn haunt(
+        &mut self,
+        container: &'static str,
+        key: usize,
+        change: &Change,
+    ) -> Result<Ending, String> {
+        if matches!(change, Change::Read(..)) {
+            return Ok(Ending::Running);
+        }
+        let (main, twin, _) = self.perform(None, |world| world.haunt(container, key, change));
+        if main != twin {
+            return Err(format!("invariant 7: a ghost answered {main:?}, and without purge {twin:?}"));
+        }
+        let Some(reply) = main else { return Ok(Ending::Running) };
+        self.coverage.reach(Reach::HandleOfADeletedContainer);
+        match reply.answer {
+            Answer::NoContainer | Answer::BadTtl | Answer::Unavailable => Ok(Ending::Running),
+            answer => Err(format!("a write into a deleted container was answered {answer:?}")),
+        }
+    }
+
+    /// A new `defaultTtl`.
+    pub(crate) fn set_default_ttl(
+        &mut self,
+        container: &'static str,
+        default_ttl: DefaultTtl,
+        fault: Option<Fault>,
+    ) -> Result<Ending, String> {
+        self.situation.policy(&self.model, container, default_ttl, &mut self.coverage);
+        self.write(
+            fault,
+            |world| world.set_default_ttl(container, default_ttl),
+            |model, _| model.set_default_ttl(container, default_ttl),
+        )
+    }
+
+    /// A query, page by page: each item that lives throughout comes exactly once, and none that is dead when its page is asked
+    /// for (T16).
+    pub(crate) fn query(
+        &mut self,
+        container: &'static str,
+        filter: &Filter,
+        scope: Reachable,
+        page: usize,
+        between_ms: u64,
+    ) -> Result<(), String> {
+        if !self.model.containers.contains_key(container) {
+            return Ok(());
+        }
+        let mut awaited = self.matching(container, filter, scope);
+        let mut received: Vec<u64> = Vec::new();
+        let mut continuation = None;
+        for _ in 0..PAGES_MAX {
+            let ask = |world: &mut World| world.page(container, filter, scope, page, continuation.clone());
+            let (main, twin, _) = self.perform(None, ask);
+            if main != twin {
+                return Err(format!("invariant 7: a page is {main:?}, and without purge {twin:?}"));
+            }
+            let answer = main.map_err(|answer| format!("a query failed: {answer:?}"))?;
+            let living = self.matching(container, filter, scope);
+            for item in &answer.items {
+                let visible = self.model.visible(container);
+                let expected = visible
+                    .iter()
+                    .find(|other| other.body.key == item.body.key && other.body.id == item.body.id)
+                    .filter(|other| living.contains(&other.version))
+                    .ok_or_else(|| format!("found and should not be: {item:?}"))?;
+                check::compare_item(expected, item)?;
+                if received.contains(&expected.version) {
+                    return Err(format!("found twice: {item:?}"));
+                }
+                received.push(expected.version);
+            }
+            awaited.retain(|version| living.contains(version));
+            continuation = answer.continuation;
+            if continuation.is_none() {
+                break;
+            }
+            if between_ms > 0 && !self.poisoned {
+                let before = self.model.visible(container).len();
+                self.pass(between_ms)?;
+                self.coverage.reach_if(self.model.visible(container).len() < before, Reach::PageAfterADeath);
+            }
+        }
+        match awaited.iter().find(|version| !received.contains(version)) {
+            _ if continuation.is_some() => Err("a query does not end".to_owned()),
+            Some(lost) => Err(format!("lives throughout and was not found: version {lost}")),
+            None => Ok(()),
+        }
+    }
+
+    /// A consumer of the feed goes on: it gets what lives and was written since, oldest first, nothing twice.
+    pub(crate) fn read_feed(&mut self, container: &'static str, max_items: usize) -> Result<(), String> {
+        if !self.model.containers.contains_key(container) {
+            return Ok(());
+        }
+        let (token, after) = self.consumers.get(container).cloned().unwrap_or_default();
+        let ask = |world: &mut World| world.changes(container, token.clone(), max_items);
+        let (main, twin, _) = self.perform(None, ask);
+        if main != twin {
+            return Err(format!("invariant 7: the feed gives {main:?}, and without purge {twin:?}"));
+        }
+        let page = main.map_err(|answer| format!("the feed failed: {answer:?}"))?;
+        let visible = self.model.visible(container);
+        let sequence = |item: &&Item| item.stamp.as_ref().map_or(0, |stamp| stamp.sequence);
+        let mut news: Vec<&Item> = visible.into_iter().filter(|item| sequence(item) > after).collect();
+        news.sort_by_key(sequence);
+        if page.items.len() < news.len().min(max_items) || page.items.len() > news.len() {
+            return Err(format!(
+                "{} changes of {} are shown: {:?}",
+                page.items.len(),
+                news.len(),
+                page.items
+            ));
+        }
+        for (item, expected) in page.items.iter().zip(news) {
+            check::compare_item(expected, item)?;
+        }
+        let after = page.items.last().map_or(after, |item| item.stamp.sequence);
+        self.consumers.insert(container, (page.continuation, after));
+        Ok(())
+    }
+
+    fn matching(&self, container: &str, filter: &Filter, scope: Reachable) -> Vec<u64> {
+        let visible = self.model.visible(container);
+        let matching = visible.into_iter().filter(|item| check::belongs(item, filter, scope));
+        matching.map(|item| item.version).collect()
+    }
+}

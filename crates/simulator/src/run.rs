@@ -1,0 +1,247 @@
+//! One seed from beginning to end: the world, its twin without purge and the model, step by step side by side.
+//!
+//! After each step everything that can be seen of the world is compared with the model (`check`), and with the twin: the same
+//! answers, sequences, charges and session figures although no purge has ever run there (invariant 7).
+//!
+//! A crash that strikes a commit forks the model, because nobody was told how it ended: one fork has the change, the other
+//! does not. What is read after the restart decides; if neither fork fits, the seed has failed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage::{ManualClock, Time, WallClock};
+
+use crate::clock::{Asked, Clock, Machine, Shown};
+use crate::coverage::{Coverage, Reach};
+use crate::model::Model;
+use crate::operation::{CONTAINERS, Fault, Generator, Planned, Sight, Step};
+use crate::situation::Situation;
+use crate::world::{Purging, World};
+
+/// Why a seed failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// At which step.
+    pub step: usize,
+    /// What differed.
+    pub message: String,
+}
+
+/// What is left of the process after a step.
+pub(crate) enum Ending {
+    /// It runs.
+    Running,
+    /// It has died.
+    Dead(Death),
+}
+
+/// How a process died.
+pub(crate) struct Death {
+    /// The states that it may have left behind.
+    pub(crate) forks: Vec<Model>,
+    /// What was asked of the clock and may have been done.
+    pub(crate) asked: Asked,
+    /// Whether it is known what the disk says about a suspicion.
+    pub(crate) certain: bool,
+}
+
+/// A run in progress.
+pub(crate) struct Run {
+    generator: Generator,
+    pub(crate) model: Model,
+    pub(crate) coverage: Coverage,
+    pub(crate) situation: Situation,
+    pub(crate) clock: Clock,
+    pub(crate) shown: Shown,
+    pub(crate) machine: Arc<ManualClock>,
+    pub(crate) main: World,
+    pub(crate) twin: World,
+    /// A commit has failed and no write is taken until a restart.
+    pub(crate) poisoned: bool,
+    /// Whether a suspicion, if there is one, is known to be on disk.
+    pub(crate) recorded: bool,
+    /// The last sequence seen; it never falls.
+    pub(crate) sequence: u64,
+    /// Where the consumer of each container's feed stands: its token, and the sequence that it has read up to.
+    pub(crate) consumers: BTreeMap<&'static str, (Option<String>, u64)>,
+    steps: usize,
+    trace: Option<Vec<String>>,
+}
+
+impl Run {
+    /// A fresh machine for this seed.
+    pub(crate) fn new(seed: u64, traced: bool) -> Result<Run, String> {
+        let mut generator = Generator::new(seed);
+        let machine = Arc::new(ManualClock::new(Time::from_millis(generator.start_ms())));
+        let test_clock = generator.test_clock;
+        let main = World::new(machine.clone(), test_clock, Purging::On)?;
+        let twin = World::new(machine.clone(), test_clock, Purging::Off)?;
+        let mut run = Run {
+            generator,
+            model: Model::default(),
+            coverage: Coverage::default(),
+            situation: Situation::default(),
+            clock: Clock::new(read(&machine)),
+            shown: Shown::default(),
+            machine,
+            main,
+            twin,
+            poisoned: false,
+            recorded: true,
+            sequence: 0,
+            consumers: BTreeMap::new(),
+            steps: 0,
+            trace: traced.then(Vec::new),
+        };
+        run.look()?;
+        run.check()?;
+        Ok(run)
+    }
+
+    /// Takes so many steps.
+    pub(crate) fn take_steps(&mut self, steps: usize) -> Result<(), Failure> {
+        for _ in 0..steps {
+            self.steps += 1;
+            self.step().map_err(|message| Failure { step: self.steps, message })?;
+        }
+        Ok(())
+    }
+
+    /// How many steps were begun.
+    pub(crate) fn steps_taken(&self) -> usize {
+        self.steps
+    }
+
+    /// The lines written so far.
+    pub(crate) fn into_trace(self) -> Vec<String> {
+        self.trace.unwrap_or_default()
+    }
+
+    pub(crate) fn note(&mut self, line: impl FnOnce(&Run) -> String) {
+        if self.trace.is_some() {
+            let line = line(self);
+            self.trace.as_mut().expect("checked above").push(line);
+        }
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        let sight = Sight { now_ms: self.shown.now_ms, suspect: self.shown.suspect, poisoned: self.poisoned };
+        let Planned { step, fault } = self.generator.next(&self.model, sight);
+        let fault = fault.filter(|fault| !self.poisoned && is_possible(*fault, &step));
+        self.note(|run| {
+            let (number, now) = (run.steps, run.shown.now_ms);
+            let fault = fault.map(|fault| format!("  with {fault:?}")).unwrap_or_default();
+            format!("{number:>4} {}.{:03} {step:?}{fault}", now / 1000, now % 1000)
+        });
+        if let Ending::Dead(death) = self.execute(step, fault)? {
+            self.crash_and_restart(death)?;
+        }
+        self.settle()
+    }
+
+    fn execute(&mut self, step: Step, fault: Option<Fault>) -> Result<Ending, String> {
+        match step {
+            Step::Change { container, key, change } => self.change(container, key, &change, fault),
+            Step::Late { container, key, change, wait_ms } => {
+                self.read_before(container, key, &change)?;
+                if !self.poisoned {
+                    self.pass(wait_ms)?;
+                }
+                self.situation.late(&self.model, container, key, &change, &mut self.coverage);
+                self.change(container, key, &change, fault)
+            }
+            Step::Ghost { container, key, change } => self.haunt(container, key, &change),
+            Step::Batch { container, key, changes } => self.write(
+                fault,
+                |world| world.batch(container, key, &changes),
+                |model, stamps| model.apply_batch(container, key, &changes, stamps),
+            ),
+            Step::DeletePartition { container, key } => {
+                self.situation.partition(&self.model, container, key, &mut self.coverage);
+                self.write(
+                    fault,
+                    |world| world.delete_partition(container, key),
+                    |model, _| model.delete_partition(container, key),
+                )
+            }
+            Step::Query { container, filter, scope, page, between_ms } => {
+                self.query(container, &filter, scope, page, between_ms)?;
+                Ok(self.crash_if(fault))
+            }
+            Step::ReadFeed { container, max_items } => {
+                self.read_feed(container, max_items)?;
+                Ok(self.crash_if(fault))
+            }
+            Step::SetDefaultTtl { container, default_ttl } => {
+                self.set_default_ttl(container, default_ttl, fault)
+            }
+            Step::CreateContainer { container, default_ttl } => {
+                let ending = self.write(
+                    fault,
+                    |world| world.create_container(container, default_ttl),
+                    |model, _| model.create_container(container, default_ttl, container == CONTAINERS[0]),
+                )?;
+                self.situation.container_made(container, &mut self.coverage);
+                Ok(ending)
+            }
+            Step::DeleteContainer { container } => {
+                self.consumers.remove(container);
+                self.situation.container_deleted(container);
+                self.write(
+                    fault,
+                    |world| world.delete_container(container),
+                    |model, _| model.delete_container(container),
+                )
+            }
+            Step::Wait { ms } => {
+                self.machine.advance(Duration::from_millis(ms));
+                self.watch(fault, Asked::Nothing, |world| world.look().map(drop))
+            }
+            Step::SetBack { ms } => {
+                self.machine.set_wall(self.machine.wall().minus_millis(ms));
+                self.coverage.reach(Reach::ClockBackward);
+                self.watch(fault, Asked::Nothing, |world| world.look().map(drop))
+            }
+            Step::SetForward { ms } => {
+                self.machine.set_wall(self.machine.wall().plus_millis(ms));
+                self.coverage.reach(Reach::ClockForward);
+                self.watch(fault, Asked::Nothing, |world| world.look().map(drop))
+            }
+            Step::AdvanceTestClock { seconds } => {
+                self.coverage.reach(Reach::TestClockAdvanced);
+                self.watch(fault, Asked::Advance(seconds), |world| world.advance_clock(seconds))
+            }
+            Step::AcceptClock => {
+                self.coverage.reach_if(self.shown.suspect, Reach::ClockAccepted);
+                self.watch(fault, Asked::Accept, |world| world.judge_clock(true))
+            }
+            Step::RejectClock => {
+                self.coverage.reach_if(self.shown.suspect, Reach::ClockRejected);
+                // What the leap hid comes back behind readers that passed it meanwhile: they start anew.
+                self.consumers.clear();
+                self.watch(fault, Asked::Reject, |world| world.judge_clock(false))
+            }
+            Step::Purge { limit } => self.purge(limit, fault),
+            Step::Drain => self.drain(fault),
+            Step::Restart { clean, down_ms, drift_ms } => self.restart(clean, down_ms, drift_ms, fault),
+        }
+    }
+}
+
+/// The machine's clocks as the model of the clock takes them.
+pub(crate) fn read(machine: &ManualClock) -> Machine {
+    Machine { wall_ms: machine.wall().millis(), monotonic_ms: machine.monotonic().as_millis() as u64 }
+}
+
+/// Which faults make sense with which step. A purge that fails for good would let the twin, which has none, go on alone.
+fn is_possible(fault: Fault, step: &Step) -> bool {
+    match step {
+        Step::Purge { .. } | Step::Drain | Step::Query { .. } | Step::ReadFeed { .. } => {
+            matches!(fault, Fault::Crash { .. })
+        }
+        Step::Restart { clean, .. } => *clean && matches!(fault, Fault::Crash { .. }),
+        Step::Ghost { .. } => false,
+        _ => true,
+    }
+}

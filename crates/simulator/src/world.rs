@@ -1,0 +1,656 @@
+//! The real engine over a memory store, its disk and the machine's clocks: everything that a process has, and that a crash
+//! takes away or leaves.
+//!
+//! A world does what it is told and reports what it saw, as plain data in the model's words. It judges nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use document::{ItemNumber, Value, parse_json};
+use engine::definition::ContainerDefinition;
+use engine::{
+    BatchError, Container, Database, Effect, Engine, Error, FeedStart, ItemName, Operation, Outcome,
+    PageRequest, Patch, Precondition, PurgeReport, Scope,
+};
+use storage::{
+    ClockOptions, CrashMode, Direction, KeyRange, Keyspace, ManualClock, MemoryDisk, MemoryStore, Store,
+};
+
+use crate::body;
+use crate::clock::Shown;
+use crate::model::{Answer, Body, Change, DefaultTtl, Edit, Guard, Name, Stamp};
+use crate::operation::{CONTAINERS, Fault, Filter, Reachable};
+
+const DATABASE: &str = "simulated";
+
+/// Whether this world's purge does anything: the twin's never does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purging {
+    /// Purge steps run.
+    On,
+    /// Purge steps only look at the clock, as a purge would.
+    Off,
+}
+
+/// An item as the engine returned it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SeenItem {
+    /// What the client stored.
+    pub(crate) body: Body,
+    /// `_ts`
+    pub(crate) ts: u64,
+    /// Etag, number, sequence.
+    pub(crate) stamp: Stamp,
+    /// Its stored size.
+    pub(crate) bytes: u64,
+}
+
+/// The answer to one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reply {
+    /// How it ended.
+    pub(crate) answer: Answer,
+    /// The items that came back, one for each operation that returned one, with what that operation did.
+    pub(crate) items: Vec<(Answer, SeenItem)>,
+    /// Charges and session sequences, which must not tell whether the purge has run.
+    pub(crate) figures: Vec<(u64, u64)>,
+}
+
+/// One page of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SeenPage {
+    /// Its items.
+    pub(crate) items: Vec<SeenItem>,
+    /// Where to go on.
+    pub(crate) continuation: Option<String>,
+    /// Charge, sequence, metrics.
+    pub(crate) figures: String,
+}
+
+/// A container as it looks from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SeenContainer {
+    /// Its resource id.
+    pub(crate) rid: String,
+    /// Its etag.
+    pub(crate) etag: String,
+    /// Its `D`.
+    pub(crate) default_ttl: DefaultTtl,
+    /// A listing of it.
+    pub(crate) items: Vec<SeenItem>,
+    /// Living items by the counters.
+    pub(crate) usage_items: u64,
+    /// Living bytes by the counters.
+    pub(crate) usage_bytes: u64,
+    /// Answers to point reads, by key and id.
+    pub(crate) reads: BTreeMap<(usize, String), Answer>,
+    /// The change feed from its beginning.
+    pub(crate) feed: SeenPage,
+    /// The listing's charge and metrics.
+    pub(crate) figures: String,
+}
+
+/// All that can be seen of a store, except by asking the purge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// By name.
+    pub(crate) containers: BTreeMap<&'static str, SeenContainer>,
+    /// The last sequence.
+    pub(crate) sequence: u64,
+}
+
+/// How many entries of which kind lie in the store.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Raw {
+    /// By keyspace or kind.
+    pub(crate) entries: BTreeMap<&'static str, u64>,
+}
+
+struct Process {
+    store: Arc<MemoryStore>,
+    engine: Engine,
+    database: Arc<Database>,
+}
+
+/// One machine with one store.
+pub(crate) struct World {
+    disk: MemoryDisk,
+    clock: Arc<ManualClock>,
+    test_clock: bool,
+    purging: Purging,
+    process: Option<Process>,
+    /// The oldest handle of each container that this process has, to be used now and then.
+    handles: BTreeMap<&'static str, Arc<Container>>,
+    ghosts: BTreeMap<&'static str, Arc<Container>>,
+}
+
+impl World {
+    /// A new machine with an empty disk.
+    pub(crate) fn new(clock: Arc<ManualClock>, test_clock: bool, purging: Purging) -> Result<World, String> {
+        let mut world = World {
+            disk: MemoryDisk::new(),
+            clock,
+            test_clock,
+            purging,
+            process: None,
+            handles: BTreeMap::new(),
+            ghosts: BTreeMap::new(),
+        };
+        world.start()?;
+        Ok(world)
+    }
+
+    /// Starts a process over what is on the disk.
+    pub(crate) fn start(&mut self) -> Result<(), String> {
+        let mut options = ClockOptions::new(self.clock.clone());
+        options.test_clock = self.test_clock;
+        let store =
+            MemoryStore::open(self.disk.clone(), options).map_err(|error| format!("open: {error}"))?;
+        let store = Arc::new(store);
+        let engine = Engine::open(store.clone()).map_err(|error| format!("open: {error}"))?;
+        let database = match engine.database(DATABASE) {
+            Ok(database) => database,
+            Err(_) => engine.create_database(DATABASE, None).map_err(|error| format!("database: {error}"))?,
+        };
+        self.process = Some(Process { store, engine, database });
+        for name in CONTAINERS {
+            if let Ok(container) = self.current(name) {
+                self.handles.insert(name, container);
+            }
+        }
+        Ok(())
+    }
+
+    /// The process dies, as by `kill -9`.
+    pub(crate) fn crash(&mut self) {
+        self.process = None;
+        self.disk.clear_faults();
+        self.handles.clear();
+        self.ghosts.clear();
+    }
+
+    /// The process ends in order.
+    pub(crate) fn stop(&mut self) -> Result<(), String> {
+        let closed = self.process().engine.close();
+        self.crash();
+        closed.map_err(|error| error.to_string())
+    }
+
+    /// Plans a fault for what comes next.
+    pub(crate) fn plan(&self, fault: Fault) {
+        match fault {
+            Fault::Crash { nth, kept } => {
+                let mode = if kept { CrashMode::AfterCommit } else { CrashMode::BeforeCommit };
+                self.disk.crash_after(nth - 1, mode);
+            }
+            Fault::Fail { nth } => self.disk.fail_after(nth - 1),
+        }
+    }
+
+    /// Whether the planned fault has happened; it will not any more.
+    pub(crate) fn has_struck(&self) -> bool {
+        let struck = !self.disk.fault_is_planned();
+        self.disk.clear_faults();
+        struck
+    }
+
+    /// Whether the store refuses writes.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.process().store.stats().poisoned
+    }
+
+    /// How many commits the disk has taken.
+    pub(crate) fn commits(&self) -> u64 {
+        self.disk.commits()
+    }
+
+    /// A look at the clock.
+    pub(crate) fn look(&self) -> Result<Shown, String> {
+        let status = self.process().engine.clock_status().map_err(|error| error.to_string())?;
+        Ok(Shown {
+            now_ms: status.now.millis(),
+            trusted_ms: status.trusted.millis(),
+            suspect: status.suspect.is_some(),
+            advanced_ms: status.advanced_ms,
+        })
+    }
+
+    /// The operator's word about a suspect clock.
+    pub(crate) fn judge_clock(&self, accept: bool) -> Result<(), String> {
+        let engine = &self.process().engine;
+        let judged = if accept { engine.accept_clock() } else { engine.reject_clock() };
+        judged.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Moves the test clock.
+    pub(crate) fn advance_clock(&self, seconds: u64) -> Result<(), String> {
+        self.process().engine.advance_clock(seconds).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// One step of the purge, or a look at the clock where it is off.
+    pub(crate) fn purge(&self, limit: usize) -> Result<Option<PurgeReport>, String> {
+        match self.purging {
+            Purging::On => {
+                self.process().engine.purge_step(limit).map(Some).map_err(|error| error.to_string())
+            }
+            Purging::Off => self.look().map(|_| None),
+        }
+    }
+
+    /// How many dead items wait for the purge.
+    pub(crate) fn backlog(&self) -> u64 {
+        let engine = &self.process().engine;
+        let containers = CONTAINERS.iter().filter_map(|name| self.current(name).ok());
+        containers.filter_map(|container| engine.usage(&container).ok()).map(|usage| usage.dead.items).sum()
+    }
+
+    /// The last sequence.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.process().engine.last_sequence()
+    }
+
+    /// Makes a container.
+    pub(crate) fn create_container(&mut self, name: &'static str, default_ttl: DefaultTtl) -> Reply {
+        let process = self.process();
+        let made = parse_definition(name, default_ttl)
+            .and_then(|definition| process.engine.create_container(&process.database, definition, None));
+        match made {
+            Ok(container) => {
+                self.handles.insert(name, container);
+                Reply::plain(Answer::Created)
+            }
+            Err(error) => Reply::plain(answer_of(&error)),
+        }
+    }
+
+    /// Removes a container; its handle stays as a ghost.
+    pub(crate) fn delete_container(&mut self, name: &'static str) -> Reply {
+        let deleted = self
+            .current(name)
+            .and_then(|container| self.process().engine.delete_container(&container, &Precondition::None));
+        match deleted {
+            Ok(()) => {
+                if let Some(handle) = self.handles.remove(name) {
+                    self.ghosts.insert(name, handle);
+                }
+                Reply::plain(Answer::Deleted)
+            }
+            Err(error) => Reply::plain(container_answer(&error)),
+        }
+    }
+
+    /// Sets `defaultTtl`.
+    pub(crate) fn set_default_ttl(&self, name: &'static str, default_ttl: DefaultTtl) -> Reply {
+        let replaced = self.current(name).and_then(|container| {
+            let definition = parse_definition(name, default_ttl)?;
+            self.process().engine.replace_container(&container, definition, &Precondition::None)
+        });
+        match replaced {
+            Ok(_) => Reply::plain(Answer::Replaced),
+            Err(error) => Reply::plain(container_answer(&error)),
+        }
+    }
+
+    /// Removes what lives under a partition key.
+    pub(crate) fn delete_partition(&self, name: &'static str, key: usize) -> Reply {
+        let deleted = self.current(name).map_err(|error| container_answer(&error)).and_then(|container| {
+            let key = body::partition_key(name, key);
+            self.process().engine.delete_partition(&container, &key).map_err(|error| answer_of(&error))
+        });
+        match deleted {
+            Ok(count) => {
+                Reply { answer: Answer::Deleted, items: Vec::new(), figures: vec![(count, self.sequence())] }
+            }
+            Err(answer) => Reply::plain(answer),
+        }
+    }
+
+    /// One operation through the current handle, or through the oldest that this process has.
+    pub(crate) fn change(&self, name: &'static str, key: usize, change: &Change, oldest: bool) -> Reply {
+        let handle = match self.handles.get(name) {
+            Some(handle) if oldest => Ok(handle.clone()),
+            _ => self.current(name),
+        };
+        match handle {
+            Ok(container) => self.change_through(&container, name, key, change),
+            Err(error) => Reply::plain(container_answer(&error)),
+        }
+    }
+
+    /// One operation through the handle of a container that is gone, if there is such a handle.
+    pub(crate) fn haunt(&self, name: &'static str, key: usize, change: &Change) -> Option<Reply> {
+        let ghost = self.ghosts.get(name)?.clone();
+        Some(self.change_through(&ghost, name, key, change))
+    }
+
+    fn change_through(
+        &self,
+        container: &Arc<Container>,
+        name: &'static str,
+        key: usize,
+        change: &Change,
+    ) -> Reply {
+        let engine = &self.process().engine;
+        let partition_key = body::partition_key(name, key);
+        let outcome = match (change, operation(name, change)) {
+            (Change::Read(which, guard), _) => {
+                engine.read(container, &partition_key, &item_name(which), &precondition(guard))
+            }
+            (_, Ok(operation)) => engine.write(container, Some(partition_key), operation).wait(),
+            (_, Err(error)) => Err(error),
+        };
+        match outcome {
+            Ok(outcome) => Reply::of(name, effect(outcome.effect), &[outcome]),
+            Err(error) => Reply::plain(answer_of(&error)),
+        }
+    }
+
+    /// A transactional batch.
+    pub(crate) fn batch(&self, name: &'static str, key: usize, changes: &[Change]) -> Reply {
+        let container = match self.current(name) {
+            Ok(container) => container,
+            Err(error) => return Reply::plain(container_answer(&error)),
+        };
+        let operations = match changes.iter().map(|change| operation(name, change)).collect() {
+            Ok(operations) => operations,
+            Err(error) => return Reply::plain(Answer::Other(error.to_string())),
+        };
+        let partition_key = body::partition_key(name, key);
+        match self.process().engine.batch(&container, &partition_key, operations).wait() {
+            Ok(outcomes) => {
+                let answers = outcomes.iter().map(|outcome| effect(outcome.effect)).collect();
+                Reply::of(name, Answer::Batch(answers), &outcomes)
+            }
+            Err(BatchError { index: Some(index), error }) => {
+                Reply::plain(Answer::BatchFailed(index, Box::new(answer_of(&error))))
+            }
+            Err(BatchError { index: None, error }) => Reply::plain(answer_of(&error)),
+        }
+    }
+
+    /// One page of a query.
+    pub(crate) fn page(
+        &self,
+        name: &'static str,
+        filter: &Filter,
+        scope: Reachable,
+        max_items: usize,
+        continuation: Option<String>,
+    ) -> Result<SeenPage, Answer> {
+        let container = self.current(name).map_err(|error| container_answer(&error))?;
+        let text = match filter {
+            Filter::All => None,
+            Filter::Id(id) => Some(format!("SELECT * FROM c WHERE c.id = '{id}'")),
+            Filter::NumberFrom(number) => Some(format!("SELECT * FROM c WHERE c.n >= {number}")),
+            Filter::Stamp(from, to) => {
+                Some(format!("SELECT * FROM c WHERE c._ts >= {from} AND c._ts <= {to}"))
+            }
+        };
+        let other = |error: &dyn std::fmt::Display| Answer::Other(error.to_string());
+        let query = text.map(|text| query::parse(&text, &[])).transpose().map_err(|error| other(&error))?;
+        let key = match scope {
+            Reachable::Everywhere => None,
+            Reachable::Key(key) => Some(body::partition_key(name, key)),
+            Reachable::Prefix => Some(body::key_prefix()),
+        };
+        let scope = Scope { key, range: None };
+        let page = PageRequest { max_items, continuation };
+        let page = self
+            .process()
+            .engine
+            .query(&container, query.as_ref(), &scope, &page)
+            .map_err(|error| answer_of(&error))?;
+        let items = page.items.iter().map(|item| seen_item(name, item)).collect::<Result<_, _>>();
+        Ok(SeenPage {
+            items: items.map_err(Answer::Other)?,
+            continuation: page.continuation,
+            figures: format!("{:?} {} {:?}", page.charge, page.sequence, page.metrics),
+        })
+    }
+
+    /// Changes of a container after a token, or from the beginning.
+    pub(crate) fn changes(
+        &self,
+        name: &'static str,
+        after: Option<String>,
+        max_items: usize,
+    ) -> Result<SeenPage, Answer> {
+        let container = self.current(name).map_err(|error| container_answer(&error))?;
+        let start = after.map_or(FeedStart::Beginning, FeedStart::After);
+        let changes = self
+            .process()
+            .engine
+            .changes(&container, &Scope::default(), &start, max_items)
+            .map_err(|error| answer_of(&error))?;
+        let items = changes.items.iter().map(|item| seen_item(name, item)).collect::<Result<_, _>>();
+        Ok(SeenPage {
+            items: items.map_err(Answer::Other)?,
+            continuation: Some(changes.continuation),
+            figures: format!("{:?} {}", changes.charge, changes.sequence),
+        })
+    }
+
+    /// Everything that can be seen. `ids` are read one by one besides.
+    pub(crate) fn observe(&self, ids: &BTreeMap<&'static str, Vec<(usize, String)>>) -> Result<Seen, String> {
+        let mut containers = BTreeMap::new();
+        for name in CONTAINERS {
+            let Ok(container) = self.current(name) else { continue };
+            let ids = ids.get(name).map(Vec::as_slice).unwrap_or_default();
+            containers.insert(name, self.observe_container(name, &container, ids)?);
+        }
+        Ok(Seen { containers, sequence: self.sequence() })
+    }
+
+    fn observe_container(
+        &self,
+        name: &'static str,
+        container: &Arc<Container>,
+        ids: &[(usize, String)],
+    ) -> Result<SeenContainer, String> {
+        let engine = &self.process().engine;
+        let page = self
+            .page(name, &Filter::All, Reachable::Everywhere, 1000, None)
+            .map_err(|answer| format!("{name}: the listing failed: {answer:?}"))?;
+        if page.continuation.is_some() {
+            return Err(format!("{name}: a small listing has a second page"));
+        }
+        let usage = engine.usage(container).map_err(|error| format!("{name}: usage: {error}"))?;
+        let mut reads = BTreeMap::new();
+        for (key, id) in ids {
+            let read = Change::Read(Name::Id(id.clone()), Guard::None);
+            let reply = self.change_through(container, name, *key, &read);
+            reads.insert((*key, id.clone()), reply.answer);
+        }
+        Ok(SeenContainer {
+            rid: container.rid.to_string(),
+            etag: container.etag().to_string(),
+            default_ttl: seen_default_ttl(container)?,
+            items: page.items,
+            usage_items: usage.living.items,
+            usage_bytes: usage.living.bytes,
+            reads,
+            feed: self
+                .changes(name, None, 1000)
+                .map_err(|answer| format!("{name}: the feed failed: {answer:?}"))?,
+            figures: page.figures,
+        })
+    }
+
+    /// Counts every entry in the store, dead or alive.
+    pub(crate) fn raw(&self) -> Result<Raw, String> {
+        let snapshot = self.process().store.snapshot().map_err(|error| error.to_string())?;
+        let mut raw = Raw::default();
+        for keyspace in Keyspace::ALL {
+            for entry in snapshot.scan(keyspace, KeyRange::all(), Direction::Forward) {
+                let (key, _) = entry.map_err(|error| error.to_string())?;
+                *raw.entries.entry(kind(keyspace, &key)).or_default() += 1;
+            }
+        }
+        Ok(raw)
+    }
+
+    fn current(&self, name: &str) -> engine::Result<Arc<Container>> {
+        let process = self.process();
+        process.engine.container(&process.database, name)
+    }
+
+    fn process(&self) -> &Process {
+        self.process.as_ref().expect("a process runs between start and stop")
+    }
+}
+
+impl Reply {
+    fn plain(answer: Answer) -> Reply {
+        Reply { answer, items: Vec::new(), figures: Vec::new() }
+    }
+
+    fn of(name: &'static str, answer: Answer, outcomes: &[Outcome]) -> Reply {
+        let mut reply = Reply::plain(answer);
+        for outcome in outcomes {
+            reply.figures.push((outcome.charge.0, outcome.sequence));
+            let Some(item) = &outcome.item else { continue };
+            match seen_item(name, item) {
+                Ok(item) => reply.items.push((effect(outcome.effect), item)),
+                Err(error) => reply.answer = Answer::Other(error),
+            }
+        }
+        reply
+    }
+
+    /// The stamps of what was written, in order.
+    pub(crate) fn stamps(&self) -> Vec<Stamp> {
+        let written = self.items.iter().filter(|(answer, _)| answer.is_write());
+        written.map(|(_, item)| item.stamp.clone()).collect()
+    }
+}
+
+/// What kind of thing an entry is. Counters are told apart by the byte after the partition: hands stay when all else has gone.
+fn kind(keyspace: Keyspace, key: &[u8]) -> &'static str {
+    match (keyspace, key.first(), key.get(4)) {
+        (Keyspace::Counter, _, Some(0x10)) => "total",
+        (Keyspace::Counter, _, Some(0x20)) => "bucket",
+        (Keyspace::Counter, _, Some(0x30)) => "hand",
+        (Keyspace::Catalog, Some(0x40), _) => "policy",
+        (Keyspace::Catalog, Some(0x50), _) => "dropped",
+        _ => keyspace.name(),
+    }
+}
+
+fn seen_item(name: &str, item: &engine::Item) -> Result<SeenItem, String> {
+    Ok(SeenItem {
+        body: body::from_document(name, &item.body)?,
+        ts: item.ts,
+        stamp: Stamp { etag: item.etag.to_string(), number: item.rid.number, sequence: item.sequence.0 },
+        bytes: item.body.as_bytes().len() as u64,
+    })
+}
+
+fn seen_default_ttl(container: &Container) -> Result<DefaultTtl, String> {
+    match container.definition.default_ttl {
+        engine::DefaultTtl::Off => Ok(DefaultTtl::Off),
+        engine::DefaultTtl::Never => Ok(DefaultTtl::Never),
+        engine::DefaultTtl::Seconds(seconds) => Ok(DefaultTtl::After(i64::from(seconds))),
+    }
+}
+
+fn parse_definition(name: &'static str, default_ttl: DefaultTtl) -> engine::Result<ContainerDefinition> {
+    let text = body::definition(name, default_ttl, name == CONTAINERS[0]);
+    let value = parse_json(text.as_bytes()).expect("the text is JSON");
+    Ok(ContainerDefinition::from_value(&value)?)
+}
+
+fn operation(name: &'static str, change: &Change) -> engine::Result<Operation> {
+    Ok(match change {
+        Change::Create(body) => Operation::Create { body: body::to_document(name, body) },
+        Change::Upsert(body, guard) => {
+            Operation::Upsert { body: body::to_document(name, body), precondition: precondition(guard) }
+        }
+        Change::Replace(which, body, guard) => Operation::Replace {
+            name: item_name(which),
+            body: body::to_document(name, body),
+            precondition: precondition(guard),
+        },
+        Change::Patch(which, edits, condition, guard) => Operation::Patch {
+            name: item_name(which),
+            patch: patch(edits, *condition)?,
+            precondition: precondition(guard),
+        },
+        Change::Delete(which, guard) => {
+            Operation::Delete { name: item_name(which), precondition: precondition(guard) }
+        }
+        Change::Read(which, guard) => {
+            Operation::Read { name: item_name(which), precondition: precondition(guard) }
+        }
+    })
+}
+
+fn patch(edits: &[Edit], condition: Option<i64>) -> engine::Result<Patch> {
+    let operations: Vec<String> = edits
+        .iter()
+        .map(|edit| match edit {
+            Edit::SetTtl(ttl) => {
+                let text = body::ttl_text(*ttl).unwrap_or_else(|| "null".to_owned());
+                format!(r#"{{"op":"set","path":"/ttl","value":{text}}}"#)
+            }
+            Edit::RemoveTtl => r#"{"op":"remove","path":"/ttl"}"#.to_owned(),
+            Edit::AddToTtl(more) => format!(r#"{{"op":"incr","path":"/ttl","value":{more}}}"#),
+            Edit::SetNumber(number) => format!(r#"{{"op":"set","path":"/n","value":{number}}}"#),
+            Edit::AddToNumber(more) => format!(r#"{{"op":"incr","path":"/n","value":{more}}}"#),
+            Edit::SetUnique(value) => format!(r#"{{"op":"set","path":"/u","value":{value}}}"#),
+        })
+        .collect();
+    let condition =
+        condition.map(|n| format!(r#""condition":"from c where c.n = {n}","#)).unwrap_or_default();
+    let text = format!(r#"{{{condition}"operations":[{}]}}"#, operations.join(","));
+    let value: Value = parse_json(text.as_bytes()).expect("the text is JSON");
+    Ok(Patch::from_value(&value)?)
+}
+
+fn item_name(name: &Name) -> ItemName {
+    match name {
+        Name::Id(id) => ItemName::Id(id.clone()),
+        Name::Number(number) => ItemName::Number(ItemNumber(*number)),
+    }
+}
+
+fn precondition(guard: &Guard) -> Precondition {
+    match guard {
+        Guard::None => Precondition::None,
+        Guard::Match(etag) => Precondition::IfMatch(etag.clone()),
+        Guard::Exists => Precondition::IfExists,
+        Guard::NoneMatch(etag) => Precondition::IfNoneMatch(etag.clone()),
+    }
+}
+
+fn effect(effect: Effect) -> Answer {
+    match effect {
+        Effect::Created => Answer::Created,
+        Effect::Replaced => Answer::Replaced,
+        Effect::Deleted => Answer::Deleted,
+        Effect::Read => Answer::Read,
+        Effect::NotModified => Answer::NotModified,
+    }
+}
+
+fn answer_of(error: &Error) -> Answer {
+    match error {
+        Error::NotFound { .. } => Answer::NotFound,
+        Error::OwnerNotFound { .. } => Answer::NoContainer,
+        Error::Exists { .. } => Answer::IdTaken,
+        Error::UniqueKeyTaken { .. } => Answer::UniqueTaken,
+        Error::PreconditionFailed { .. } => Answer::PreconditionFailed,
+        Error::InvalidTtl { .. } | Error::Definition(_) => Answer::BadTtl,
+        Error::Patch(_) => Answer::BadPatch,
+        Error::ClockSuspect { .. } => Answer::ClockSuspect,
+        Error::Unavailable(_) => Answer::Unavailable,
+        other => Answer::Other(other.to_string()),
+    }
+}
+
+/// An error about the container itself: there "not found" means the container.
+fn container_answer(error: &Error) -> Answer {
+    match answer_of(error) {
+        Answer::NotFound => Answer::NoContainer,
+        answer => answer,
+    }
+}
