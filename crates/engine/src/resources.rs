@@ -15,6 +15,7 @@ use crate::container::Stamp;
 use crate::error::{Error, Result};
 use crate::item::SYSTEM_PROPERTIES;
 use crate::keys::{self, Key};
+use crate::operation::Precondition;
 
 /// What a resource hangs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,8 +109,10 @@ impl Engine {
 
     /// The resource of that id or resource id.
     pub fn resource(&self, owner: Owner, name: &str) -> Result<Resource> {
-        let found = self.resources(owner)?.into_iter().find(|it| it.name() == name || it.rid == name);
-        found.ok_or_else(|| missing(owner, name))
+        let all = self.resources(owner)?;
+        let by_name = all.iter().find(|it| it.name() == name);
+        let found = by_name.or_else(|| all.iter().find(|it| it.rid == name)).cloned();
+        found.ok_or_else(|| Error::NotFound { what: format!("{} '{name}'", owner.kind_name()) })
     }
 
     /// Makes a resource.
@@ -125,10 +128,17 @@ impl Engine {
     }
 
     /// Gives a resource another definition, perhaps another id.
-    pub fn replace_resource(&self, owner: Owner, name: &str, definition: Object) -> Result<Resource> {
+    pub fn replace_resource(
+        &self,
+        owner: Owner,
+        name: &str,
+        definition: Object,
+        precondition: &Precondition,
+    ) -> Result<Resource> {
         let definition = check(owner, definition)?;
         let _change = self.changes.lock();
         let current = self.resource(owner, name)?;
+        precondition.check(&current.etag(), format_args!("{} '{name}'", owner.kind_name()))?;
         self.change(move |tx| {
             check_name_is_free(tx, owner, &definition, Some(current.number))?;
             write(tx, owner, current.number, definition)
@@ -136,9 +146,10 @@ impl Engine {
     }
 
     /// Removes a resource.
-    pub fn delete_resource(&self, owner: Owner, name: &str) -> Result<()> {
+    pub fn delete_resource(&self, owner: Owner, name: &str, precondition: &Precondition) -> Result<()> {
         let _change = self.changes.lock();
         let current = self.resource(owner, name)?;
+        precondition.check(&current.etag(), format_args!("{} '{name}'", owner.kind_name()))?;
         self.change(move |tx| {
             tx.next_sequence();
             if let Owner::Database(database) = owner {
@@ -233,8 +244,4 @@ fn check_name_is_free(
     let name = definition.get("id").and_then(Value::as_str).unwrap_or_default();
     let taken = load(reader, owner)?.iter().any(|it| it.name() == name && Some(it.number) != except);
     if taken { Err(Error::Exists { what: format!("{} '{name}'", owner.kind_name()) }) } else { Ok(()) }
-}
-
-fn missing(owner: Owner, name: &str) -> Error {
-    Error::NotFound { what: format!("{} '{name}'", owner.kind_name()) }
 }

@@ -98,7 +98,11 @@ fn users_and_scripts_are_kept_renamed_and_go_with_their_owner() {
         Err(Error::Invalid { .. })
     ));
     world.engine.create_resource(functions, object(r#"{"id":"f","body":"function(){}"}"#)).expect("created");
-    let renamed = world.engine.replace_resource(users, "u", object(r#"{"id":"v"}"#)).expect("renamed");
+    let rename =
+        |precondition| world.engine.replace_resource(users, "u", object(r#"{"id":"v"}"#), &precondition);
+    let stale = Precondition::IfMatch("\"other\"".into());
+    assert!(matches!(rename(stale.clone()), Err(Error::PreconditionFailed { .. })));
+    let renamed = rename(Precondition::IfMatch(user.etag().to_string())).expect("renamed");
     assert_eq!(renamed.rid, user.rid);
     world.restart();
     assert_eq!(world.engine.resource(users, &user.rid).expect("by rid").name(), "v");
@@ -109,7 +113,8 @@ fn users_and_scripts_are_kept_renamed_and_go_with_their_owner() {
     let permissions = Owner::User(user.rid.parse().expect("a user's rid"));
     let permission = object(r#"{"id":"p","permissionMode":"Read","resource":"dbs/db/colls/c"}"#);
     world.engine.create_resource(permissions, permission.clone()).expect("created");
-    world.engine.delete_resource(users, "v").expect("deleted");
+    assert!(world.engine.delete_resource(users, "v", &stale).is_err());
+    world.engine.delete_resource(users, "v", &Precondition::None).expect("deleted");
     assert!(world.engine.resources(permissions).expect("a list").is_empty(), "they go with their user");
     assert!(matches!(world.engine.create_resource(permissions, permission), Err(Error::NotFound { .. })));
     assert!(world.engine.resources(users).expect("a list").is_empty());

@@ -15,10 +15,12 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let definition = shelf.definition(call)?;
     let owner = shelf.owner;
     let may_exist = call.head.verb()? == Some(Verb::Upsert);
+    let precondition = call.head.precondition();
     let work = move |engine: &engine::Engine| {
         let name = definition.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
         if may_exist && engine.resource(owner, &name).is_ok() {
-            return Ok((StatusCode::OK, engine.replace_resource(owner, &name, definition)?));
+            let replaced = engine.replace_resource(owner, &name, definition, &precondition)?;
+            return Ok((StatusCode::OK, replaced));
         }
         Ok((StatusCode::CREATED, engine.create_resource(owner, definition)?))
     };

@@ -9,7 +9,7 @@ use crate::response::Reply;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let shelf = Shelf::of(call)?;
-    let (owner, name) = (shelf.owner, shelf.name(call));
-    call.blocking(move |engine| Ok(engine.delete_resource(owner, &name)?)).await?;
+    let (owner, name, precondition) = (shelf.owner, shelf.name(call), call.head.precondition());
+    call.blocking(move |engine| Ok(engine.delete_resource(owner, &name, &precondition)?)).await?;
     Ok(Reply::empty(StatusCode::NO_CONTENT))
 }

@@ -87,7 +87,7 @@ fn body(container: &Container, changes: &Changes) -> Vec<u8> {
         }
         item.write_json(&mut body);
         body.pop();
-        body.extend_from_slice(format!(",\"_lsn\":{}}}", item.sequence.0).as_bytes());
+        body.extend_from_slice(format!(",\"_lsn\":{}}}", item.lsn()).as_bytes());
     }
     feed::close(&mut body, changes.items.len());
     body

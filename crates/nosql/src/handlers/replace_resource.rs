@@ -11,7 +11,10 @@ use crate::response::Reply;
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let shelf = Shelf::of(call)?;
     let (owner, name, definition) = (shelf.owner, shelf.name(call), shelf.definition(call)?);
-    let resource =
-        call.blocking(move |engine| Ok(engine.replace_resource(owner, &name, definition)?)).await?;
+    let precondition = call.head.precondition();
+    let work = move |engine: &engine::Engine| {
+        Ok(engine.replace_resource(owner, &name, definition, &precondition)?)
+    };
+    let resource = call.blocking(work).await?;
     Ok(Reply::json(StatusCode::OK, shelf.json(call, &resource).to_json()).etag(resource.etag()))
 }
