@@ -197,6 +197,17 @@ impl Engine {
         definition: ContainerDefinition,
         throughput: Option<Throughput>,
     ) -> Result<Arc<Container>> {
+        self.create_partitioned(database, definition, throughput, vec![EffectiveRange::all()])
+    }
+
+    /// Makes a container with a physical partition for each of `ranges`, which must cover everything in order.
+    pub(crate) fn create_partitioned(
+        &self,
+        database: &Database,
+        definition: ContainerDefinition,
+        throughput: Option<Throughput>,
+        ranges: Vec<EffectiveRange>,
+    ) -> Result<Arc<Container>> {
         check_resource_id(&definition.id)?;
         throughput.map(Throughput::check).transpose()?;
         let _change = self.changes.lock();
@@ -209,12 +220,14 @@ impl Engine {
         let container = self.change(move |tx| {
             let stamp = stamp(tx);
             let rid = ContainerRid { database: owner.rid.0, container: next_number(tx)? };
-            let partition = PartitionId(next_number(tx)?);
-            let policy = Policy::new(definition.default_ttl);
-            put(tx, Key::Policy(partition), policy.encode());
-            let partition = Partition::new(partition, 0, EffectiveRange::all(), policy);
+            let mut partitions = Vec::with_capacity(ranges.len());
+            for (index, range) in ranges.into_iter().enumerate() {
+                let id = PartitionId(next_number(tx)?);
+                let policy = Policy::new(definition.default_ttl);
+                put(tx, Key::Policy(id), policy.encode());
+                partitions.push(Arc::new(Partition::new(id, index, range, policy)));
+            }
             let provision = throughput.map(|throughput| Provision { throughput, stamp });
-            let partitions = vec![Arc::new(partition)];
             let database = owner.name.clone();
             let container = Container { rid, database, definition, partitions, stamp, provision };
             put_container(tx, &container);

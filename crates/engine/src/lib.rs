@@ -33,6 +33,8 @@ pub mod patch;
 mod purge;
 mod read;
 mod resources;
+#[cfg(test)]
+mod several_partitions;
 mod throughput;
 mod write;
 

@@ -147,9 +147,9 @@ struct Answer {
     metrics: QueryMetrics,
     /// Entries looked at, dead or alive; only bounds the page.
     looked_at: usize,
-    /// The last living entry that is dealt with. A token names no dead one: it would tell of the dead, and whether the
-    /// purge has run.
-    position: Option<Position>,
+    /// Behind the last living entry that is dealt with. A token names no dead one: it would tell of the dead, and whether
+    /// the purge has run.
+    dealt_with: Option<Continuation>,
     continuation: Option<Continuation>,
 }
 
@@ -303,17 +303,14 @@ impl Walk<'_> {
     fn take(&mut self, partition: &Partition, position: Position, record: Option<Record>) -> bool {
         let answer = &mut self.answer;
         answer.looked_at += 1;
-        let stop = |answer: &mut Answer, position: Option<Position>| {
-            answer.continuation = position.map(|position| Continuation { partition: partition.id, position });
-            false
-        };
+        let here = Continuation { partition: partition.id, position };
         if let Some(record) = record.filter(|record| in_scope(self.scope, self.container, partition, record))
         {
             let (item, size) = (Item::new(self.container.rid, record.clone()), record.size());
             let matches = self.query.is_none_or(|query| query.matches(&item));
             if matches && answer.is_full(self.page) {
-                let position = answer.position.take();
-                return stop(answer, position);
+                answer.continuation = answer.dealt_with.take();
+                return false;
             }
             answer.metrics.loaded_items += 1;
             answer.metrics.loaded_bytes += size;
@@ -322,10 +319,14 @@ impl Walk<'_> {
                 answer.metrics.output_bytes += size;
                 answer.items.push(item);
             }
-            answer.position = Some(position.clone());
+            answer.dealt_with = Some(here.clone());
         }
-        // The one case in which a token may name a dead entry: a stretch of them that is longer than a whole page may be.
-        if answer.looked_at >= PAGE_ENTRIES_MAX { stop(answer, Some(position)) } else { true }
+        if answer.looked_at < PAGE_ENTRIES_MAX {
+            return true;
+        }
+        // The one case in which a token may name a dead entry: a stretch of them longer than a page may be.
+        answer.continuation = Some(here);
+        false
     }
 }
 

@@ -1,0 +1,109 @@
+//! A container of several physical partitions: no front end makes one yet, but every layer must already hold for it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use document::{Document, EffectiveKey, EffectiveRange, PartitionKey, parse_json};
+use storage::{ClockOptions, ManualClock, MemoryStore, Time};
+
+use crate::{Container, ContainerDefinition, Engine, ItemName, Operation, PageRequest, Precondition, Scope};
+
+const ITEMS: usize = 40;
+
+fn definition(default_ttl: &str) -> ContainerDefinition {
+    let text =
+        format!(r#"{{"id":"c","partitionKey":{{"paths":["/pk"],"kind":"Hash","version":2}}{default_ttl}}}"#);
+    ContainerDefinition::from_value(&parse_json(text.as_bytes()).expect("valid JSON")).expect("valid")
+}
+
+/// An engine with a container of four ranges and items in all of them, half with a short life.
+fn world() -> (Engine, Arc<Container>, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
+    let store = MemoryStore::new(ClockOptions::new(clock.clone())).expect("a store");
+    let engine = Engine::open(Arc::new(store)).expect("an engine");
+    let database = engine.create_database("db", None).expect("a database");
+    let bounds: Vec<EffectiveKey> =
+        ["", "10", "20", "30", "FF"].iter().map(|hex| hex.parse().expect("hex")).collect();
+    let ranges = bounds.windows(2).map(|pair| EffectiveRange::new(pair[0].clone(), pair[1].clone()));
+    let container = engine
+        .create_partitioned(&database, definition(r#","defaultTtl":-1"#), None, ranges.collect())
+        .expect("a container");
+    for n in 0..ITEMS {
+        let ttl = if n % 2 == 0 { r#","ttl":10"# } else { "" };
+        let body = format!(r#"{{"id":"{n:02}","pk":"k{n}"{ttl}}}"#);
+        let body = Document::from_json(body.as_bytes()).expect("valid JSON");
+        engine.write(&container, None, Operation::Create { body }).wait().expect("created");
+    }
+    (engine, container, clock)
+}
+
+/// All ids that a query finds, in pages of `page` items; no id twice.
+fn walk(engine: &Engine, container: &Container, query: &str, page: usize) -> BTreeSet<String> {
+    let query = query::parse(query, &[]).expect("supported");
+    let (mut found, mut continuation) = (BTreeSet::new(), None);
+    loop {
+        let request = PageRequest { max_items: page, continuation };
+        let answer = engine.query(container, Some(&query), &Scope::default(), &request).expect("a page");
+        for item in &answer.items {
+            assert!(found.insert(item.id().to_owned()), "{} comes twice", item.id());
+        }
+        continuation = answer.continuation;
+        if continuation.is_none() {
+            return found;
+        }
+    }
+}
+
+#[test]
+fn pages_go_through_all_partitions() {
+    let (engine, container, _) = world();
+    for query in ["SELECT * FROM c", "SELECT * FROM c WHERE c._ts > 5"] {
+        for page in 1..=7 {
+            assert_eq!(walk(&engine, &container, query, page).len(), ITEMS, "{query} by {page}");
+        }
+    }
+}
+
+#[test]
+fn every_item_lies_in_the_range_of_its_key_and_nowhere_else() {
+    let (engine, container, _) = world();
+    let request = PageRequest { max_items: 1000, continuation: None };
+    let mut sum = 0;
+    for partition in &container.partitions {
+        let scope = Scope { key: None, range: Some(partition.range.clone()) };
+        let page = engine.query(&container, None, &scope, &request).expect("a page");
+        assert!(!page.items.is_empty(), "forty keys reach every quarter");
+        for item in &page.items {
+            let key =
+                PartitionKey::extract(&container.definition.partition_key, item.body.root()).expect("a key");
+            let effective = key.effective(&container.definition.partition_key);
+            assert!(partition.range.contains(&effective));
+            let name = ItemName::Id(item.id().to_owned());
+            engine.read(&container, &key, &name, &Precondition::None).expect("found by its key");
+        }
+        sum += page.items.len();
+    }
+    assert_eq!(sum, ITEMS);
+}
+
+/// T11, T13, T18, T22 in every partition alike.
+#[test]
+fn t13_a_policy_change_and_the_purge_reach_every_partition() {
+    let (engine, container, clock) = world();
+    clock.advance(Duration::from_secs(10));
+    let container =
+        engine.replace_container(&container, definition(""), &Precondition::None).expect("TTL switched off");
+    let usage = engine.usage(&container).expect("figures");
+    assert_eq!((usage.living.items, usage.dead.items), (20, 20));
+    assert_eq!(walk(&engine, &container, "SELECT * FROM c", 3).len(), 20);
+    loop {
+        let report = engine.purge_step(5).expect("a step");
+        if report.next_due.is_none() {
+            break;
+        }
+    }
+    let usage = engine.usage(&container).expect("figures");
+    assert_eq!((usage.living.items, usage.dead.items), (20, 0));
+    assert_eq!(walk(&engine, &container, "SELECT * FROM c", 3).len(), 20);
+}
