@@ -32,8 +32,9 @@ def binary():
 class Server:
     """One `bolide serve` on a free port. `data=None` keeps everything in memory."""
 
-    def __init__(self, data=None, test_clock=True, extra=()):
+    def __init__(self, data=None, test_clock=True, extra=(), environment=None):
         self.data = data
+        self.environment = environment or {}
         self.arguments = ["serve", "--listen", "127.0.0.1:0"]
         self.arguments += ["--data", str(data)] if data else ["--memory"]
         self.arguments += ["--test-clock"] if test_clock else []
@@ -44,6 +45,7 @@ class Server:
 
     def start(self):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("BOLIDE_")}
+        environment.update(self.environment)
         self.endpoint = None
         self.output = []
         self.process = subprocess.Popen(

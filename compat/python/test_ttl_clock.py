@@ -1,8 +1,4 @@
-"""T29: the test clock. Only forward, only with the mode, only with the key; SDKs keep working after any jump.
-
-That the store survives a system clock that is set back, or leaps, cannot be shown from outside without changing
-the machine's clock: `crates/storage` proves it with a clock of its own (T13, T34).
-"""
+"""T29: the test clock. Only forward, only with the mode, only with the key; SDKs keep working after any jump."""
 
 import time
 
