@@ -41,7 +41,7 @@ mod write;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
-use storage::{ClockStatus, Store, Time};
+use storage::{Store, Time};
 
 pub use changes::{Changes, FeedStart};
 pub use charge::Charge;
@@ -58,6 +58,7 @@ pub use operation::{
 pub use patch::Patch;
 pub use purge::{PurgeReport, PurgeStatus};
 pub use resources::{Owner, Resource};
+pub use storage::{ClockStatus, Leap};
 pub use throughput::{Offer, Throughput};
 
 /// An open database system. Cheap to share behind an `Arc`; every method takes `&self`.

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use document::Value;
-use engine::{Engine, PurgeReport};
+use engine::{Engine, Leap, PurgeReport};
 use hyper::{Method, StatusCode};
 
 use crate::call::Call;
@@ -156,7 +156,13 @@ fn clock_value(engine: &Engine) -> Result<Value, Error> {
     let suspect = match status.suspect {
         None => Value::Null,
         Some(suspicion) => object([
-            member("leap", text(format!("{:?}", suspicion.leap).to_lowercase())),
+            member(
+                "leap",
+                text(match suspicion.leap {
+                    Leap::Running => "running",
+                    Leap::Start => "start",
+                }),
+            ),
             member("wall", number(suspicion.wall.seconds())),
             member("aheadSeconds", number(suspicion.ahead_ms / 1000)),
         ]),
@@ -172,7 +178,6 @@ fn clock_value(engine: &Engine) -> Result<Value, Error> {
 
 fn purge_value(engine: &Engine) -> Value {
     let status = engine.purge_status();
-
     object([
         member("paused", Value::Bool(status.paused)),
         member("purgedItems", number(status.purged_items)),
