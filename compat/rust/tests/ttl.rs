@@ -1,9 +1,11 @@
-//! The TTL contract through the Rust SDK: T2 (all nine cells), T4, T5, T9-T15.
+//! The TTL contract through the Rust SDK: T2 (all nine cells), T4, T5, T9-T16.
+
+use std::num::NonZeroU32;
 
 use azure_data_cosmos::models::{
     ContainerProperties, PatchInstructions, PatchOperation, TimeToLive, UniqueKey, UniqueKeyPolicy,
 };
-use azure_data_cosmos::options::{ItemWriteOptions, Precondition};
+use azure_data_cosmos::options::{ItemWriteOptions, MaxItemCountHint, Precondition, QueryOptions};
 use azure_data_cosmos::{ContainerClient, FeedScope, Query, TransactionalBatch};
 use bolide_compat::{Server, container, database, status};
 use futures::TryStreamExt;
@@ -253,4 +255,35 @@ async fn t15_unique_values_of_the_dead_are_free_at_once() {
     create(&container, "second", None).await;
     let error = container.create_item("p", "third", item("third", None), None).await.expect_err("taken");
     assert_eq!(status(&error), 409);
+}
+
+#[tokio::test]
+async fn t16_a_page_fetched_after_a_deadline_does_not_bring_the_dead() {
+    let server = Server::start();
+    let client = server.client().await;
+    let database = database(&client, "pages").await;
+    let container = container(&database, "c", TimeToLive::NoDefault).await;
+    let mut last = 0;
+    for (index, id) in ["0", "1", "2", "3", "4", "5"].into_iter().enumerate() {
+        last = create(&container, id, Some(json!(if index % 2 == 0 { -1 } else { 100 }))).await;
+    }
+    let two = NonZeroU32::new(2).expect("two is not zero");
+    let options = QueryOptions::default().with_max_item_count(MaxItemCountHint::Limit(two));
+    let mut pages = container
+        .query_items::<Value>(Query::from("SELECT * FROM c"), FeedScope::partition("p"), Some(options))
+        .await
+        .expect("the query starts")
+        .into_pages();
+    let ids = |items: &[Value]| items.iter().map(|item| item["id"].clone()).collect::<Vec<_>>();
+    let first = pages.try_next().await.expect("a page").expect("the first page");
+    let seen = ids(first.items());
+    assert_eq!(seen.len(), 2);
+    server.move_to(last + 100);
+    let mut rest = Vec::new();
+    while let Some(page) = pages.try_next().await.expect("a page") {
+        rest.extend(ids(page.items()));
+    }
+    let expected: Vec<Value> =
+        ["0", "2", "4"].map(|id| json!(id)).into_iter().filter(|id| !seen.contains(id)).collect();
+    assert_eq!(rest, expected);
 }
