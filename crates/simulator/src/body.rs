@@ -35,19 +35,25 @@ pub(crate) fn key_prefix() -> PartitionKey {
 pub(crate) fn definition(container: &str, default_ttl: DefaultTtl, unique: bool) -> String {
     let paths =
         if container == TREE { r#"["/a","/b"],"kind":"MultiHash""# } else { r#"["/pk"],"kind":"Hash""# };
-    let mut text = format!(r#"{{"id":"{container}","partitionKey":{{"paths":{paths},"version":2}}"#);
-    if unique {
-        text.push_str(r#","uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]}]}"#);
-    }
-    match default_ttl {
-        DefaultTtl::Off => {}
-        DefaultTtl::Never => text.push_str(r#","defaultTtl":-1"#),
-        DefaultTtl::After(seconds) => text.push_str(&format!(r#","defaultTtl":{seconds}"#)),
-        DefaultTtl::Bad(BadTtl::NullOrObject) => text.push_str(r#","defaultTtl":{}"#),
-        DefaultTtl::Bad(bad) => text.push_str(&format!(r#","defaultTtl":{}"#, bad_text(bad))),
-    }
-    text.push('}');
-    text
+    let default_ttl = match default_ttl {
+        DefaultTtl::Off => None,
+        DefaultTtl::Never => Some("-1".to_owned()),
+        DefaultTtl::After(seconds) => Some(seconds.to_string()),
+        DefaultTtl::Bad(BadTtl::NullOrObject) => Some("{}".to_owned()),
+        DefaultTtl::Bad(bad) => Some(bad_text(bad).to_owned()),
+    };
+    let members = [
+        Some(format!(r#""id":"{container}""#)),
+        Some(format!(r#""partitionKey":{{"paths":{paths},"version":2}}"#)),
+        unique.then(|| r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]}]}"#.to_owned()),
+        default_ttl.map(|text| format!(r#""defaultTtl":{text}"#)),
+    ];
+    object(members)
+}
+
+fn object<const N: usize>(members: [Option<String>; N]) -> String {
+    let members: Vec<String> = members.into_iter().flatten().collect();
+    format!("{{{}}}", members.join(","))
 }
 
 fn bad_text(bad: BadTtl) -> &'static str {
@@ -75,20 +81,19 @@ pub(crate) fn ttl_text(ttl: Ttl) -> Option<String> {
 
 /// The document that a client would send.
 pub(crate) fn to_document(container: &str, body: &Body) -> Document {
-    let mut text = format!(r#"{{"id":"{}""#, body.id);
-    if container == TREE {
+    let key = if container == TREE {
         let (first, second) = LEVELS[body.key];
-        text.push_str(&format!(r#","a":"{first}","b":"{second}""#));
-    } else if let Some(value) = FLAT[body.key] {
-        text.push_str(&format!(r#","pk":"{value}""#));
-    }
-    if let Some(ttl) = ttl_text(body.ttl) {
-        text.push_str(&format!(r#","ttl":{ttl}"#));
-    }
-    if let Some(unique) = body.unique {
-        text.push_str(&format!(r#","u":{unique}"#));
-    }
-    text.push_str(&format!(r#","n":{},"pad":"{}"}}"#, body.number, "x".repeat(body.padding)));
+        Some(format!(r#""a":"{first}","b":"{second}""#))
+    } else {
+        FLAT[body.key].map(|value| format!(r#""pk":"{value}""#))
+    };
+    let text = object([
+        Some(format!(r#""id":"{}""#, body.id)),
+        key,
+        ttl_text(body.ttl).map(|ttl| format!(r#""ttl":{ttl}"#)),
+        body.unique.map(|unique| format!(r#""u":{unique}"#)),
+        Some(format!(r#""n":{},"pad":"{}""#, body.number, "x".repeat(body.padding))),
+    ]);
     Document::from_json(text.as_bytes()).expect("the text is a document")
 }
 
@@ -105,9 +110,8 @@ pub(crate) fn from_document(container: &str, document: &Document) -> Result<Body
             ("pk", ValueRef::String(key)) => flat = Some(key),
             ("a", ValueRef::String(level)) => levels.0 = Some(level),
             ("b", ValueRef::String(level)) => levels.1 = Some(level),
-            ("ttl", ValueRef::Int(-1)) => body.ttl = Ttl::Never,
+            ("ttl", ValueRef::Int(-1) | ValueRef::Double(-1.0)) => body.ttl = Ttl::Never,
             ("ttl", ValueRef::Int(seconds)) => body.ttl = Ttl::After(seconds),
-            ("ttl", ValueRef::Double(-1.0)) => body.ttl = Ttl::Never,
             ("ttl", ValueRef::Double(seconds)) => body.ttl = Ttl::AfterPoint(seconds as i64),
             ("u", ValueRef::Int(unique)) => body.unique = Some(unique),
             ("n", ValueRef::Int(number)) => body.number = number,

@@ -1,11 +1,20 @@
-//! Defects for the binary `planted-bugs`: each is one textual change to the engine or the store, and each must be caught by
-//! some seed.
+//! Defects for the binary `planted-bugs`: each is a small textual change to the engine or the store, and each must be caught
+//! by some seed.
+//!
+//! The texts must occur exactly once in their file; a test says so, and fails when the code has moved on and the table has not.
 
 /// One defect.
 #[derive(Debug, Clone, Copy)]
 pub struct Bug {
     /// What goes wrong, in a few words.
     pub name: &'static str,
+    /// The changes that plant it.
+    pub edits: &'static [Edit],
+}
+
+/// One change to one file.
+#[derive(Debug, Clone, Copy)]
+pub struct Edit {
     /// The file, from the workspace's root.
     pub file: &'static str,
     /// Text that occurs exactly once in it.
@@ -14,5 +23,199 @@ pub struct Bug {
     pub replacement: &'static str,
 }
 
+const EXPIRY: &str = "crates/engine/src/expiry.rs";
+const FOOTPRINT: &str = "crates/engine/src/footprint.rs";
+const WRITE: &str = "crates/engine/src/write.rs";
+const PURGE: &str = "crates/engine/src/purge.rs";
+const CATALOG: &str = "crates/engine/src/catalog.rs";
+const COUNTERS: &str = "crates/engine/src/counters.rs";
+const GATE: &str = "crates/engine/src/gate.rs";
+const READ: &str = "crates/engine/src/read.rs";
+const TTL: &str = "crates/engine/src/definition/ttl.rs";
+const CLOCK: &str = "crates/storage/src/clock/mod.rs";
+
+const fn edit(file: &'static str, text: &'static str, replacement: &'static str) -> Edit {
+    Edit { file, text, replacement }
+}
+
 /// All defects.
-pub const BUGS: &[Bug] = &[];
+pub const BUGS: &[Bug] = &[
+    Bug {
+        name: "the deadline's instant still alive",
+        edits: &[edit(EXPIRY, "|through| place.base <= through)", "|through| place.base < through)")],
+    },
+    Bug {
+        name: "a policy change forgets the cutoff",
+        edits: &[edit(EXPIRY, "next.cutoffs.push(Cutoff { queue, through, before: sequence });", "")],
+    },
+    Bug {
+        name: "no cutoff for the rule of own ttl",
+        edits: &[edit(
+            EXPIRY,
+            "for queue in Queue::MORTAL {\n            let Some(through) = self.horizon",
+            "for queue in [Queue::Inherit] {\n            let Some(through) = self.horizon",
+        )],
+    },
+    Bug {
+        name: "a cutoff is forgotten before the purge has passed it",
+        edits: &[edit(PURGE, "if candidates.is_empty() {", "if candidates.len() < 2 {")],
+    },
+    Bug {
+        name: "own ttl ignored while D is -1",
+        edits: &[edit(
+            EXPIRY,
+            "(Queue::Own, DefaultTtl::Never | DefaultTtl::Seconds(_)) => Some(0),",
+            "(Queue::Own, DefaultTtl::Never) => None,\n            (Queue::Own, DefaultTtl::Seconds(_)) => Some(0),",
+        )],
+    },
+    Bug {
+        name: "a replace leaves the old queue entry",
+        edits: &[edit(
+            FOOTPRINT,
+            "tx.remove(gone.keyspace, gone.key.clone());",
+            "if gone.keyspace != Keyspace::Queue { tx.remove(gone.keyspace, gone.key.clone()); }",
+        )],
+    },
+    Bug {
+        name: "a replace leaves the old unique entry",
+        edits: &[edit(
+            FOOTPRINT,
+            "tx.remove(gone.keyspace, gone.key.clone());",
+            "if gone.keyspace != Keyspace::Unique { tx.remove(gone.keyspace, gone.key.clone()); }",
+        )],
+    },
+    Bug {
+        name: "a removal does not count down",
+        edits: &[edit(FOOTPRINT, "counters::subtract(tx, &self.weight)?;", "")],
+    },
+    Bug {
+        name: "the dead are counted up to the hour only",
+        edits: &[edit(
+            COUNTERS,
+            "Ok(whole_hours.plus(sum_buckets(reader, partition, queue, Grain::Second, hour..end)?))",
+            "let _ = end; Ok(whole_hours)",
+        )],
+    },
+    Bug {
+        name: "a dead item keeps its unique value",
+        edits: &[edit(
+            WRITE,
+            "Found::Dead(holder) => self.bury(tx, &holder)?,",
+            "Found::Dead(_) => return Err(Error::UniqueKeyTaken { paths: String::new() }),",
+        )],
+    },
+    Bug {
+        name: "a dead item keeps its id",
+        edits: &[edit(
+            WRITE,
+            "Found::Dead(record) => self.bury(tx, &record),",
+            "Found::Dead(_) => Err(Error::Exists { what: String::new() }),",
+        )],
+    },
+    Bug {
+        name: "the purge removes entries that a living item has taken over",
+        edits: &[
+            edit(WRITE, "self.footprint(dead).remove(tx)", "let _ = tx;\n        Ok(())"),
+            edit(
+                FOOTPRINT,
+                "if !shared || tx.get(keyspace, &key)?.is_some_and(|owner| owner == value) {",
+                "if !shared || tx.get(keyspace, &key)?.is_some() || value.is_empty() {",
+            ),
+        ],
+    },
+    Bug {
+        name: "the purge trusts a suspect clock",
+        edits: &[
+            edit(PURGE, "self.store.clock_status()?.suspect.is_none()", "self.store.clock_status().is_ok()"),
+            edit(GATE, "&record.header, tx.trusted_time())", "&record.header, tx.time())"),
+        ],
+    },
+    Bug {
+        name: "a write takes the place of what only a suspect clock calls dead",
+        edits: &[edit(WRITE, "if !self.gate.may_destroy(tx, dead) {", "if false {")],
+    },
+    Bug {
+        name: "the purge's hand goes too far",
+        edits: &[edit(
+            PURGE,
+            "hand = Some(entry);",
+            "hand = Some({ let mut far = entry; far[12] = far[12].saturating_add(16); far });",
+        )],
+    },
+    Bug {
+        name: "the purge takes a sequence",
+        edits: &[edit(
+            PURGE,
+            "report.purged_items += 1;",
+            "report.purged_items += 1;\n                    tx.next_sequence();",
+        )],
+    },
+    Bug {
+        name: "a purged item stays in the feed",
+        edits: &[edit(
+            FOOTPRINT,
+            "let shared = matches!(keyspace, Keyspace::Id | Keyspace::Unique);",
+            "if keyspace == Keyspace::Feed { continue; }\n            let shared = matches!(keyspace, Keyspace::Id | Keyspace::Unique);",
+        )],
+    },
+    Bug {
+        name: "a ttl of 0 is accepted",
+        edits: &[edit(TTL, "filter(|seconds| (1..=SECONDS_MAX)", "filter(|seconds| (0..=SECONDS_MAX)")],
+    },
+    Bug {
+        name: "a batch drops what T5 refuses and commits the rest",
+        edits: &[edit(
+            WRITE,
+            "operations.into_iter().enumerate().map(prepare).collect()",
+            "operations.into_iter().enumerate().map(prepare).filter(|prepared| !matches!(prepared, \
+             Err(BatchError { error: Error::InvalidTtl { .. }, .. }))).collect()",
+        )],
+    },
+    Bug {
+        name: "a replace does not restart the countdown",
+        edits: &[edit(
+            WRITE,
+            "let record = draft.into_record(tx, old.number, sequence);",
+            "let mut record = draft.into_record(tx, old.number, sequence);\n        record.header.ts = old.header.ts;",
+        )],
+    },
+    Bug {
+        name: "a policy change is not durable",
+        edits: &[edit(CATALOG, "put(tx, Key::Policy(partition.id), next.encode());", "")],
+    },
+    Bug {
+        name: "a query by _ts misses the last second",
+        edits: &[edit(READ, "from_seconds(to.saturating_add(1))", "from_seconds(to)")],
+    },
+    Bug {
+        name: "the clock follows a set-back",
+        edits: &[edit(CLOCK, "} else if wall > line {", "} else {")],
+    },
+    Bug {
+        name: "time falls over a crash",
+        edits: &[edit(CLOCK, "at: wall.max(durable.bound), since", "at: wall, since")],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_planted_bug_still_finds_its_place() {
+        for bug in BUGS {
+            for edit in bug.edits {
+                let path = format!("{}/../../{}", env!("CARGO_MANIFEST_DIR"), edit.file);
+                let source = std::fs::read_to_string(&path).unwrap();
+                assert_eq!(source.matches(edit.text).count(), 1, "{}: {}", bug.name, edit.text);
+            }
+        }
+    }
+
+    #[test]
+    fn planted_bugs_have_names_of_their_own() {
+        for (index, bug) in BUGS.iter().enumerate() {
+            assert!(BUGS[..index].iter().all(|other| other.name != bug.name), "{}", bug.name);
+        }
+    }
+}

@@ -4,7 +4,8 @@
 //! Rooms:
 //! - `model`, `clock`: what must be true. They share no code with the engine and depend on nothing but `std`.
 //! - `operation`: what happens next, drawn from the seed.
-//! - `world`: the real engine over a memory store, with a disk that survives crashes and clocks that are moved by hand.
+//! - `world`: the real engine over a memory store, with a disk that survives crashes and clocks that are moved by hand;
+//!   `translate` and `body` put the model's words into the engine's and back.
 //! - `run`, `requests`, `lifecycle`: the world, its twin without purge and the model, step by step side by side.
 //! - `check`: the comparison. `coverage`, `situation`: whether the seeds went where the bugs would be.
 //! - `bugs`: defects that the binary `planted-bugs` plants into a copy of the engine, each of which must be caught.
@@ -23,6 +24,7 @@ mod operation;
 mod requests;
 mod run;
 mod situation;
+mod translate;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,7 +34,7 @@ pub use run::Failure;
 use run::Run;
 
 /// How many steps a seed takes unless told otherwise.
-pub const DEFAULT_STEPS: usize = 80;
+pub const DEFAULT_STEPS: usize = 200;
 
 /// Runs a seed; says what it reached, or why it failed.
 pub fn run_seed(seed: u64, steps: usize) -> Result<Coverage, Failure> {
@@ -62,6 +64,6 @@ fn run(seed: u64, steps: usize, traced: bool) -> (Vec<String>, Coverage, Option<
             Some(Failure { step: run.steps_taken(), message })
         }
     };
-    let coverage = run.coverage.clone();
+    let coverage = run.situation.coverage.clone();
     (run.into_trace(), coverage, failure)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use storage::WallClock;
+use storage::{Time, WallClock};
 
 use crate::check;
 use crate::clock::{Asked, Shown};
@@ -29,7 +29,7 @@ impl Run {
             return Err(format!("T34: the clock shows {main:?}, should show {expected:?}"));
         }
         let suspect_now = main.suspect && !self.shown.suspect;
-        self.coverage.reach_if(suspect_now, Reach::SuspectWhileRunning);
+        self.situation.coverage.reach_if(suspect_now, Reach::SuspectWhileRunning);
         if suspect_now {
             self.recorded = !self.main.is_poisoned();
         }
@@ -84,7 +84,7 @@ impl Run {
         let (backlog, commits) = (self.main.backlog(), self.main.commits());
         let (report, _, struck) = self.perform(fault, |world| world.purge(limit));
         if struck {
-            self.coverage.reach(Reach::CrashInsidePurge);
+            self.situation.coverage.reach(Reach::CrashInsidePurge);
             let forks = vec![self.model.clone()];
             return Ok(Ending::Dead(Death { forks, asked: Asked::Nothing, certain: self.recorded }));
         }
@@ -104,7 +104,7 @@ impl Run {
         if self.situation.nothing_has_died && self.main.commits() != commits {
             return Err("T19: the purge wrote something although nothing has ever died".to_owned());
         }
-        self.situation.purged(report.purged_items, left, &mut self.coverage);
+        self.situation.purged(report.purged_items, left);
         Ok(self.crash_if(fault))
     }
 
@@ -117,7 +117,7 @@ impl Run {
             let commits = self.main.commits();
             let (report, _, struck) = self.perform(fault, |world| world.purge(DRAIN_LIMIT));
             if struck {
-                self.coverage.reach(Reach::CrashInsidePurge);
+                self.situation.coverage.reach(Reach::CrashInsidePurge);
                 let forks = vec![self.model.clone()];
                 return Ok(Ending::Dead(Death { forks, asked: Asked::Nothing, certain: true }));
             }
@@ -129,14 +129,14 @@ impl Run {
                 // The last bits of bookkeeping may be written in a step that finds nothing; the next must be idle (T19).
                 continue;
             }
-            self.check_drained(report.next_due.map(|due| due.seconds()))?;
+            self.check_drained(report.next_due.map(Time::seconds))?;
             return Ok(self.crash_if(fault));
         }
         Err("the purge does not end".to_owned())
     }
 
     fn check_drained(&mut self, next_due: Option<u64>) -> Result<(), String> {
-        self.coverage.reach(Reach::Drained);
+        self.situation.coverage.reach(Reach::Drained);
         let deadlines = self.model.containers.iter().flat_map(|(name, container)| {
             self.model.visible(name).into_iter().filter_map(|item| container.deadline(item))
         });
@@ -148,7 +148,7 @@ impl Run {
         if left > 0 {
             return Err(format!("T22: the purge is done and {left} dead items are left"));
         }
-        self.situation.purged(0, 0, &mut self.coverage);
+        self.situation.purged(0, 0);
         check::compare_raw(&self.model, &self.main.raw()?)
     }
 
@@ -163,7 +163,7 @@ impl Run {
         self.leave();
         let mut clean = clean && !self.poisoned;
         if clean {
-            self.coverage.reach(Reach::RestartClean);
+            self.situation.coverage.reach(Reach::RestartClean);
             let (main, twin, struck) = self.perform(fault, World::stop);
             if main != twin {
                 return Err(format!("invariant 7: closed with {main:?}, and without purge {twin:?}"));
@@ -193,7 +193,7 @@ impl Run {
     /// The process dies and another starts at once.
     pub(crate) fn crash_and_restart(&mut self, death: Death) -> Result<(), String> {
         self.leave();
-        self.coverage.reach_if(self.situation.backlog > 0, Reach::CrashBetweenDeathAndPurge);
+        self.situation.coverage.reach_if(self.situation.backlog > 0, Reach::CrashBetweenDeathAndPurge);
         self.clock.crash(read(&self.machine), death.asked);
         self.main.crash();
         self.twin.crash();
@@ -202,7 +202,7 @@ impl Run {
 
     fn leave(&mut self) {
         let backlog = self.main.backlog();
-        self.situation.restarting(&self.model, backlog, self.shown.suspect, &mut self.coverage);
+        self.situation.restarting(&self.model, backlog, self.shown.suspect);
     }
 
     /// Starts a process and finds out in which state the last one left things.
@@ -222,7 +222,7 @@ impl Run {
         } else {
             self.clock.restart_after_crash(machine, main, death.asked, death.certain)?;
         }
-        self.coverage.reach_if(main.suspect && !self.shown.suspect, Reach::SuspectAtStart);
+        self.situation.coverage.reach_if(main.suspect && !self.shown.suspect, Reach::SuspectAtStart);
         self.recorded = true;
         self.poisoned = false;
         self.shown = main;
@@ -245,7 +245,7 @@ impl Run {
             match check::compare(&fork, &seen) {
                 Ok(()) => {
                     let reach = if number == 0 { Reach::CrashLostCommit } else { Reach::CrashKeptCommit };
-                    self.coverage.reach_if(several, reach);
+                    self.situation.coverage.reach_if(several, reach);
                     self.model = fork;
                     return Ok(());
                 }

@@ -37,6 +37,19 @@ pub(crate) enum Step {
     CreateContainer { container: &'static str, default_ttl: DefaultTtl },
     /// A container goes.
     DeleteContainer { container: &'static str },
+    /// Something about time.
+    Clock(ClockStep),
+    /// One step of the purge.
+    Purge { limit: usize },
+    /// The purge until nothing is left.
+    Drain,
+    /// The process ends and starts again after a while, with the wall clock moved by `drift_ms` besides.
+    Restart { clean: bool, down_ms: u64, drift_ms: i64 },
+}
+
+/// A step that is about time alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClockStep {
     /// Time passes.
     Wait { ms: u64 },
     /// The system clock is set back.
@@ -46,15 +59,9 @@ pub(crate) enum Step {
     /// The test clock is moved.
     AdvanceTestClock { seconds: u64 },
     /// The operator believes the suspect clock.
-    AcceptClock,
+    Accept,
     /// The operator does not.
-    RejectClock,
-    /// One step of the purge.
-    Purge { limit: usize },
-    /// The purge until nothing is left.
-    Drain,
-    /// The process ends and starts again after a while, with the wall clock moved by `drift_ms` besides.
-    Restart { clean: bool, down_ms: u64, drift_ms: i64 },
+    Reject,
 }
 
 /// What a query asks for.
@@ -171,7 +178,11 @@ impl Generator {
             return self.restart(sight);
         }
         if sight.suspect && self.random.u8(..5) == 0 {
-            return if self.random.bool() { Step::AcceptClock } else { Step::RejectClock };
+            return if self.random.bool() {
+                Step::Clock(ClockStep::Accept)
+            } else {
+                Step::Clock(ClockStep::Reject)
+            };
         }
         let container = CONTAINERS[usize::from(self.random.u8(..10) >= 7)];
         if !model.containers.contains_key(container) && self.random.u8(..3) != 0 {
@@ -187,14 +198,16 @@ impl Generator {
             580..610 => self.toggle(container),
             610..625 => Step::DeleteContainer { container },
             625..640 => Step::CreateContainer { container, default_ttl: self.default_ttl() },
-            640..790 => Step::Wait { ms: self.wait_ms(model, sight) },
+            640..790 => Step::Clock(ClockStep::Wait { ms: self.wait_ms(model, sight) }),
             790..840 => self.late(container, model, sight),
             840..850 => self.ghost(container, model),
-            850..865 => Step::SetBack { ms: self.random.u64(1..2 * DAY) },
+            850..865 => Step::Clock(ClockStep::SetBack { ms: self.random.u64(1..2 * DAY) }),
             865..880 => self.forward(),
             880..960 => Step::Purge { limit: self.random.usize(1..4) },
             960..975 => Step::Drain,
-            975..985 if self.test_clock => Step::AdvanceTestClock { seconds: self.random.u64(1..1000) },
+            975..985 if self.test_clock => {
+                Step::Clock(ClockStep::AdvanceTestClock { seconds: self.random.u64(1..1000) })
+            }
             _ => self.restart(sight),
         }
     }
@@ -281,7 +294,10 @@ impl Generator {
             7..11 => {
                 Change::Upsert(self.body(id, key), if guard == Guard::Exists { Guard::None } else { guard })
             }
-            11..14 => Change::Replace(name, self.body(id, key), guard),
+            11..14 => {
+                let id = if self.random.u8(..6) == 0 { self.id() } else { id };
+                Change::Replace(name, self.body(id, key), guard)
+            }
             14..17 => {
                 let edits = self.edits();
                 let condition = if self.random.u8(..4) == 0 { Some(self.random.i64(0..4)) } else { None };
@@ -350,8 +366,24 @@ impl Generator {
             1 if container == CONTAINERS[1] => Reachable::Prefix,
             _ => Reachable::Everywhere,
         };
+        let mortal = Self::mortal(container, model, sight);
+        if !mortal.is_empty() && self.random.bool() {
+            // The page that follows is asked for at a deadline: the reader holds a token, and something behind it is dead.
+            let (_, deadline) = mortal[self.random.usize(..mortal.len())];
+            let between_ms = (deadline * SECOND - sight.now_ms).min(HOUR / 2);
+            let scope = Reachable::Everywhere;
+            return Step::Query { container, filter: Filter::All, scope, page: 1, between_ms };
+        }
         let between_ms = if self.random.bool() { 0 } else { self.wait_ms(model, sight).min(HOUR / 2) };
         Step::Query { container, filter, scope, page: self.random.usize(1..5), between_ms }
+    }
+
+    /// The living items of a container that will die, with the second in which they do.
+    fn mortal<'a>(container: &str, model: &'a Model, sight: Sight) -> Vec<(&'a Item, u64)> {
+        let Some(inside) = model.containers.get(container) else { return Vec::new() };
+        let living = model.visible(container).into_iter();
+        let dated = living.filter_map(|item| inside.deadline(item).map(|deadline| (item, deadline)));
+        dated.filter(|(_, deadline)| deadline * SECOND > sight.now_ms).collect()
     }
 
     /// Several policies, and some writes between them, before the clock moves.
@@ -392,18 +424,11 @@ impl Generator {
     }
 
     fn late(&mut self, container: &'static str, model: &Model, sight: Sight) -> Step {
-        let living = model.visible(container);
-        let mortal: Vec<&&Item> = living
-            .iter()
-            .filter(|item| {
-                model.containers[container].deadline(item).is_some_and(|at| at * SECOND > sight.now_ms)
-            })
-            .collect();
+        let mortal = Self::mortal(container, model, sight);
         if mortal.is_empty() {
             return self.change_step(container, model);
         }
-        let item = mortal[self.random.usize(..mortal.len())];
-        let deadline = model.containers[container].deadline(item).expect("filtered above");
+        let (item, deadline) = mortal[self.random.usize(..mortal.len())];
         let wait_ms = deadline * SECOND - sight.now_ms - u64::from(self.random.u8(..5) == 0);
         let (key, id) = (item.body.key, item.body.id.clone());
         let guard = match &item.stamp {
@@ -433,7 +458,7 @@ impl Generator {
         } else {
             self.random.u64(2 * HOUR..90 * DAY)
         };
-        Step::SetForward { ms }
+        Step::Clock(ClockStep::SetForward { ms })
     }
 
     fn restart(&mut self, sight: Sight) -> Step {

@@ -39,11 +39,11 @@ impl Run {
         }
         self.note(|_| format!("       {:?}", main.answer));
         if self.poisoned || struck && matches!(fault, Some(Fault::Fail { .. })) {
-            self.coverage.reach(Reach::CommitFailed);
-            return match main.answer.is_write() {
-                true => Err(format!("a store that takes no writes answered {:?}", main.answer)),
-                false => Ok(Ending::Running),
-            };
+            self.situation.coverage.reach(Reach::CommitFailed);
+            if main.answer.is_write() {
+                return Err(format!("a store that takes no writes answered {:?}", main.answer));
+            }
+            return Ok(Ending::Running);
         }
         if struck {
             let mut after = self.model.clone();
@@ -60,7 +60,7 @@ impl Run {
             return Err(format!("the sequence moved although nothing was written: {:?}", main.answer));
         }
         self.check_reply(&main)?;
-        self.situation.answered(&main.answer, &mut self.coverage);
+        self.situation.answered(&main.answer);
         Ok(self.crash_if(fault))
     }
 
@@ -101,15 +101,15 @@ impl Run {
         change: &Change,
         fault: Option<Fault>,
     ) -> Result<Ending, String> {
-        self.situation.change(&self.model, container, key, change, &mut self.coverage);
+        self.situation.change(&self.model, container, key, change);
         let before = self.model.clone();
-        let oldest = self.situation.steps % 2 == 0;
+        let oldest = self.situation.steps.is_multiple_of(2);
         let ending = self.write(
             fault,
             |world| world.change(container, key, change, oldest),
             |model, stamps| model.apply(container, key, change, stamps),
         )?;
-        self.situation.changed(&before, &self.model, container, change, &mut self.coverage);
+        self.situation.changed(&before, &self.model, container, change);
         Ok(ending)
     }
 
@@ -140,7 +140,7 @@ impl Run {
             return Err(format!("invariant 7: a ghost answered {main:?}, and without purge {twin:?}"));
         }
         let Some(reply) = main else { return Ok(Ending::Running) };
-        self.coverage.reach(Reach::HandleOfADeletedContainer);
+        self.situation.coverage.reach(Reach::HandleOfADeletedContainer);
         match reply.answer {
             Answer::NoContainer | Answer::BadTtl | Answer::Unavailable => Ok(Ending::Running),
             answer => Err(format!("a write into a deleted container was answered {answer:?}")),
@@ -154,7 +154,7 @@ impl Run {
         default_ttl: DefaultTtl,
         fault: Option<Fault>,
     ) -> Result<Ending, String> {
-        self.situation.policy(&self.model, container, default_ttl, &mut self.coverage);
+        self.situation.policy(&self.model, container, default_ttl);
         self.write(
             fault,
             |world| world.set_default_ttl(container, default_ttl),
@@ -207,7 +207,9 @@ impl Run {
             if between_ms > 0 && !self.poisoned {
                 let before = self.model.visible(container).len();
                 self.pass(between_ms)?;
-                self.coverage.reach_if(self.model.visible(container).len() < before, Reach::PageAfterADeath);
+                self.situation
+                    .coverage
+                    .reach_if(self.model.visible(container).len() < before, Reach::PageAfterADeath);
             }
         }
         match awaited.iter().find(|version| !received.contains(version)) {

@@ -13,9 +13,9 @@ use std::time::Duration;
 use storage::{ManualClock, Time, WallClock};
 
 use crate::clock::{Asked, Clock, Machine, Shown};
-use crate::coverage::{Coverage, Reach};
+use crate::coverage::Reach;
 use crate::model::Model;
-use crate::operation::{CONTAINERS, Fault, Generator, Planned, Sight, Step};
+use crate::operation::{CONTAINERS, ClockStep, Fault, Generator, Planned, Sight, Step};
 use crate::situation::Situation;
 use crate::world::{Purging, World};
 
@@ -50,7 +50,6 @@ pub(crate) struct Death {
 pub(crate) struct Run {
     generator: Generator,
     pub(crate) model: Model,
-    pub(crate) coverage: Coverage,
     pub(crate) situation: Situation,
     pub(crate) clock: Clock,
     pub(crate) shown: Shown,
@@ -80,7 +79,6 @@ impl Run {
         let mut run = Run {
             generator,
             model: Model::default(),
-            coverage: Coverage::default(),
             situation: Situation::default(),
             clock: Clock::new(read(&machine)),
             shown: Shown::default(),
@@ -119,9 +117,9 @@ impl Run {
     }
 
     pub(crate) fn note(&mut self, line: impl FnOnce(&Run) -> String) {
-        if self.trace.is_some() {
-            let line = line(self);
-            self.trace.as_mut().expect("checked above").push(line);
+        let line = self.trace.is_some().then(|| line(self));
+        if let Some(trace) = &mut self.trace {
+            trace.extend(line);
         }
     }
 
@@ -148,7 +146,7 @@ impl Run {
                 if !self.poisoned {
                     self.pass(wait_ms)?;
                 }
-                self.situation.late(&self.model, container, key, &change, &mut self.coverage);
+                self.situation.late(&self.model, container, key, &change);
                 self.change(container, key, &change, fault)
             }
             Step::Ghost { container, key, change } => self.haunt(container, key, &change),
@@ -158,7 +156,7 @@ impl Run {
                 |model, stamps| model.apply_batch(container, key, &changes, stamps),
             ),
             Step::DeletePartition { container, key } => {
-                self.situation.partition(&self.model, container, key, &mut self.coverage);
+                self.situation.partition(&self.model, container, key);
                 self.write(
                     fault,
                     |world| world.delete_partition(container, key),
@@ -182,7 +180,7 @@ impl Run {
                     |world| world.create_container(container, default_ttl),
                     |model, _| model.create_container(container, default_ttl, container == CONTAINERS[0]),
                 )?;
-                self.situation.container_made(container, &mut self.coverage);
+                self.situation.container_made(container);
                 Ok(ending)
             }
             Step::DeleteContainer { container } => {
@@ -194,38 +192,42 @@ impl Run {
                     |model, _| model.delete_container(container),
                 )
             }
-            Step::Wait { ms } => {
-                self.machine.advance(Duration::from_millis(ms));
-                self.watch(fault, Asked::Nothing, |world| world.look().map(drop))
-            }
-            Step::SetBack { ms } => {
-                self.machine.set_wall(self.machine.wall().minus_millis(ms));
-                self.coverage.reach(Reach::ClockBackward);
-                self.watch(fault, Asked::Nothing, |world| world.look().map(drop))
-            }
-            Step::SetForward { ms } => {
-                self.machine.set_wall(self.machine.wall().plus_millis(ms));
-                self.coverage.reach(Reach::ClockForward);
-                self.watch(fault, Asked::Nothing, |world| world.look().map(drop))
-            }
-            Step::AdvanceTestClock { seconds } => {
-                self.coverage.reach(Reach::TestClockAdvanced);
-                self.watch(fault, Asked::Advance(seconds), |world| world.advance_clock(seconds))
-            }
-            Step::AcceptClock => {
-                self.coverage.reach_if(self.shown.suspect, Reach::ClockAccepted);
-                self.watch(fault, Asked::Accept, |world| world.judge_clock(true))
-            }
-            Step::RejectClock => {
-                self.coverage.reach_if(self.shown.suspect, Reach::ClockRejected);
-                // What the leap hid comes back behind readers that passed it meanwhile: they start anew.
-                self.consumers.clear();
-                self.watch(fault, Asked::Reject, |world| world.judge_clock(false))
-            }
+            Step::Clock(step) => self.clock_step(step, fault),
             Step::Purge { limit } => self.purge(limit, fault),
             Step::Drain => self.drain(fault),
             Step::Restart { clean, down_ms, drift_ms } => self.restart(clean, down_ms, drift_ms, fault),
         }
+    }
+
+    /// A step that is about time alone.
+    fn clock_step(&mut self, step: ClockStep, fault: Option<Fault>) -> Result<Ending, String> {
+        let look = |world: &mut World| world.look().map(drop);
+        match step {
+            ClockStep::Wait { ms } => self.machine.advance(Duration::from_millis(ms)),
+            ClockStep::SetBack { ms } => {
+                self.machine.set_wall(self.machine.wall().minus_millis(ms));
+                self.situation.coverage.reach(Reach::ClockBackward);
+            }
+            ClockStep::SetForward { ms } => {
+                self.machine.set_wall(self.machine.wall().plus_millis(ms));
+                self.situation.coverage.reach(Reach::ClockForward);
+            }
+            ClockStep::AdvanceTestClock { seconds } => {
+                self.situation.coverage.reach(Reach::TestClockAdvanced);
+                return self.watch(fault, Asked::Advance(seconds), |world| world.advance_clock(seconds));
+            }
+            ClockStep::Accept => {
+                self.situation.coverage.reach_if(self.shown.suspect, Reach::ClockAccepted);
+                return self.watch(fault, Asked::Accept, |world| world.judge_clock(true));
+            }
+            ClockStep::Reject => {
+                self.situation.coverage.reach_if(self.shown.suspect, Reach::ClockRejected);
+                // What the leap hid comes back behind readers that passed it meanwhile: they start anew.
+                self.consumers.clear();
+                return self.watch(fault, Asked::Reject, |world| world.judge_clock(false));
+            }
+        }
+        self.watch(fault, Asked::Nothing, look)
     }
 }
 

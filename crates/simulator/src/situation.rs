@@ -6,6 +6,8 @@ use crate::model::{Answer, Change, DefaultTtl, Item, Model, Name};
 /// The recent past.
 #[derive(Debug)]
 pub(crate) struct Situation {
+    /// What was reached so far.
+    pub(crate) coverage: Coverage,
     /// Steps settled.
     pub(crate) steps: u64,
     /// Dead items not yet purged, as of the last step.
@@ -22,6 +24,7 @@ pub(crate) struct Situation {
 impl Default for Situation {
     fn default() -> Situation {
         Situation {
+            coverage: Coverage::default(),
             steps: 0,
             backlog: 0,
             nothing_has_died: true,
@@ -34,19 +37,12 @@ impl Default for Situation {
 
 impl Situation {
     /// An operation is about to run.
-    pub(crate) fn change(
-        &mut self,
-        model: &Model,
-        container: &str,
-        key: usize,
-        change: &Change,
-        coverage: &mut Coverage,
-    ) {
+    pub(crate) fn change(&mut self, model: &Model, container: &str, key: usize, change: &Change) {
         let Some(inside) = model.containers.get(container) else { return };
         if let Some(Name::Number(number)) = name_of(change) {
             let named = |item: &&Item| item.stamp.as_ref().is_some_and(|stamp| stamp.number == *number);
             let dead = inside.items.iter().find(named).is_some_and(|item| model.dead.contains(&item.version));
-            coverage.reach_if(dead, Reach::NumberOfADeadItem);
+            self.coverage.reach_if(dead, Reach::NumberOfADeadItem);
         }
         let id = change.id();
         let same = |item: &&Item| item.body.key == key && Some(item.body.id.as_str()) == id;
@@ -54,34 +50,20 @@ impl Situation {
             return;
         };
         if !matches!(change, Change::Read(..)) {
-            coverage.reach_if(deadline == model.now, Reach::WriteAtTheDeadlinesSecond);
-            coverage.reach_if(deadline == model.now + 1, Reach::WriteInTheLastSecond);
+            self.coverage.reach_if(deadline == model.now, Reach::WriteAtTheDeadlinesSecond);
+            self.coverage.reach_if(deadline == model.now + 1, Reach::WriteInTheLastSecond);
         }
     }
 
     /// The clock has moved and a prepared write is about to run.
-    pub(crate) fn late(
-        &mut self,
-        model: &Model,
-        container: &str,
-        key: usize,
-        change: &Change,
-        coverage: &mut Coverage,
-    ) {
+    pub(crate) fn late(&mut self, model: &Model, container: &str, key: usize, change: &Change) {
         let dead = model.expired(container);
         let about = dead.iter().any(|item| item.body.key == key && change.id() == Some(&item.body.id));
-        coverage.reach_if(about && !matches!(change, Change::Read(..)), Reach::WriteBegunBeforeRunAfter);
+        self.coverage.reach_if(about && !matches!(change, Change::Read(..)), Reach::WriteBegunBeforeRunAfter);
     }
 
     /// An operation has run.
-    pub(crate) fn changed(
-        &mut self,
-        before: &Model,
-        after: &Model,
-        container: &str,
-        change: &Change,
-        coverage: &mut Coverage,
-    ) {
+    pub(crate) fn changed(&mut self, before: &Model, after: &Model, container: &str, change: &Change) {
         let (Change::Create(body) | Change::Upsert(body, _) | Change::Replace(_, body, _)) = change else {
             return;
         };
@@ -93,59 +75,53 @@ impl Situation {
             return;
         }
         let same_id = dead.iter().any(|item| item.body.key == body.key && item.body.id == body.id);
-        coverage.reach_if(same_id && self.backlog > 0, Reach::RecreateOverUnpurged);
-        coverage.reach_if(same_id && self.half_purged, Reach::RecreateDuringPurge);
+        self.coverage.reach_if(same_id && self.backlog > 0, Reach::RecreateOverUnpurged);
+        self.coverage.reach_if(same_id && self.half_purged, Reach::RecreateDuringPurge);
         let unique = before.containers.get(container).is_some_and(|container| container.unique);
         let other_id = |item: &&&Item| item.body.key == body.key && item.body.id != body.id;
         let taken = dead.iter().filter(other_id).any(|item| item.body.unique == body.unique);
-        coverage.reach_if(unique && taken, Reach::UniqueTakenOverFromDead);
+        self.coverage.reach_if(unique && taken, Reach::UniqueTakenOverFromDead);
     }
 
     /// A request was answered.
-    pub(crate) fn answered(&mut self, answer: &Answer, coverage: &mut Coverage) {
+    pub(crate) fn answered(&mut self, answer: &Answer) {
         match answer {
-            Answer::BadTtl => coverage.reach(Reach::BadItemTtl),
-            Answer::ClockSuspect => coverage.reach(Reach::RefusedWhileSuspect),
+            Answer::BadTtl => self.coverage.reach(Reach::BadItemTtl),
+            Answer::ClockSuspect => self.coverage.reach(Reach::RefusedWhileSuspect),
             Answer::BatchFailed(_, reason) => {
-                coverage.reach(Reach::BatchRefused);
-                coverage.reach_if(**reason == Answer::BadTtl, Reach::BadItemTtlInBatch);
+                self.coverage.reach(Reach::BatchRefused);
+                self.coverage.reach_if(**reason == Answer::BadTtl, Reach::BadItemTtlInBatch);
             }
             _ => {}
         }
     }
 
     /// A policy is about to change.
-    pub(crate) fn policy(
-        &mut self,
-        model: &Model,
-        container: &str,
-        default_ttl: DefaultTtl,
-        coverage: &mut Coverage,
-    ) {
+    pub(crate) fn policy(&mut self, model: &Model, container: &str, default_ttl: DefaultTtl) {
         if let DefaultTtl::Bad(_) = default_ttl {
-            coverage.reach(Reach::BadDefaultTtl);
+            self.coverage.reach(Reach::BadDefaultTtl);
             return;
         }
         let Some(inside) = model.containers.get(container) else { return };
         if inside.default_ttl != default_ttl {
             let count = if self.toggles.0 == model.now { self.toggles.1 + 1 } else { 1 };
             self.toggles = (model.now, count);
-            coverage.reach_if(count >= 3, Reach::PolicyToggledWithinASecond);
+            self.coverage.reach_if(count >= 3, Reach::PolicyToggledWithinASecond);
             let dead = !model.expired(container).is_empty() && self.backlog > 0;
-            coverage.reach_if(dead, Reach::PolicyChangedOverUnpurgedDead);
+            self.coverage.reach_if(dead, Reach::PolicyChangedOverUnpurgedDead);
         }
     }
 
     /// A logical partition is about to be deleted.
-    pub(crate) fn partition(&mut self, model: &Model, container: &str, key: usize, coverage: &mut Coverage) {
+    pub(crate) fn partition(&mut self, model: &Model, container: &str, key: usize) {
         let has = |items: Vec<&Item>| items.iter().any(|item| item.body.key == key);
         let both = has(model.visible(container)) && has(model.expired(container));
-        coverage.reach_if(both, Reach::PartitionDeletedOverDead);
+        self.coverage.reach_if(both, Reach::PartitionDeletedOverDead);
     }
 
     /// A container was made.
-    pub(crate) fn container_made(&mut self, name: &'static str, coverage: &mut Coverage) {
-        coverage.reach_if(self.deleted_containers.contains(&name), Reach::ContainerRecreated);
+    pub(crate) fn container_made(&mut self, name: &'static str) {
+        self.coverage.reach_if(self.deleted_containers.contains(&name), Reach::ContainerRecreated);
     }
 
     /// A container is about to go.
@@ -155,24 +131,24 @@ impl Situation {
     }
 
     /// A purge step has run.
-    pub(crate) fn purged(&mut self, items: u64, left: u64, coverage: &mut Coverage) {
-        coverage.reach(if items > 0 { Reach::Purged } else { Reach::PurgeIdle });
+    pub(crate) fn purged(&mut self, items: u64, left: u64) {
+        self.coverage.reach(if items > 0 { Reach::Purged } else { Reach::PurgeIdle });
         self.half_purged = left > 0 && (items > 0 || self.half_purged);
     }
 
     /// The process is about to end.
-    pub(crate) fn restarting(&mut self, model: &Model, backlog: u64, suspect: bool, coverage: &mut Coverage) {
+    pub(crate) fn restarting(&mut self, model: &Model, backlog: u64, suspect: bool) {
         self.backlog = backlog;
         for container in model.containers.values() {
-            coverage.reach(match container.default_ttl {
+            self.coverage.reach(match container.default_ttl {
                 DefaultTtl::Off | DefaultTtl::Bad(_) => Reach::RestartTtlOff,
                 DefaultTtl::Never => Reach::RestartTtlNever,
                 DefaultTtl::After(_) => Reach::RestartTtlSeconds,
             });
         }
-        coverage.reach_if(backlog > 0, Reach::RestartWithDead);
-        coverage.reach_if(backlog > 0 && self.half_purged, Reach::RestartHalfPurged);
-        coverage.reach_if(suspect, Reach::RestartSuspect);
+        self.coverage.reach_if(backlog > 0, Reach::RestartWithDead);
+        self.coverage.reach_if(backlog > 0 && self.half_purged, Reach::RestartHalfPurged);
+        self.coverage.reach_if(suspect, Reach::RestartSuspect);
     }
 
     /// A step has been settled.

@@ -6,11 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use document::{ItemNumber, Value, parse_json};
-use engine::definition::ContainerDefinition;
 use engine::{
-    BatchError, Container, Database, Effect, Engine, Error, FeedStart, ItemName, Operation, Outcome,
-    PageRequest, Patch, Precondition, PurgeReport, Scope,
+    BatchError, Container, Database, Engine, FeedStart, Outcome, PageRequest, Precondition, PurgeReport,
+    Scope,
 };
 use storage::{
     ClockOptions, CrashMode, Direction, KeyRange, Keyspace, ManualClock, MemoryDisk, MemoryStore, Store,
@@ -18,8 +16,12 @@ use storage::{
 
 use crate::body;
 use crate::clock::Shown;
-use crate::model::{Answer, Body, Change, DefaultTtl, Edit, Guard, Name, Stamp};
+use crate::model::{Answer, Body, Change, DefaultTtl, Guard, Name, Stamp};
 use crate::operation::{CONTAINERS, Fault, Filter, Reachable};
+use crate::translate::{
+    answer_of, container_answer, effect, item_name, kind, operation, parse_definition, precondition,
+    seen_default_ttl, seen_item,
+};
 
 const DATABASE: &str = "simulated";
 
@@ -464,7 +466,7 @@ impl World {
         Ok(SeenContainer {
             rid: container.rid.to_string(),
             etag: container.etag().to_string(),
-            default_ttl: seen_default_ttl(container)?,
+            default_ttl: seen_default_ttl(container),
             items: page.items,
             usage_items: usage.living.items,
             usage_bytes: usage.living.bytes,
@@ -521,136 +523,5 @@ impl Reply {
     pub(crate) fn stamps(&self) -> Vec<Stamp> {
         let written = self.items.iter().filter(|(answer, _)| answer.is_write());
         written.map(|(_, item)| item.stamp.clone()).collect()
-    }
-}
-
-/// What kind of thing an entry is. Counters are told apart by the byte after the partition: hands stay when all else has gone.
-fn kind(keyspace: Keyspace, key: &[u8]) -> &'static str {
-    match (keyspace, key.first(), key.get(4)) {
-        (Keyspace::Counter, _, Some(0x10)) => "total",
-        (Keyspace::Counter, _, Some(0x20)) => "bucket",
-        (Keyspace::Counter, _, Some(0x30)) => "hand",
-        (Keyspace::Catalog, Some(0x40), _) => "policy",
-        (Keyspace::Catalog, Some(0x50), _) => "dropped",
-        _ => keyspace.name(),
-    }
-}
-
-fn seen_item(name: &str, item: &engine::Item) -> Result<SeenItem, String> {
-    Ok(SeenItem {
-        body: body::from_document(name, &item.body)?,
-        ts: item.ts,
-        stamp: Stamp { etag: item.etag.to_string(), number: item.rid.number, sequence: item.sequence.0 },
-        bytes: item.body.as_bytes().len() as u64,
-    })
-}
-
-fn seen_default_ttl(container: &Container) -> Result<DefaultTtl, String> {
-    match container.definition.default_ttl {
-        engine::DefaultTtl::Off => Ok(DefaultTtl::Off),
-        engine::DefaultTtl::Never => Ok(DefaultTtl::Never),
-        engine::DefaultTtl::Seconds(seconds) => Ok(DefaultTtl::After(i64::from(seconds))),
-    }
-}
-
-fn parse_definition(name: &'static str, default_ttl: DefaultTtl) -> engine::Result<ContainerDefinition> {
-    let text = body::definition(name, default_ttl, name == CONTAINERS[0]);
-    let value = parse_json(text.as_bytes()).expect("the text is JSON");
-    Ok(ContainerDefinition::from_value(&value)?)
-}
-
-fn operation(name: &'static str, change: &Change) -> engine::Result<Operation> {
-    Ok(match change {
-        Change::Create(body) => Operation::Create { body: body::to_document(name, body) },
-        Change::Upsert(body, guard) => {
-            Operation::Upsert { body: body::to_document(name, body), precondition: precondition(guard) }
-        }
-        Change::Replace(which, body, guard) => Operation::Replace {
-            name: item_name(which),
-            body: body::to_document(name, body),
-            precondition: precondition(guard),
-        },
-        Change::Patch(which, edits, condition, guard) => Operation::Patch {
-            name: item_name(which),
-            patch: patch(edits, *condition)?,
-            precondition: precondition(guard),
-        },
-        Change::Delete(which, guard) => {
-            Operation::Delete { name: item_name(which), precondition: precondition(guard) }
-        }
-        Change::Read(which, guard) => {
-            Operation::Read { name: item_name(which), precondition: precondition(guard) }
-        }
-    })
-}
-
-fn patch(edits: &[Edit], condition: Option<i64>) -> engine::Result<Patch> {
-    let operations: Vec<String> = edits
-        .iter()
-        .map(|edit| match edit {
-            Edit::SetTtl(ttl) => {
-                let text = body::ttl_text(*ttl).unwrap_or_else(|| "null".to_owned());
-                format!(r#"{{"op":"set","path":"/ttl","value":{text}}}"#)
-            }
-            Edit::RemoveTtl => r#"{"op":"remove","path":"/ttl"}"#.to_owned(),
-            Edit::AddToTtl(more) => format!(r#"{{"op":"incr","path":"/ttl","value":{more}}}"#),
-            Edit::SetNumber(number) => format!(r#"{{"op":"set","path":"/n","value":{number}}}"#),
-            Edit::AddToNumber(more) => format!(r#"{{"op":"incr","path":"/n","value":{more}}}"#),
-            Edit::SetUnique(value) => format!(r#"{{"op":"set","path":"/u","value":{value}}}"#),
-        })
-        .collect();
-    let condition =
-        condition.map(|n| format!(r#""condition":"from c where c.n = {n}","#)).unwrap_or_default();
-    let text = format!(r#"{{{condition}"operations":[{}]}}"#, operations.join(","));
-    let value: Value = parse_json(text.as_bytes()).expect("the text is JSON");
-    Ok(Patch::from_value(&value)?)
-}
-
-fn item_name(name: &Name) -> ItemName {
-    match name {
-        Name::Id(id) => ItemName::Id(id.clone()),
-        Name::Number(number) => ItemName::Number(ItemNumber(*number)),
-    }
-}
-
-fn precondition(guard: &Guard) -> Precondition {
-    match guard {
-        Guard::None => Precondition::None,
-        Guard::Match(etag) => Precondition::IfMatch(etag.clone()),
-        Guard::Exists => Precondition::IfExists,
-        Guard::NoneMatch(etag) => Precondition::IfNoneMatch(etag.clone()),
-    }
-}
-
-fn effect(effect: Effect) -> Answer {
-    match effect {
-        Effect::Created => Answer::Created,
-        Effect::Replaced => Answer::Replaced,
-        Effect::Deleted => Answer::Deleted,
-        Effect::Read => Answer::Read,
-        Effect::NotModified => Answer::NotModified,
-    }
-}
-
-fn answer_of(error: &Error) -> Answer {
-    match error {
-        Error::NotFound { .. } => Answer::NotFound,
-        Error::OwnerNotFound { .. } => Answer::NoContainer,
-        Error::Exists { .. } => Answer::IdTaken,
-        Error::UniqueKeyTaken { .. } => Answer::UniqueTaken,
-        Error::PreconditionFailed { .. } => Answer::PreconditionFailed,
-        Error::InvalidTtl { .. } | Error::Definition(_) => Answer::BadTtl,
-        Error::Patch(_) => Answer::BadPatch,
-        Error::ClockSuspect { .. } => Answer::ClockSuspect,
-        Error::Unavailable(_) => Answer::Unavailable,
-        other => Answer::Other(other.to_string()),
-    }
-}
-
-/// An error about the container itself: there "not found" means the container.
-fn container_answer(error: &Error) -> Answer {
-    match answer_of(error) {
-        Answer::NotFound => Answer::NoContainer,
-        answer => answer,
     }
 }

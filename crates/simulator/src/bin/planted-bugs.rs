@@ -15,7 +15,10 @@ use std::process::{Command, ExitCode};
 
 use simulator::bugs::{BUGS, Bug};
 
+/// So many seeds may try to catch a bug.
 const SEEDS: &str = "20000";
+/// So many must pass before any bug is planted, or else everything would look caught.
+const HEALTHY_SEEDS: &str = "300";
 
 fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
@@ -41,31 +44,41 @@ fn plant_all(wanted: &[String]) -> Result<usize, String> {
         fs::remove_dir_all(&copy).map_err(|error| format!("cannot clear {}: {error}", copy.display()))?;
     }
     copy_tree(&workspace, &copy)?;
+    if let Some(line) = run_simulator(&copy, &ground.join("target"), HEALTHY_SEEDS)? {
+        return Err(format!("a seed fails without any planted bug: {line}"));
+    }
     let mut survivors = 0;
     for bug in BUGS.iter().filter(|bug| wanted.is_empty() || wanted.iter().any(|name| name == bug.name)) {
         let verdict = plant(bug, &copy, &ground.join("target"))?;
         survivors += usize::from(verdict.is_none());
-        println!("{:<44} {}", bug.name, verdict.as_deref().unwrap_or("SURVIVED"));
+        println!("{:<66} {}", bug.name, verdict.as_deref().unwrap_or("SURVIVED"));
     }
     Ok(survivors)
 }
 
 /// Builds and runs with one bug; says which seed caught it.
 fn plant(bug: &Bug, copy: &Path, target: &Path) -> Result<Option<String>, String> {
-    let path = copy.join(bug.file);
-    let healthy = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let found = healthy.matches(bug.text).count();
-    if found != 1 {
-        return Err(format!("{}: its text occurs {found} times in {}, not once", bug.name, bug.file));
+    let mut healthy = Vec::new();
+    for edit in bug.edits {
+        let path = copy.join(edit.file);
+        let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let found = source.matches(edit.text).count();
+        if found != 1 {
+            return Err(format!("{}: its text occurs {found} times in {}, not once", bug.name, edit.file));
+        }
+        write(&path, &source.replacen(edit.text, edit.replacement, 1))?;
+        healthy.push((path, source));
     }
-    write(&path, &healthy.replacen(bug.text, bug.replacement, 1))?;
-    let caught = run_simulator(copy, target);
-    write(&path, &healthy)?;
+    let caught = run_simulator(copy, target, SEEDS);
+    for (path, source) in healthy.into_iter().rev() {
+        write(&path, &source)?;
+    }
     caught.map_err(|error| format!("{}: {error}", bug.name))
 }
 
-fn run_simulator(copy: &Path, target: &Path) -> Result<Option<String>, String> {
-    let build = Command::new(env!("CARGO"))
+fn run_simulator(copy: &Path, target: &Path, seeds: &str) -> Result<Option<String>, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let build = Command::new(cargo)
         .current_dir(copy)
         .env("CARGO_TARGET_DIR", target)
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
@@ -77,7 +90,7 @@ fn run_simulator(copy: &Path, target: &Path) -> Result<Option<String>, String> {
         return Err("the planted bug does not compile".to_owned());
     }
     let run = Command::new(target.join("debug/bolide-simulator"))
-        .args(["--seeds", SEEDS, "--no-coverage"])
+        .args(["--seeds", seeds, "--no-coverage"])
         .output()
         .map_err(|error| format!("cannot run the simulator: {error}"))?;
     if run.status.success() {

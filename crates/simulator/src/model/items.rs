@@ -1,0 +1,300 @@
+//! What each operation on an item does, by looking at every item there is.
+
+use super::{Answer, BadTtl, Body, Change, Edit, Guard, Item, MAX_TTL, Model, Name, Stamp, Ttl};
+
+impl Model {
+    /// One operation, alone. Stamps for what it writes are taken from the front of `stamps`.
+    pub(crate) fn apply(
+        &mut self,
+        name: &str,
+        key: usize,
+        change: &Change,
+        stamps: &mut Vec<Stamp>,
+    ) -> Answer {
+        if !self.containers.contains_key(name) {
+            return Answer::NoContainer;
+        }
+        match change {
+            Change::Create(body) => self.put(name, body, &Guard::None, PutMode::Create, stamps),
+            Change::Upsert(body, guard) => self.put(name, body, guard, PutMode::Upsert, stamps),
+            Change::Replace(which, body, guard) => self.replace(name, (key, which), body, guard, stamps),
+            Change::Patch(which, edits, condition, guard) => {
+                self.patch(name, (key, which), edits, *condition, guard, stamps)
+            }
+            Change::Delete(which, guard) => self.delete(name, (key, which), guard),
+            Change::Read(which, guard) => match self.find(name, key, which) {
+                Err(answer) => answer,
+                Ok(index) => match guard {
+                    Guard::NoneMatch(etag) if self.etag(name, index) == Some(etag) => Answer::NotModified,
+                    _ => Answer::Read,
+                },
+            },
+        }
+    }
+
+    /// Several operations under one key: all or nothing.
+    pub(crate) fn apply_batch(
+        &mut self,
+        name: &str,
+        key: usize,
+        changes: &[Change],
+        stamps: &mut Vec<Stamp>,
+    ) -> Answer {
+        if !self.containers.contains_key(name) {
+            return Answer::NoContainer;
+        }
+        // What can be seen from a request alone is refused before anything is looked up.
+        if let Some(index) = changes.iter().position(Change::has_bad_body) {
+            return Answer::BatchFailed(index, Box::new(Answer::BadTtl));
+        }
+        let before = self.clone();
+        let mut answers = Vec::new();
+        for (index, change) in changes.iter().enumerate() {
+            let answer = self.apply(name, key, change, stamps);
+            match answer {
+                Answer::Created | Answer::Replaced | Answer::Deleted | Answer::Read | Answer::NotModified => {
+                    answers.push(answer);
+                }
+                failure => {
+                    *self = before;
+                    return Answer::BatchFailed(index, Box::new(failure));
+                }
+            }
+        }
+        Answer::Batch(answers)
+    }
+
+    fn etag(&self, name: &str, index: usize) -> Option<&String> {
+        self.containers[name].items[index].stamp.as_ref().map(|stamp| &stamp.etag)
+    }
+
+    /// The living item of that name; a withheld one is not found either.
+    fn find(&self, name: &str, key: usize, which: &Name) -> Result<usize, Answer> {
+        let container = &self.containers[name];
+        let named = |item: &Item| {
+            item.body.key == key
+                && match which {
+                    Name::Id(id) => item.body.id == *id,
+                    Name::Number(number) => item.stamp.as_ref().is_some_and(|stamp| stamp.number == *number),
+                }
+        };
+        let found = container.items.iter().position(|item| named(item) && self.is_visible(container, item));
+        found.ok_or(Answer::NotFound)
+    }
+
+    fn guard(&self, name: &str, index: usize, guard: &Guard) -> Result<(), Answer> {
+        match guard {
+            Guard::Match(etag) if self.etag(name, index) != Some(etag) => Err(Answer::PreconditionFailed),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether `/u` is free for this body: only the living hold it (T15); a withheld holder cannot be judged.
+    fn check_unique(&self, name: &str, body: &Body, except: Option<usize>) -> Result<(), Answer> {
+        let container = &self.containers[name];
+        if !container.unique {
+            return Ok(());
+        }
+        for (index, item) in container.items.iter().enumerate() {
+            if Some(index) == except || item.body.key != body.key || item.body.unique != body.unique {
+                continue;
+            }
+            if self.is_visible(container, item) {
+                return Err(Answer::UniqueTaken);
+            }
+            if self.is_withheld(container, item) {
+                return Err(Answer::ClockSuspect);
+            }
+        }
+        Ok(())
+    }
+
+    fn put(
+        &mut self,
+        name: &str,
+        body: &Body,
+        guard: &Guard,
+        mode: PutMode,
+        stamps: &mut Vec<Stamp>,
+    ) -> Answer {
+        if matches!(body.ttl, Ttl::Bad(_)) {
+            return Answer::BadTtl;
+        }
+        let which = Name::Id(body.id.clone());
+        if let Ok(index) = self.find(name, body.key, &which) {
+            return match mode {
+                PutMode::Create => Answer::IdTaken,
+                PutMode::Upsert => match self.guard(name, index, guard) {
+                    Err(answer) => answer,
+                    Ok(()) => self.overwrite(name, index, body.clone(), stamps),
+                },
+            };
+        }
+        if matches!(guard, Guard::Match(_) | Guard::Exists) {
+            return Answer::NotFound;
+        }
+        let container = &self.containers[name];
+        let same_id = |item: &Item| item.body.key == body.key && item.body.id == body.id;
+        if container.items.iter().any(|item| same_id(item) && self.is_withheld(container, item)) {
+            return Answer::ClockSuspect;
+        }
+        if let Err(answer) = self.check_unique(name, body, None) {
+            return answer;
+        }
+        let item = self.version(body.clone(), None, stamps);
+        let container = self.containers.get_mut(name).expect("the caller looked it up");
+        container.items.retain(|item| !same_id(item));
+        container.items.push(item);
+        // An item cannot be born dead: the least ttl is a second.
+        Answer::Created
+    }
+
+    fn replace(
+        &mut self,
+        name: &str,
+        (key, which): (usize, &Name),
+        body: &Body,
+        guard: &Guard,
+        stamps: &mut Vec<Stamp>,
+    ) -> Answer {
+        if matches!(body.ttl, Ttl::Bad(_)) {
+            return Answer::BadTtl;
+        }
+        let checked = self.find(name, key, which).and_then(|index| {
+            self.guard(name, index, guard)?;
+            Ok(index)
+        });
+        let index = match checked {
+            Err(answer) => return answer,
+            Ok(index) => index,
+        };
+        if self.containers[name].items[index].body.id == body.id {
+            return self.overwrite(name, index, body.clone(), stamps);
+        }
+        self.rename(name, index, body, stamps)
+    }
+
+    /// A replace that gives the item another id: the new one must be free, as for a create.
+    fn rename(&mut self, name: &str, index: usize, body: &Body, stamps: &mut Vec<Stamp>) -> Answer {
+        let container = &self.containers[name];
+        let same_id = |item: &Item| item.body.key == body.key && item.body.id == body.id;
+        for other in container.items.iter().filter(|item| same_id(item)) {
+            if self.is_visible(container, other) {
+                return Answer::IdTaken;
+            }
+            if self.is_withheld(container, other) {
+                return Answer::ClockSuspect;
+            }
+        }
+        let version = container.items[index].version;
+        if let Err(answer) = self.check_unique(name, body, Some(index)) {
+            return answer;
+        }
+        let items = &mut self.containers.get_mut(name).expect("the caller looked it up").items;
+        items.retain(|item| !same_id(item));
+        let index = items.iter().position(|item| item.version == version).expect("it has another id");
+        self.overwrite(name, index, body.clone(), stamps)
+    }
+
+    fn patch(
+        &mut self,
+        name: &str,
+        (key, which): (usize, &Name),
+        edits: &[Edit],
+        condition: Option<i64>,
+        guard: &Guard,
+        stamps: &mut Vec<Stamp>,
+    ) -> Answer {
+        let index = match self.find(name, key, which) {
+            Err(answer) => return answer,
+            Ok(index) => index,
+        };
+        if let Err(answer) = self.guard(name, index, guard) {
+            return answer;
+        }
+        let mut body = self.containers[name].items[index].body.clone();
+        if condition.is_some_and(|number| number != body.number) {
+            return Answer::PreconditionFailed;
+        }
+        for edit in edits {
+            if !apply_edit(&mut body, edit) {
+                return Answer::BadPatch;
+            }
+        }
+        if matches!(body.ttl, Ttl::Bad(_)) {
+            return Answer::BadTtl;
+        }
+        self.overwrite(name, index, body, stamps)
+    }
+
+    fn delete(&mut self, name: &str, (key, which): (usize, &Name), guard: &Guard) -> Answer {
+        let index = match self.find(name, key, which) {
+            Err(answer) => return answer,
+            Ok(index) => index,
+        };
+        if let Err(answer) = self.guard(name, index, guard) {
+            return answer;
+        }
+        self.containers.get_mut(name).expect("the caller looked it up").items.remove(index);
+        Answer::Deleted
+    }
+
+    /// A living item gets a new version: `_ts` is now, its countdown starts again (T9).
+    fn overwrite(&mut self, name: &str, index: usize, body: Body, stamps: &mut Vec<Stamp>) -> Answer {
+        if let Err(answer) = self.check_unique(name, &body, Some(index)) {
+            return answer;
+        }
+        let number = self.containers[name].items[index].stamp.as_ref().map(|stamp| stamp.number);
+        let item = self.version(body, number, stamps);
+        self.containers.get_mut(name).expect("the caller looked it up").items[index] = item;
+        Answer::Replaced
+    }
+
+    /// A new version. Without a stamp from an answer, its etag is unknown and not that of any version before.
+    fn version(&mut self, body: Body, number: Option<u64>, stamps: &mut Vec<Stamp>) -> Item {
+        self.versions += 1;
+        let unknown = |number| Stamp { etag: String::new(), number, sequence: 0 };
+        let stamp = if stamps.is_empty() { number.map(unknown) } else { Some(stamps.remove(0)) };
+        Item { version: self.versions, body, ts: self.now, stamp }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum PutMode {
+    Create,
+    Upsert,
+}
+
+fn apply_edit(body: &mut Body, edit: &Edit) -> bool {
+    match edit {
+        Edit::SetTtl(ttl) => body.ttl = *ttl,
+        Edit::RemoveTtl if body.ttl == Ttl::Absent => return false,
+        Edit::RemoveTtl => body.ttl = Ttl::Absent,
+        Edit::AddToTtl(more) => {
+            body.ttl = match body.ttl {
+                Ttl::Absent => from_number(*more),
+                Ttl::Never => from_number(more - 1),
+                Ttl::After(own) => from_number(own + more),
+                Ttl::AfterPoint(own) => match from_number(own + more) {
+                    Ttl::After(sum) => Ttl::AfterPoint(sum),
+                    other => other,
+                },
+                Ttl::Bad(_) => return false,
+            }
+        }
+        Edit::SetNumber(number) => body.number = *number,
+        Edit::AddToNumber(more) => body.number += more,
+        Edit::SetUnique(value) => body.unique = Some(*value),
+    }
+    true
+}
+
+fn from_number(number: i64) -> Ttl {
+    match number {
+        -1 => Ttl::Never,
+        0 => Ttl::Bad(BadTtl::Zero),
+        1..=MAX_TTL => Ttl::After(number),
+        _ if number < 0 => Ttl::Bad(BadTtl::Negative),
+        _ => Ttl::Bad(BadTtl::TooLarge),
+    }
+}

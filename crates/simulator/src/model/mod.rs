@@ -1,0 +1,225 @@
+//! TTL.md as a plain program: a list of items, the truth table of T2 evaluated one item at a time, and a set of the
+//! versions that have died.
+//!
+//! Nothing here is clever and nothing here is shared with the engine: no queues, no cutoffs, no counters, no
+//! dependency but `std`. "Expired is final" (T13) is a set that only grows, and every question is answered by looking
+//! at every item.
+//!
+//! The one surprising thing: the model never makes up what only a store can choose (etags, item numbers, sequences).
+//! It takes these *stamps* from the answers and checks what must hold of them.
+
+mod items;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) use words::{Answer, BadTtl, Body, Change, DefaultTtl, Edit, Guard, MAX_TTL, Name, Stamp, Ttl};
+
+/// One version of one item, living or dead.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    /// Its name in the set of the dead.
+    pub(crate) version: u64,
+    /// What the client stored.
+    pub(crate) body: Body,
+    /// Seconds of its last write.
+    pub(crate) ts: u64,
+    /// Unknown after a crash that left a write unacknowledged, until read.
+    pub(crate) stamp: Option<Stamp>,
+}
+
+/// A container.
+#[derive(Debug, Clone)]
+pub(crate) struct Container {
+    /// `D`
+    pub(crate) default_ttl: DefaultTtl,
+    /// Whether `/u` is a unique key.
+    pub(crate) unique: bool,
+    /// Every version that has not been replaced or deleted, the dead included until another takes their id.
+    pub(crate) items: Vec<Item>,
+}
+
+/// Everything a store of the contract would hold.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Model {
+    /// The time that requests see, whole seconds.
+    pub(crate) now: u64,
+    /// The time by which something may be destroyed; behind `now` only while the clock is suspect after a start.
+    pub(crate) trusted: u64,
+    /// Whether an operator has to judge the clock (T34).
+    pub(crate) suspect: bool,
+    /// By name.
+    pub(crate) containers: BTreeMap<&'static str, Container>,
+    /// Every version that ever died. It only grows (T13).
+    pub(crate) dead: BTreeSet<u64>,
+    /// Every etag ever given out: none comes twice.
+    pub(crate) etags: BTreeSet<String>,
+    /// Every item number ever given out.
+    pub(crate) numbers: BTreeSet<u64>,
+    versions: u64,
+}
+
+/// The second in which the truth table of T2 lets an item die; none = never.
+pub(crate) fn deadline(default_ttl: DefaultTtl, ttl: Ttl, ts: u64) -> Option<u64> {
+    let lives = match default_ttl {
+        DefaultTtl::Off | DefaultTtl::Bad(_) => None,
+        DefaultTtl::Never | DefaultTtl::After(_) => match (ttl, default_ttl) {
+            (Ttl::After(own) | Ttl::AfterPoint(own), _) => Some(own),
+            (Ttl::Absent, DefaultTtl::After(default)) => Some(default),
+            _ => None,
+        },
+    };
+    lives.map(|seconds| ts + seconds.unsigned_abs())
+}
+
+impl Container {
+    /// When an item of this container dies, as the rules stand.
+    pub(crate) fn deadline(&self, item: &Item) -> Option<u64> {
+        deadline(self.default_ttl, item.body.ttl, item.ts)
+    }
+
+    fn overdue(&self, item: &Item, now: u64) -> bool {
+        self.deadline(item).is_some_and(|deadline| now >= deadline)
+    }
+}
+
+impl Model {
+    /// The clock shows this now.
+    pub(crate) fn see(&mut self, now: u64, trusted: u64, suspect: bool) {
+        self.suspect = suspect;
+        self.move_to(now, trusted);
+    }
+
+    /// The clock stands here now; whatever the rules call dead is dead for ever.
+    fn move_to(&mut self, now: u64, trusted: u64) {
+        self.now = now;
+        self.trusted = trusted;
+        for container in self.containers.values() {
+            for item in &container.items {
+                if container.overdue(item, trusted) {
+                    self.dead.insert(item.version);
+                }
+            }
+        }
+    }
+
+    /// Whether a request sees this item.
+    pub(crate) fn is_visible(&self, container: &Container, item: &Item) -> bool {
+        !self.dead.contains(&item.version) && !container.overdue(item, self.now)
+    }
+
+    /// Hidden by a suspect time, and not dead by the trusted one: neither to be seen nor to be destroyed.
+    pub(crate) fn is_withheld(&self, container: &Container, item: &Item) -> bool {
+        !self.dead.contains(&item.version) && container.overdue(item, self.now)
+    }
+
+    /// The items of a container that requests see.
+    pub(crate) fn visible(&self, name: &str) -> Vec<&Item> {
+        let Some(container) = self.containers.get(name) else { return Vec::new() };
+        container.items.iter().filter(|item| self.is_visible(container, item)).collect()
+    }
+
+    /// The items of a container that have died and whose place nobody has taken.
+    pub(crate) fn expired(&self, name: &str) -> Vec<&Item> {
+        let Some(container) = self.containers.get(name) else { return Vec::new() };
+        container.items.iter().filter(|item| self.dead.contains(&item.version)).collect()
+    }
+
+    /// How many items of a container requests do not see, dead or withheld.
+    pub(crate) fn not_visible(&self, name: &str) -> usize {
+        self.containers.get(name).map_or(0, |container| container.items.len() - self.visible(name).len())
+    }
+
+    /// A new, empty container.
+    pub(crate) fn create_container(
+        &mut self,
+        name: &'static str,
+        default_ttl: DefaultTtl,
+        unique: bool,
+    ) -> Answer {
+        if matches!(default_ttl, DefaultTtl::Bad(_)) {
+            return Answer::BadTtl;
+        }
+        if self.containers.contains_key(name) {
+            return Answer::IdTaken;
+        }
+        self.containers.insert(name, Container { default_ttl, unique, items: Vec::new() });
+        Answer::Created
+    }
+
+    /// The container and all that is in it go.
+    pub(crate) fn delete_container(&mut self, name: &str) -> Answer {
+        match self.containers.remove(name) {
+            Some(_) => Answer::Deleted,
+            None => Answer::NoContainer,
+        }
+    }
+
+    /// A change of `D`: re-dates every inheriting item at once (T11) and revives none (T13).
+    pub(crate) fn set_default_ttl(&mut self, name: &str, default_ttl: DefaultTtl) -> Answer {
+        let Some(container) = self.containers.get(name) else { return Answer::NoContainer };
+        if matches!(default_ttl, DefaultTtl::Bad(_)) {
+            return Answer::BadTtl;
+        }
+        // A policy change says for ever what is dead, so it waits for a time that can be believed.
+        if self.suspect && container.default_ttl != default_ttl {
+            return Answer::ClockSuspect;
+        }
+        self.containers.get_mut(name).expect("looked up above").default_ttl = default_ttl;
+        // What the new rule calls dead is dead from this instant on.
+        self.move_to(self.now, self.trusted);
+        Answer::Replaced
+    }
+
+    /// Removes what lives under one partition key.
+    pub(crate) fn delete_partition(&mut self, name: &str, key: usize) -> Answer {
+        let Some(container) = self.containers.get(name) else { return Answer::NoContainer };
+        let gone: BTreeSet<u64> = container
+            .items
+            .iter()
+            .filter(|item| item.body.key == key && self.is_visible(container, item))
+            .map(|item| item.version)
+            .collect();
+        let container = self.containers.get_mut(name).expect("looked up above");
+        container.items.retain(|item| !gone.contains(&item.version));
+        Answer::Deleted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t2_the_nine_cells() {
+        let off = DefaultTtl::Off;
+        for (default_ttl, ttl, expected) in [
+            (off, Ttl::Absent, None),
+            (DefaultTtl::Never, Ttl::Absent, None),
+            (DefaultTtl::After(5), Ttl::Absent, Some(105)),
+            (off, Ttl::Never, None),
+            (DefaultTtl::Never, Ttl::Never, None),
+            (DefaultTtl::After(5), Ttl::Never, None),
+            (off, Ttl::After(3), None),
+            (DefaultTtl::Never, Ttl::After(3), Some(103)),
+            (DefaultTtl::After(5), Ttl::After(3), Some(103)),
+        ] {
+            assert_eq!(deadline(default_ttl, ttl, 100), expected, "{default_ttl:?} {ttl:?}");
+        }
+    }
+
+    #[test]
+    fn t13_the_model_forgets_no_death() {
+        let mut model = Model::default();
+        model.move_to(100, 100);
+        model.create_container("c", DefaultTtl::After(5), false);
+        let body = Body { id: "a".into(), key: 0, ttl: Ttl::Absent, unique: None, number: 0, padding: 0 };
+        assert_eq!(model.apply("c", 0, &Change::Create(body), &mut Vec::new()), Answer::Created);
+        model.move_to(105, 105);
+        assert!(model.visible("c").is_empty());
+        model.set_default_ttl("c", DefaultTtl::Off);
+        assert!(model.visible("c").is_empty());
+        let read = Change::Read(Name::Id("a".into()), Guard::None);
+        assert_eq!(model.apply("c", 0, &read, &mut Vec::new()), Answer::NotFound);
+    }
+}

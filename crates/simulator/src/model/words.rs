@@ -1,0 +1,218 @@
+//! The words of the contract: what clients send, how they name and guard it, and how a request can end.
+
+/// The greatest number of seconds that T4 and T5 accept.
+pub(crate) const MAX_TTL: i64 = 2_147_483_647;
+
+/// A `ttl` or `defaultTtl` that T4 and T5 refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BadTtl {
+    /// `0`
+    Zero,
+    /// `-10`
+    Negative,
+    /// `1.5`
+    Fraction,
+    /// `"10"`
+    Text,
+    /// `true`
+    True,
+    /// `2147483648`
+    TooLarge,
+    /// `{}` (an item) - a container's `defaultTtl` may be null, an item's may not
+    NullOrObject,
+}
+
+/// An item's own `ttl`, as a client wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ttl {
+    /// No such property.
+    Absent,
+    /// `-1`
+    Never,
+    /// A whole number of seconds.
+    After(i64),
+    /// The same, written with a decimal point: `20.0`.
+    AfterPoint(i64),
+    /// What T5 refuses.
+    Bad(BadTtl),
+}
+
+/// A container's `defaultTtl`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DefaultTtl {
+    /// Absent or null.
+    Off,
+    /// `-1`
+    Never,
+    /// Seconds.
+    After(i64),
+    /// What T4 refuses.
+    Bad(BadTtl),
+}
+
+/// What a client stores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Body {
+    /// Its `id`.
+    pub(crate) id: String,
+    /// Which of the pool's partition keys it lies under.
+    pub(crate) key: usize,
+    /// Its `ttl`.
+    pub(crate) ttl: Ttl,
+    /// The value under the container's unique key; none = the property is missing, which is a value like any other.
+    pub(crate) unique: Option<i64>,
+    /// Something to patch and to query.
+    pub(crate) number: i64,
+    /// Length of a filler string, so that sizes differ.
+    pub(crate) padding: usize,
+}
+
+/// What the store chose for a version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Stamp {
+    /// Opaque text; empty while unknown.
+    pub(crate) etag: String,
+    /// The item's number; the same for all versions of one item, never used again.
+    pub(crate) number: u64,
+    /// The sequence of the write.
+    pub(crate) sequence: u64,
+}
+
+impl Stamp {
+    /// Whether a store's stamp can be this one.
+    pub(crate) fn admits(&self, other: &Stamp) -> bool {
+        if self.etag.is_empty() { self.number == other.number } else { self == other }
+    }
+}
+
+/// How an operation names its item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Name {
+    /// By id.
+    Id(String),
+    /// By item number.
+    Number(u64),
+}
+
+/// A condition on the current version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// None.
+    None,
+    /// `If-Match: etag`
+    Match(String),
+    /// `If-Match: *`
+    Exists,
+    /// `If-None-Match: etag`, on reads
+    NoneMatch(String),
+}
+
+/// One patch operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Edit {
+    /// `set /ttl`
+    SetTtl(Ttl),
+    /// `remove /ttl`
+    RemoveTtl,
+    /// `incr /ttl`
+    AddToTtl(i64),
+    /// `set /n`
+    SetNumber(i64),
+    /// `incr /n`
+    AddToNumber(i64),
+    /// `set /u`
+    SetUnique(i64),
+}
+
+/// One operation on one item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Create.
+    Create(Body),
+    /// Upsert.
+    Upsert(Body, Guard),
+    /// Replace.
+    Replace(Name, Body, Guard),
+    /// Patch, with the condition `n = value`.
+    Patch(Name, Vec<Edit>, Option<i64>, Guard),
+    /// Delete.
+    Delete(Name, Guard),
+    /// Read.
+    Read(Name, Guard),
+}
+
+impl Change {
+    /// Whether T5 refuses the body that comes with it.
+    pub(super) fn has_bad_body(&self) -> bool {
+        match self {
+            Change::Create(body) | Change::Upsert(body, _) | Change::Replace(_, body, _) => {
+                matches!(body.ttl, Ttl::Bad(_))
+            }
+            Change::Patch(..) | Change::Delete(..) | Change::Read(..) => false,
+        }
+    }
+
+    /// The id of the item it is about, if it tells.
+    pub(crate) fn id(&self) -> Option<&str> {
+        match self {
+            Change::Create(body) | Change::Upsert(body, _) => Some(&body.id),
+            Change::Replace(name, ..)
+            | Change::Patch(name, ..)
+            | Change::Delete(name, _)
+            | Change::Read(name, _) => match name {
+                Name::Id(id) => Some(id),
+                Name::Number(_) => None,
+            },
+        }
+    }
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// 201
+    Created,
+    /// 200 of a write
+    Replaced,
+    /// 204
+    Deleted,
+    /// 200 of a read
+    Read,
+    /// 304
+    NotModified,
+    /// 404
+    NotFound,
+    /// 409, the id
+    IdTaken,
+    /// 409, a unique key
+    UniqueTaken,
+    /// 412
+    PreconditionFailed,
+    /// 400, the ttl (T4, T5)
+    BadTtl,
+    /// 400, a patch that cannot be applied
+    BadPatch,
+    /// Refused until an operator has judged the clock (T34)
+    ClockSuspect,
+    /// The container is not there (any more)
+    NoContainer,
+    /// The store takes no writes
+    Unavailable,
+    /// Every operation of a batch
+    Batch(Vec<Answer>),
+    /// The batch did nothing, because of this operation
+    BatchFailed(usize, Box<Answer>),
+    /// Something else that the model never expects
+    Other(String),
+}
+
+impl Answer {
+    /// Whether something changed.
+    pub(crate) fn is_write(&self) -> bool {
+        match self {
+            Answer::Created | Answer::Replaced | Answer::Deleted => true,
+            Answer::Batch(answers) => answers.iter().any(Answer::is_write),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The model's words for what the engine takes and gives.
+
+use document::{ItemNumber, Value, parse_json};
+use engine::definition::ContainerDefinition;
+use engine::{Container, Effect, Error, ItemName, Operation, Patch, Precondition};
+use storage::Keyspace;
+
+use crate::body;
+use crate::model::{Answer, Change, DefaultTtl, Edit, Guard, Name, Stamp};
+use crate::operation::CONTAINERS;
+use crate::world::SeenItem;
+
+/// What kind of thing an entry is. Counters are told apart by the byte after the partition: hands stay when all else has gone.
+pub(crate) fn kind(keyspace: Keyspace, key: &[u8]) -> &'static str {
+    match (keyspace, key.first(), key.get(4)) {
+        (Keyspace::Counter, _, Some(0x10)) => "total",
+        (Keyspace::Counter, _, Some(0x20)) => "bucket",
+        (Keyspace::Counter, _, Some(0x30)) => "hand",
+        (Keyspace::Catalog, Some(0x40), _) => "policy",
+        (Keyspace::Catalog, Some(0x50), _) => "dropped",
+        _ => keyspace.name(),
+    }
+}
+
+pub(crate) fn seen_item(name: &str, item: &engine::Item) -> Result<SeenItem, String> {
+    Ok(SeenItem {
+        body: body::from_document(name, &item.body)?,
+        ts: item.ts,
+        stamp: Stamp { etag: item.etag.to_string(), number: item.rid.number, sequence: item.sequence.0 },
+        bytes: item.body.as_bytes().len() as u64,
+    })
+}
+
+pub(crate) fn seen_default_ttl(container: &Container) -> DefaultTtl {
+    match container.definition.default_ttl {
+        engine::DefaultTtl::Off => DefaultTtl::Off,
+        engine::DefaultTtl::Never => DefaultTtl::Never,
+        engine::DefaultTtl::Seconds(seconds) => DefaultTtl::After(i64::from(seconds)),
+    }
+}
+
+pub(crate) fn parse_definition(
+    name: &'static str,
+    default_ttl: DefaultTtl,
+) -> engine::Result<ContainerDefinition> {
+    let text = body::definition(name, default_ttl, name == CONTAINERS[0]);
+    let value = parse_json(text.as_bytes()).expect("the text is JSON");
+    Ok(ContainerDefinition::from_value(&value)?)
+}
+
+pub(crate) fn operation(name: &'static str, change: &Change) -> engine::Result<Operation> {
+    Ok(match change {
+        Change::Create(body) => Operation::Create { body: body::to_document(name, body) },
+        Change::Upsert(body, guard) => {
+            Operation::Upsert { body: body::to_document(name, body), precondition: precondition(guard) }
+        }
+        Change::Replace(which, body, guard) => Operation::Replace {
+            name: item_name(which),
+            body: body::to_document(name, body),
+            precondition: precondition(guard),
+        },
+        Change::Patch(which, edits, condition, guard) => Operation::Patch {
+            name: item_name(which),
+            patch: patch(edits, *condition)?,
+            precondition: precondition(guard),
+        },
+        Change::Delete(which, guard) => {
+            Operation::Delete { name: item_name(which), precondition: precondition(guard) }
+        }
+        Change::Read(which, guard) => {
+            Operation::Read { name: item_name(which), precondition: precondition(guard) }
+        }
+    })
+}
+
+pub(crate) fn patch(edits: &[Edit], condition: Option<i64>) -> engine::Result<Patch> {
+    let operations: Vec<String> = edits
+        .iter()
+        .map(|edit| match edit {
+            Edit::SetTtl(ttl) => {
+                let text = body::ttl_text(*ttl).unwrap_or_else(|| "null".to_owned());
+                format!(r#"{{"op":"set","path":"/ttl","value":{text}}}"#)
+            }
+            Edit::RemoveTtl => r#"{"op":"remove","path":"/ttl"}"#.to_owned(),
+            Edit::AddToTtl(more) => format!(r#"{{"op":"incr","path":"/ttl","value":{more}}}"#),
+            Edit::SetNumber(number) => format!(r#"{{"op":"set","path":"/n","value":{number}}}"#),
+            Edit::AddToNumber(more) => format!(r#"{{"op":"incr","path":"/n","value":{more}}}"#),
+            Edit::SetUnique(value) => format!(r#"{{"op":"set","path":"/u","value":{value}}}"#),
+        })
+        .collect();
+    let condition =
+        condition.map(|n| format!(r#""condition":"from c where c.n = {n}","#)).unwrap_or_default();
+    let text = format!(r#"{{{condition}"operations":[{}]}}"#, operations.join(","));
+    let value: Value = parse_json(text.as_bytes()).expect("the text is JSON");
+    Ok(Patch::from_value(&value)?)
+}
+
+pub(crate) fn item_name(name: &Name) -> ItemName {
+    match name {
+        Name::Id(id) => ItemName::Id(id.clone()),
+        Name::Number(number) => ItemName::Number(ItemNumber(*number)),
+    }
+}
+
+pub(crate) fn precondition(guard: &Guard) -> Precondition {
+    match guard {
+        Guard::None => Precondition::None,
+        Guard::Match(etag) => Precondition::IfMatch(etag.clone()),
+        Guard::Exists => Precondition::IfExists,
+        Guard::NoneMatch(etag) => Precondition::IfNoneMatch(etag.clone()),
+    }
+}
+
+pub(crate) fn effect(effect: Effect) -> Answer {
+    match effect {
+        Effect::Created => Answer::Created,
+        Effect::Replaced => Answer::Replaced,
+        Effect::Deleted => Answer::Deleted,
+        Effect::Read => Answer::Read,
+        Effect::NotModified => Answer::NotModified,
+    }
+}
+
+pub(crate) fn answer_of(error: &Error) -> Answer {
+    match error {
+        Error::NotFound { .. } => Answer::NotFound,
+        Error::OwnerNotFound { .. } => Answer::NoContainer,
+        Error::Exists { .. } => Answer::IdTaken,
+        Error::UniqueKeyTaken { .. } => Answer::UniqueTaken,
+        Error::PreconditionFailed { .. } => Answer::PreconditionFailed,
+        Error::InvalidTtl { .. } | Error::Definition(_) => Answer::BadTtl,
+        Error::Patch(_) => Answer::BadPatch,
+        Error::ClockSuspect { .. } => Answer::ClockSuspect,
+        Error::Unavailable(_) => Answer::Unavailable,
+        other => Answer::Other(other.to_string()),
+    }
+}
+
+/// An error about the container itself: there "not found" means the container.
+pub(crate) fn container_answer(error: &Error) -> Answer {
+    match answer_of(error) {
+        Answer::NotFound => Answer::NoContainer,
+        answer => answer,
+    }
+}
