@@ -17,6 +17,7 @@ use crate::expiry::{Millis, Policy, Queue};
 use crate::keys::{self, Key, PartitionId};
 use crate::limits::RESOURCES_MAX;
 use crate::operation::Precondition;
+use crate::purge;
 use crate::resources::{self, Owner};
 use crate::throughput::{Offer, Throughput};
 
@@ -131,6 +132,12 @@ impl Engine {
             Some(offer(rid.container, container.self_link(), rid.to_string(), container.provision?))
         });
         databases.chain(containers).collect()
+    }
+
+    /// The offer of that resource id.
+    pub fn offer(&self, rid: OfferRid) -> Result<Offer> {
+        let found = self.offers().into_iter().find(|offer| offer.rid == rid);
+        found.ok_or_else(|| Error::NotFound { what: format!("offer {rid}") })
     }
 
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
@@ -267,6 +274,9 @@ impl Engine {
             **lock = Arc::new(policy);
         }
         drop(locks);
+        for partition in &replaced.partitions {
+            partition.next_look.at_once();
+        }
         self.update(|catalog| catalog.insert(Arc::clone(&replaced)));
         self.alarm.ring();
         Ok(replaced)
@@ -290,9 +300,16 @@ impl Engine {
     }
 
     /// Gives a database or container another throughput.
-    pub fn replace_offer(&self, rid: OfferRid, throughput: Throughput) -> Result<Offer> {
+    pub fn replace_offer(
+        &self,
+        rid: OfferRid,
+        throughput: Throughput,
+        precondition: &Precondition,
+    ) -> Result<Offer> {
         throughput.check()?;
         let _change = self.changes.lock();
+        let current = self.offer(rid)?;
+        precondition.check(&current.etag, format_args!("offer {rid}"))?;
         let catalog = self.catalog();
         let provision = move |tx: &mut Transaction<'_>| Some(Provision { throughput, stamp: stamp(tx) });
         let owner = |database: &&Arc<Database>| database.rid.0 == rid.0 && database.provision.is_some();
@@ -317,11 +334,7 @@ impl Engine {
             })?;
             self.update(|catalog| catalog.insert(next));
         }
-        let offers = self.offers();
-        offers
-            .into_iter()
-            .find(|offer| offer.rid == rid)
-            .ok_or_else(|| Error::NotFound { what: "offer".into() })
+        self.offer(rid)
     }
 
     pub(crate) fn change<R: Send + 'static>(
@@ -347,8 +360,7 @@ fn change_policy(tx: &mut Transaction<'_>, partition: &Partition, default_ttl: D
         return Err(Error::ClockSuspect { what: "defaultTtl is changed" });
     }
     let sequence = Events::default().next(tx);
-    let hands = partition.hands.lock().clone();
-    let occupied = |queue: Queue, through: Millis| hands.is_occupied(tx, partition.id, queue, through);
+    let occupied = |queue: Queue, through: Millis| purge::is_occupied(tx, partition.id, queue, through);
     let next = policy.change(default_ttl, tx.time(), sequence, occupied)?;
     put(tx, Key::Policy(partition.id), next.encode());
     Ok(next)

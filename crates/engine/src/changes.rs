@@ -14,7 +14,7 @@ use crate::events;
 use crate::gate::View;
 use crate::item::Item;
 use crate::keys::{self, Key};
-use crate::limits::PAGE_ENTRIES_MAX;
+use crate::limits::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
 use crate::operation::Scope;
 use crate::read::in_scope;
 
@@ -55,15 +55,19 @@ impl Engine {
     ) -> Result<Changes> {
         let partition = the_partition(container, scope)?;
         let view = View::open(&*self.store, partition)?;
-        let mut last = match start {
-            FeedStart::Beginning | FeedStart::Time(_) => Sequence(0),
-            FeedStart::Now => events::last_of_commit(view.sequence),
+        let (mut last, since) = match start {
+            FeedStart::Beginning => (Sequence(0), 0),
+            FeedStart::Time(since) => (Sequence(0), *since),
+            FeedStart::Now => (events::last_of_commit(view.sequence), 0),
             FeedStart::After(token) => match token.parse::<Continuation>()? {
-                Continuation { partition: id, position: Position::Feed(last) } if id == partition.id => last,
+                Continuation { partition: id, position: Position::Feed { last, since } }
+                    if id == partition.id =>
+                {
+                    (last, since)
+                }
                 _ => return Err(Continuation::foreign()),
             },
         };
-        let since = if let FeedStart::Time(seconds) = start { *seconds } else { 0 };
 
         let (mut items, mut bytes) = (Vec::<Item>::new(), 0);
         // All that the view holds will have been dealt with, unless the page ends earlier. No dead item is named either
@@ -82,7 +86,8 @@ impl Engine {
                 let same_commit = items
                     .last()
                     .is_some_and(|item| events::commit_of(item.sequence) == events::commit_of(sequence));
-                if items.len() >= max_items.max(1) && !same_commit {
+                let full = items.len() >= max_items.max(1) || bytes >= PAGE_BYTES_MAX;
+                if full && !same_commit {
                     end = last;
                     break;
                 }
@@ -96,7 +101,7 @@ impl Engine {
             }
         }
         let end = end.max(last);
-        let position = Position::Feed(end);
+        let position = Position::Feed { last: end, since };
         Ok(Changes {
             charge: Charge::query(items.len() as u64, bytes),
             items,

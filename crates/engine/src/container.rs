@@ -1,17 +1,18 @@
 //! Databases, containers and their physical partitions as handles: cheap to clone, immutable but for what a partition
-//! keeps in memory (its policy and where the purge stands).
+//! keeps in memory (its policy and when the purge should look at it).
 
 use std::sync::Arc;
 
 use document::{
     ContainerRid, DatabaseRid, Document, EffectiveKey, EffectiveRange, Etag, Object, Sequence, Value,
 };
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 
 use crate::definition::ContainerDefinition;
 use crate::error::{Error, Result};
 use crate::expiry::Policy;
 use crate::keys::PartitionId;
+use crate::purge::NextLook;
 use crate::throughput::Throughput;
 
 /// Version, time of change and throughput: what every catalog record carries.
@@ -198,13 +199,13 @@ pub struct Partition {
     pub range: EffectiveRange,
     /// The policy in force. See `gate` for who holds the lock when.
     pub(crate) policy: RwLock<Arc<Policy>>,
-    /// Where the purge stands in each mortal queue, once it has looked.
-    pub(crate) hands: Mutex<crate::purge::Hands>,
+    /// When the purge should look at it next.
+    pub(crate) next_look: NextLook,
 }
 
 impl Partition {
     pub(crate) fn new(id: PartitionId, index: usize, range: EffectiveRange, policy: Policy) -> Partition {
-        Partition { id, index, range, policy: RwLock::new(Arc::new(policy)), hands: Mutex::default() }
+        Partition { id, index, range, policy: RwLock::new(Arc::new(policy)), next_look: NextLook::default() }
     }
 
     /// Puts a committed policy in force, unless a newer one is already.

@@ -27,8 +27,8 @@ pub(crate) enum Position {
     Id(Vec<u8>),
     /// A place in the queues ordered by `_ts`.
     Stamp { base: Millis, number: ItemNumber },
-    /// A sequence in the feed.
-    Feed(Sequence),
+    /// A sequence in the feed, and the time before which changes are not wanted, seconds since 1970.
+    Feed { last: Sequence, since: u64 },
 }
 
 const ID: u8 = 1;
@@ -55,9 +55,10 @@ impl fmt::Display for Continuation {
                 bytes.extend_from_slice(&base.to_be_bytes());
                 bytes.extend_from_slice(&number.0.to_be_bytes());
             }
-            Position::Feed(sequence) => {
+            Position::Feed { last, since } => {
                 bytes.push(FEED);
-                bytes.extend_from_slice(&sequence.0.to_be_bytes());
+                bytes.extend_from_slice(&last.0.to_be_bytes());
+                bytes.extend_from_slice(&since.to_be_bytes());
             }
         }
         out.write_str(&URL_SAFE_NO_PAD.encode(bytes))
@@ -79,7 +80,11 @@ impl FromStr for Continuation {
                     let number = ItemNumber(u64::from_be_bytes(number.try_into().ok()?));
                     Position::Stamp { base: Millis::from_be_bytes(*base), number }
                 }
-                FEED => Position::Feed(Sequence(u64::from_be_bytes(rest.try_into().ok()?))),
+                FEED => {
+                    let (last, since) = rest.split_first_chunk::<8>()?;
+                    let since = u64::from_be_bytes(since.try_into().ok()?);
+                    Position::Feed { last: Sequence(u64::from_be_bytes(*last)), since }
+                }
                 _ => return None,
             };
             Some(Continuation { partition: PartitionId(u32::from_be_bytes(*partition)), position })
@@ -97,7 +102,7 @@ mod tests {
         let positions = [
             Position::Id(b"key".to_vec()),
             Position::Stamp { base: -5, number: ItemNumber(u64::MAX) },
-            Position::Feed(Sequence(9)),
+            Position::Feed { last: Sequence(9), since: 5 },
         ];
         for position in positions {
             let token = Continuation { partition: PartitionId(7), position };

@@ -1,10 +1,13 @@
 //! The one gate: nobody obtains a stored item without a policy and a `now`.
 //!
-//! A read opens its gate in a fixed order: snapshot, then policy, then `now`. What the snapshot holds was therefore
-//! written at or before `now`, and whoever has answered "expired" did so at a time that is not after ours (T17). Policy and
-//! `now` are taken under the partition's policy lock, which a policy change holds from before it takes its time until it
-//! is installed: so no reader ever judges by an old rule at a time when a newer one was already in force, which would
-//! show an item as dead and later as alive (T13).
+//! A read takes policy, snapshot and `now`, in that order and all under the partition's policy lock:
+//!
+//! - `now` after the snapshot: what the snapshot holds was written at or before `now`, and whoever has answered "expired"
+//!   did so at a time that is not after ours (T17).
+//! - Under the lock, which a policy change holds from before it takes its time until it is in force: no reader judges by an
+//!   old rule at a time when a newer one was already in force, which would show an item as dead and later as alive (T13).
+//! - The policy before the snapshot: the purge forgets a cutoff only when the items that it covered are gone, so whoever
+//!   sees a policy without the cutoff must not look at a state that still has the items.
 //!
 //! A write opens its gate inside its transaction: policy from the transaction, time of the transaction. There is no
 //! window between check and commit.
@@ -59,13 +62,24 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Opens a gate for reading: sequence, snapshot, policy, now, in that order.
+    /// Opens a gate to one partition for reading.
     pub(crate) fn open(store: &dyn Store, partition: &Partition) -> Result<View> {
-        let sequence = store.last_sequence();
-        let snapshot = store.snapshot()?;
         let policy = partition.policy.read();
+        let (sequence, snapshot) = (store.last_sequence(), store.snapshot()?);
         let gate = Gate { partition: partition.id, policy: policy.clone(), now: store.now()? };
         Ok(View { snapshot, gate, sequence })
+    }
+
+    /// Opens gates to several partitions at one snapshot and one `now` (T16). Policy changes take the locks in the same
+    /// order.
+    pub(crate) fn open_all(store: &dyn Store, partitions: &[Arc<Partition>]) -> Result<Vec<View>> {
+        let policies: Vec<_> = partitions.iter().map(|partition| partition.policy.read()).collect();
+        let (sequence, snapshot, now) = (store.last_sequence(), store.snapshot()?, store.now()?);
+        let view = |(partition, policy): (&Arc<Partition>, &Arc<Policy>)| {
+            let gate = Gate { partition: partition.id, policy: Arc::clone(policy), now };
+            View { snapshot: Arc::clone(&snapshot), gate, sequence }
+        };
+        Ok(partitions.iter().zip(policies.iter().map(|policy| &**policy)).map(view).collect())
     }
 
     /// The living item of that number.

@@ -102,7 +102,9 @@ impl Engine {
     /// Moves the test clock forward (T29). Refused unless the store was opened with one.
     pub fn advance_clock(&self, seconds: u64) -> Result<Time> {
         let now = self.store.advance_clock(seconds).map_err(|error| match error {
-            storage::Error::TestClockOff => Error::invalid(error.to_string()),
+            storage::Error::TestClockOff | storage::Error::TimeOutOfRange => {
+                Error::invalid(error.to_string())
+            }
             other => other.into(),
         })?;
         self.alarm.ring();

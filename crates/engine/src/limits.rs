@@ -4,12 +4,18 @@
 pub const ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Operations in a transactional batch: the service's figure.
 pub const BATCH_OPERATIONS_MAX: usize = 100;
+/// What a transactional batch may answer with, reads included: as a page.
+pub const BATCH_ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The values of one unique key with the partition key before them; a store's keys end at 64 KiB.
+pub const UNIQUE_VALUES_BYTES_MAX: usize = 32 * 1024;
+/// Users of a database, permissions of a user, scripts of one kind of a container.
+pub const RESOURCES_PER_OWNER_MAX: usize = 1000;
+/// The definition of a user, permission or script.
+pub const RESOURCE_BYTES_MAX: usize = 256 * 1024;
 /// A page of a query or listing ends when its items reach this size: the service's 4 MB.
 pub const PAGE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// A page ends, possibly empty, after this many entries were looked at, so that no request runs without end.
 pub const PAGE_ENTRIES_MAX: usize = 100_000;
-/// Items in a page when the caller leaves it to the server.
-pub const PAGE_ITEMS_DEFAULT: usize = 100;
 /// Items removed in one transaction by "delete all items of a partition key".
 pub const DELETE_CHUNK: usize = 256;
 /// Entries removed in one transaction when a dropped container is cleared away.

@@ -1,19 +1,21 @@
 //! The purge: physical removal of what is dead, in bounded steps that say when they next want to run.
 //!
-//! The dead are a prefix of each mortal queue (see `expiry`), so a step reads the queue from where its *hand* stands and
-//! stops at the first entry that lives: it costs what it removes, and nothing while nothing is due (T19). The hand is
-//! kept, because an ordered log-structured store is slow to walk over what was just removed.
+//! Each partition knows when it is next worth a look: when its first item dies, as the last look found or a write since has
+//! set. A step visits the partitions whose time has come and sweeps each in one transaction: from where the queue's *hand*
+//! stands to the first entry that lives. So it costs what it removes, and nothing while nothing is due (T19). The hand is
+//! kept, because a log-structured store is slow to walk over what was just removed.
 //!
-//! A step looks at a snapshot, then removes in a transaction that decides anew for each candidate: only an item that is
-//! there and dead *now, by trusted time* goes, with exactly its own footprint (T22). It takes no sequence, so nobody can
-//! tell whether it has run. When a queue's dead prefix is empty, the cutoffs that it covered are forgotten.
+//! A sweep decides by what it reads inside its transaction, by trusted time: only an item that is there and dead goes, with
+//! exactly its own footprint (T22). Candidates found outside would not do: a write that ran before them may commit after
+//! they were looked for, and the hand would pass its entry for ever. A sweep takes no sequence, so nobody can tell whether
+//! it has run. When it has emptied a queue's dead prefix, it forgets the cutoffs that covered it (T12).
 //!
-//! Containers take turns, one step each, so that a large one does not starve a small one.
+//! Partitions take turns, so that a large one does not starve a small one.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use document::ItemNumber;
+use parking_lot::Mutex;
 use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Time, Transaction, transact};
 
 use crate::Engine;
@@ -21,8 +23,14 @@ use crate::container::{Container, Partition};
 use crate::error::{Error, Result};
 use crate::expiry::{Millis, Place, Policy, Queue};
 use crate::footprint::{Footprint, Home};
-use crate::gate::{Found, Gate, View};
+use crate::gate::{Found, Gate};
 use crate::keys::{self, Key, PartitionId};
+
+/// The least that a visited partition may remove in a step, however many wait.
+const SHARE_MIN: usize = 8;
+
+/// How long a partition whose sweep failed is left alone.
+const FAILURE_PAUSE_MS: u64 = 60_000;
 
 /// What one step did, and when the next one is wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,8 +39,7 @@ pub struct PurgeReport {
     pub purged_items: u64,
     /// Their bytes.
     pub purged_bytes: u64,
-    /// When there is something to do again: now if the step stopped at its limit, none if nothing will ever be due as
-    /// things stand.
+    /// When there is something to do again; none if nothing will ever be due as things stand.
     pub next_due: Option<Time>,
 }
 
@@ -51,72 +58,28 @@ pub struct PurgeStatus {
     pub next_due: Option<Time>,
 }
 
-/// Where the purge stands in each mortal queue: the key of the last entry it removed. No entry lies before it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Hands {
-    known: [Option<Vec<u8>>; Queue::MORTAL.len()],
-}
-
-impl Hands {
-    /// The part of a queue from the hand on, up to and including `through`.
-    fn range(
-        &self,
-        reader: &dyn Read,
-        partition: PartitionId,
-        queue: Queue,
-        through: Millis,
-    ) -> Result<KeyRange> {
-        let start = if let Some(hand) = self.known.get(position(queue)).cloned().flatten() {
-            hand
-        } else {
-            let (keyspace, key) = Key::Hand(partition, queue).encode();
-            let stored = reader.get(keyspace, &key)?;
-            stored.map_or_else(|| keys::queue_prefix(partition, queue), |hand| hand.to_vec())
-        };
-        let end = match through.checked_add(1) {
-            Some(next) => keys::queue_base(partition, queue, next),
-            None => keys::queue_base(partition, queue, Millis::MAX),
-        };
-        Ok(KeyRange::between(start.clone(), end.max(start)))
-    }
-
-    /// Whether the queue has an entry up to `through`.
-    pub(crate) fn is_occupied(
-        &self,
-        reader: &dyn Read,
-        partition: PartitionId,
-        queue: Queue,
-        through: Millis,
-    ) -> Result<bool> {
-        let range = self.range(reader, partition, queue, through)?;
-        let first = reader.scan(Keyspace::Queue, range, Direction::Forward).next();
-        Ok(first.transpose()?.is_some())
-    }
-}
-
-fn position(queue: Queue) -> usize {
-    Queue::MORTAL.iter().position(|mortal| *mortal == queue).unwrap_or(Queue::MORTAL.len())
-}
-
 impl Engine {
-    /// Removes up to about `limit` dead items and says when to come back.
+    /// Removes about `limit` dead items at most and says when to come back. A damaged partition does not keep the others
+    /// from being purged; the first such error is returned at the end.
     pub fn purge_step(&self, limit: usize) -> Result<PurgeReport> {
-        self.alarm.awake();
         let mut report = PurgeReport::default();
+        let mut outcome = Ok(());
+        self.alarm.awake();
         if !self.purge.paused.load(Ordering::Acquire) && self.store.clock_status()?.suspect.is_none() {
+            let now = self.store.now()?;
             if self.clear_dropped(limit)? {
-                report.next_due = Some(self.store.now()?);
+                report.next_due = Some(now);
             }
             let catalog = self.catalog();
-            let partitions: Vec<_> = catalog.partitions().collect();
-            let share = limit.div_ceil(partitions.len().max(1)).max(1);
-            for (container, partition) in partitions {
-                report.join(self.purge_partition(container, partition, share)?);
-            }
+            let waiting = self.purge.take_waiting(catalog.partitions(), now);
+            self.wait_for_writers()?;
+            outcome = self.visit(&waiting, limit, &mut report);
+            let looks = catalog.partitions().filter_map(|(_, partition)| partition.next_look.get());
+            report.next_due = looks.chain(report.next_due).min();
         }
         self.purge.record(&report, self.store.now()?);
         self.alarm.sleep_until(report.next_due);
-        Ok(report)
+        outcome.map(|()| report)
     }
 
     /// The purge's figures.
@@ -135,153 +98,206 @@ impl Engine {
         self.alarm.on_ring(Box::new(ring));
     }
 
-    fn purge_partition(
-        &self,
-        container: &Arc<Container>,
-        partition: &Arc<Partition>,
-        limit: usize,
-    ) -> Result<PurgeReport> {
-        let view = View::open(&*self.store, partition)?;
-        let mut report = PurgeReport::default();
-        for queue in Queue::MORTAL {
-            let Some(through) = view.gate.policy.dead_through(queue, view.gate.now) else { continue };
-            let candidates = candidates(&view, partition, queue, through, limit)?;
-            if candidates.is_empty() {
-                self.forget_cutoffs(partition, queue, through)?;
-            } else {
-                report.join(self.remove(container, partition, queue, candidates)?);
-                // Whatever is left, or a cutoff that can be forgotten now, is looked for in the next step.
-                report.next_due = Some(view.gate.now);
-            }
-        }
-        if report.next_due.is_none() {
-            report.next_due = next_due(&view, partition)?;
-        }
-        Ok(report)
+    /// Waits for the transactions that are under way: one of them may have asked for a look before its commit, and the
+    /// sweep's own look at what comes next must see what it wrote. Costs nothing when there are none.
+    fn wait_for_writers(&self) -> Result<()> {
+        transact(&*self.store, Lanes::all(), |_| Ok(())).wait()
     }
 
-    /// One transaction that removes those candidates that are dead when it runs.
-    fn remove(
-        &self,
-        container: &Arc<Container>,
-        partition: &Arc<Partition>,
-        queue: Queue,
-        candidates: Vec<(Vec<u8>, ItemNumber)>,
-    ) -> Result<PurgeReport> {
+    /// Sweeps one waiting partition after the other while there is room.
+    fn visit(&self, waiting: &[Visit], limit: usize, report: &mut PurgeReport) -> Result<()> {
+        let share = limit.div_ceil(waiting.len().max(1)).max(SHARE_MIN);
+        let (mut room, mut outcome) = (limit, Ok(()));
+        for (container, partition) in waiting {
+            if room == 0 {
+                partition.next_look.at_once();
+                continue;
+            }
+            match self.sweep(container, partition, share.min(room)) {
+                Ok(swept) => {
+                    report.purged_items += swept.items;
+                    report.purged_bytes += swept.bytes;
+                    room -= room.min(swept.items.max(1) as usize);
+                }
+                Err(error) => {
+                    let later = self.store.now()?.plus_millis(FAILURE_PAUSE_MS);
+                    partition.next_look.not_after(later);
+                    let name = format!("container '{}': {error}", container.name());
+                    outcome = outcome.and(Err(Error::Corrupt(name)));
+                }
+            }
+            self.purge.visited(partition.id);
+        }
+        outcome
+    }
+
+    /// One transaction that removes what is dead in a partition, up to `limit` items.
+    fn sweep(&self, container: &Arc<Container>, partition: &Arc<Partition>, limit: usize) -> Result<Swept> {
         let (id, owner) = (partition.id, Arc::clone(container));
-        let removal = move |tx: &mut Transaction<'_>| -> Result<(PurgeReport, Option<Vec<u8>>)> {
-            let gate = match Gate::for_write(tx, id) {
-                Ok(gate) => gate,
-                Err(Error::OwnerNotFound { .. }) => return Ok(Default::default()),
-                Err(error) => return Err(error),
-            };
-            let (mut report, mut hand) = (PurgeReport::default(), None);
-            for (entry, number) in candidates {
-                if let Found::Dead(record) = gate.by_number(tx, number)?
-                    && gate.may_destroy(tx, &record)
-                {
-                    report.purged_items += 1;
-                    report.purged_bytes += record.size();
-                    let home = Home::of(id, &owner.definition, &record)?;
-                    Footprint::new(&home, &owner.definition, &record).remove(tx)?;
-                }
-                // The hand never passes an entry that is still there.
-                if tx.get(Keyspace::Queue, &entry)?.is_some() {
-                    break;
-                }
-                hand = Some(entry);
-            }
-            if let Some(hand) = &hand {
-                let (keyspace, key) = Key::Hand(id, queue).encode();
-                tx.put(keyspace, key, hand.clone());
-            }
-            Ok((report, hand))
+        let sweep = move |tx: &mut Transaction<'_>| match Gate::for_write(tx, id) {
+            Ok(gate) if !tx.clock_is_suspect() => sweep(tx, &gate, &owner, limit),
+            Ok(_) | Err(Error::OwnerNotFound { .. }) => Ok(Swept::default()),
+            Err(error) => Err(error),
         };
-        let (report, hand) = transact(&*self.store, Lanes::one(u64::from(id.0)), removal).wait()?;
-        if hand.is_some() {
-            partition.hands.lock().known[position(queue)] = hand;
+        let swept = transact(&*self.store, Lanes::one(u64::from(id.0)), sweep).wait()?;
+        if let Some(policy) = swept.policy.clone() {
+            partition.install(policy);
         }
-        Ok(report)
-    }
-
-    /// Drops the cutoffs that cover nothing any more, so that TTL switched off leaves no work behind (T12).
-    fn forget_cutoffs(&self, partition: &Arc<Partition>, queue: Queue, through: Millis) -> Result<()> {
-        if partition.policy.read().forget(queue, through).is_none() {
-            return Ok(());
+        if let Some(due) = swept.next_due {
+            partition.next_look.not_after(due);
         }
-        let id = partition.id;
-        let forgetting = move |tx: &mut Transaction<'_>| -> Result<Option<Policy>> {
-            let (keyspace, key) = Key::Policy(id).encode();
-            let Some(bytes) = tx.get(keyspace, &key)? else { return Ok(None) };
-            let next = Policy::decode(&bytes)?.forget(queue, through);
-            if let Some(next) = &next {
-                tx.put(keyspace, key, next.encode());
-            }
-            Ok(next)
-        };
-        let next = transact(&*self.store, Lanes::one(u64::from(id.0)), forgetting).wait()?;
-        if let Some(next) = next {
-            partition.install(next);
-        }
-        Ok(())
+        Ok(swept)
     }
 }
 
-/// The first entries of a queue's dead prefix, from the hand on.
-fn candidates(
-    view: &View,
-    partition: &Partition,
-    queue: Queue,
-    through: Millis,
-    limit: usize,
-) -> Result<Vec<(Vec<u8>, ItemNumber)>> {
-    let hands = partition.hands.lock().clone();
-    let range = hands.range(&*view.snapshot, partition.id, queue, through)?;
-    let mut found = Vec::new();
-    for entry in view.snapshot.scan(Keyspace::Queue, range, Direction::Forward).take(limit) {
-        let (key, _) = entry?;
-        let (_, number) = keys::queue_entry(&key)?;
-        found.push((key.to_vec(), number));
+/// A partition that waits for its sweep, with its container.
+type Visit = (Arc<Container>, Arc<Partition>);
+
+/// What one sweep did.
+#[derive(Debug, Default)]
+struct Swept {
+    items: u64,
+    bytes: u64,
+    /// The policy without cutoffs that cover nothing any more.
+    policy: Option<Policy>,
+    /// When the partition's first item dies that is left; now if the limit was reached.
+    next_due: Option<Time>,
+}
+
+fn sweep(tx: &mut Transaction<'_>, gate: &Gate, container: &Container, limit: usize) -> Result<Swept> {
+    let (id, now) = (gate.partition, gate.now);
+    let mut swept = Swept::default();
+    let mut policy = Arc::clone(&gate.policy);
+    for queue in Queue::MORTAL {
+        let Some(through) = policy.dead_through(queue, now) else { continue };
+        let room = limit - swept.items as usize;
+        let range = from_hand(tx, id, queue, through)?;
+        let scan = tx.scan(Keyspace::Queue, range, Direction::Forward);
+        let dead = scan.take(room).collect::<storage::Result<Vec<_>>>()?;
+        let emptied = dead.len() < room;
+        if let Some((last, _)) = dead.last() {
+            let (keyspace, key) = Key::Hand(id, queue).encode();
+            tx.put(keyspace, key, last.clone());
+        }
+        for (entry, _) in &dead {
+            swept.bytes += remove(tx, gate, container, entry)?;
+            swept.items += 1;
+        }
+        if emptied && let Some(next) = policy.forget(queue, through) {
+            let (keyspace, key) = Key::Policy(id).encode();
+            tx.put(keyspace, key, next.encode());
+            policy = Arc::new(next.clone());
+            swept.policy = Some(next);
+        }
     }
-    Ok(found)
+    swept.next_due = if swept.items as usize >= limit { Some(now) } else { next_due(tx, id, &policy)? };
+    Ok(swept)
+}
+
+/// Removes the dead item that a queue entry stands for, and returns its size.
+fn remove(tx: &mut Transaction<'_>, gate: &Gate, container: &Container, entry: &[u8]) -> Result<u64> {
+    let (_, number) = keys::queue_entry(entry)?;
+    let Found::Dead(record) = gate.by_number(tx, number)? else {
+        return Err(Error::Corrupt(format!("item {} stands among the dead but is not one", number.0)));
+    };
+    let home = Home::of(gate.partition, &container.definition, &record)?;
+    Footprint::new(&home, &container.definition, &record).remove(tx)?;
+    Ok(record.size())
 }
 
 /// When the first entry of any queue dies.
-fn next_due(view: &View, partition: &Partition) -> Result<Option<Time>> {
-    let hands = partition.hands.lock().clone();
+fn next_due(reader: &dyn Read, id: PartitionId, policy: &Policy) -> Result<Option<Time>> {
     let mut earliest: Option<Time> = None;
     for queue in Queue::MORTAL {
-        let range = hands.range(&*view.snapshot, partition.id, queue, Millis::MAX)?;
-        let Some(entry) = view.snapshot.scan(Keyspace::Queue, range, Direction::Forward).next() else {
-            continue;
-        };
+        let range = from_hand(reader, id, queue, Millis::MAX)?;
+        let Some(entry) = reader.scan(Keyspace::Queue, range, Direction::Forward).next() else { continue };
         let (base, _) = keys::queue_entry(&entry?.0)?;
-        if let Some(due) = view.gate.policy.due(Place { queue, base }) {
-            earliest = Some(earliest.map_or(due, |earliest| earliest.min(due)));
-        }
+        earliest = policy.due(Place { queue, base }).into_iter().chain(earliest).min();
     }
     Ok(earliest)
 }
 
-impl PurgeReport {
-    fn join(&mut self, other: PurgeReport) {
-        self.purged_items += other.purged_items;
-        self.purged_bytes += other.purged_bytes;
-        self.next_due = match (self.next_due, other.next_due) {
-            (Some(mine), Some(theirs)) => Some(mine.min(theirs)),
-            (mine, theirs) => mine.or(theirs),
-        };
+/// Whether a queue has an entry up to `through`.
+pub(crate) fn is_occupied(
+    reader: &dyn Read,
+    partition: PartitionId,
+    queue: Queue,
+    through: Millis,
+) -> Result<bool> {
+    let range = from_hand(reader, partition, queue, through)?;
+    let first = reader.scan(Keyspace::Queue, range, Direction::Forward).next();
+    Ok(first.transpose()?.is_some())
+}
+
+/// The part of a queue from the hand on, up to and including `through`. No entry lies before the hand.
+fn from_hand(reader: &dyn Read, partition: PartitionId, queue: Queue, through: Millis) -> Result<KeyRange> {
+    let (keyspace, key) = Key::Hand(partition, queue).encode();
+    let hand = reader.get(keyspace, &key)?;
+    let start = hand.map_or_else(|| keys::queue_prefix(partition, queue), |hand| hand.to_vec());
+    let end = keys::queue_base(partition, queue, through.saturating_add(1));
+    Ok(KeyRange::between(start.clone(), end.max(start)))
+}
+
+/// When a partition is next worth a look: milliseconds; 0 at once, the maximum never.
+#[derive(Debug, Default)]
+pub(crate) struct NextLook(AtomicU64);
+
+impl NextLook {
+    const NEVER: u64 = u64::MAX;
+
+    /// Something in the partition dies at `due`.
+    pub(crate) fn not_after(&self, due: Time) {
+        self.0.fetch_min(due.millis(), Ordering::AcqRel);
+    }
+
+    /// The partition's policy has changed, or its turn was not reached.
+    pub(crate) fn at_once(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+
+    /// True once if the time has come. What is set from then on is kept for the next look.
+    fn take(&self, now: Time) -> bool {
+        self.0
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |at| {
+                (at <= now.millis()).then_some(Self::NEVER)
+            })
+            .is_ok()
+    }
+
+    fn get(&self) -> Option<Time> {
+        let at = self.0.load(Ordering::Acquire);
+        (at != Self::NEVER).then(|| Time::from_millis(at))
     }
 }
 
-/// The purge's switch and figures.
+/// The purge's switch, figures and turn.
 #[derive(Debug, Default)]
 pub(crate) struct PurgeState {
-    paused: std::sync::atomic::AtomicBool,
-    figures: parking_lot::Mutex<PurgeStatus>,
+    paused: AtomicBool,
+    figures: Mutex<PurgeStatus>,
+    last_visited: Mutex<Option<PartitionId>>,
 }
 
 impl PurgeState {
+    /// The partitions whose time has come, beginning behind the one that was visited last.
+    fn take_waiting<'a>(
+        &self,
+        partitions: impl Iterator<Item = (&'a Arc<Container>, &'a Arc<Partition>)>,
+        now: Time,
+    ) -> Vec<Visit> {
+        let mut waiting: Vec<Visit> = partitions
+            .filter(|(_, partition)| partition.next_look.take(now))
+            .map(|(container, partition)| (Arc::clone(container), Arc::clone(partition)))
+            .collect();
+        let last = *self.last_visited.lock();
+        waiting.sort_by_key(|(_, partition)| (Some(partition.id) <= last, partition.id));
+        waiting
+    }
+
+    fn visited(&self, partition: PartitionId) {
+        *self.last_visited.lock() = Some(partition);
+    }
+
     fn record(&self, report: &PurgeReport, now: Time) {
         let mut figures = self.figures.lock();
         figures.purged_items += report.purged_items;

@@ -70,22 +70,16 @@ impl Engine {
         }
         let position = page.continuation.as_deref().map(str::parse::<Continuation>).transpose()?;
         let mut walk = Walk { query, scope, access: &access, container, page, answer: Answer::default() };
-        // Views of all partitions are opened first, so that one request sees one `now` (T16).
-        let mut views = Vec::new();
-        for partition in &container.partitions {
-            views.push((partition, View::open(&*self.store, partition)?));
-        }
-        let now = views.iter().map(|(_, view)| view.gate.now).max();
-        let sequence = views.iter().map(|(_, view)| view.sequence).max().unwrap_or_default();
+        let views = View::open_all(&*self.store, &container.partitions)?;
+        let sequence = views.first().map_or(0, |view| view.sequence);
         let mut from = position;
-        for (partition, mut view) in views {
+        for (partition, view) in container.partitions.iter().zip(&views) {
             if let Some(position) = &from
                 && position.partition != partition.id
             {
                 continue;
             }
-            view.gate.now = now.unwrap_or(view.gate.now);
-            walk.partition(partition, &view, from.take().map(|from| from.position))?;
+            walk.partition(partition, view, from.take().map(|from| from.position))?;
             if walk.answer.continuation.is_some() {
                 break;
             }
@@ -99,8 +93,8 @@ impl Engine {
     /// Exact figures of a container (T18).
     pub fn usage(&self, container: &Container) -> Result<Usage> {
         let mut sum = Usage::default();
-        for partition in &container.partitions {
-            let usage = View::open(&*self.store, partition)?.usage()?;
+        for view in View::open_all(&*self.store, &container.partitions)? {
+            let usage = view.usage()?;
             sum.living = sum.living.plus(usage.living);
             sum.dead = sum.dead.plus(usage.dead);
         }
@@ -195,7 +189,7 @@ impl Walk<'_> {
             (false, Some(Position::Id(key))) => self.along_ids(partition, view, Some(&key)),
             (true, Some(Position::Id(_)))
             | (false, Some(Position::Stamp { .. }))
-            | (_, Some(Position::Feed(_))) => Err(Continuation::foreign()),
+            | (_, Some(Position::Feed { .. })) => Err(Continuation::foreign()),
         }
     }
 

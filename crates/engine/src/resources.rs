@@ -15,6 +15,7 @@ use crate::container::Stamp;
 use crate::error::{Error, Result};
 use crate::item::SYSTEM_PROPERTIES;
 use crate::keys::{self, Key};
+use crate::limits::{RESOURCE_BYTES_MAX, RESOURCES_PER_OWNER_MAX};
 use crate::operation::Precondition;
 
 /// What a resource hangs on.
@@ -47,6 +48,14 @@ impl Owner {
             Owner::Container(_, ScriptKind::StoredProcedure) => "stored procedure",
             Owner::Container(_, ScriptKind::Trigger) => "trigger",
             Owner::Container(_, ScriptKind::Function) => "user defined function",
+        }
+    }
+
+    fn list_name(self) -> &'static str {
+        match self {
+            Owner::Database(_) => "the number of users",
+            Owner::User(_) => "the number of permissions",
+            Owner::Container(..) => "the number of scripts of this kind",
         }
     }
 
@@ -121,6 +130,11 @@ impl Engine {
         let _change = self.changes.lock();
         self.check_owner(owner)?;
         self.change(move |tx| {
+            let count = load(tx, owner)?.len();
+            if count >= RESOURCES_PER_OWNER_MAX {
+                let limit = RESOURCES_PER_OWNER_MAX;
+                return Err(Error::TooLarge { what: owner.list_name(), actual: count + 1, limit });
+            }
             check_name_is_free(tx, owner, &definition, None)?;
             let number = next_number(tx)?;
             write(tx, owner, number, definition)
@@ -216,6 +230,10 @@ fn write(tx: &mut Transaction<'_>, owner: Owner, number: u32, definition: Object
         ("stamp".to_owned(), stamp.to_value()),
     ];
     let record = Document::from_value(&Value::Object(members.into_iter().collect()))?;
+    let (actual, limit) = (record.as_bytes().len(), RESOURCE_BYTES_MAX);
+    if actual > limit {
+        return Err(Error::TooLarge { what: "the definition", actual, limit });
+    }
     let (kind, owner_number) = owner.key();
     put(tx, Key::Resource { kind, owner: owner_number, number }, record.as_bytes().to_vec());
     Ok(Resource { rid: owner.rid(number), definition, number, stamp })

@@ -15,7 +15,7 @@ use storage::{Keyspace, Lanes, Ticket, Transaction, transact};
 use crate::Engine;
 use crate::alarm::Alarm;
 use crate::charge::Charge;
-use crate::container::Container;
+use crate::container::{Container, Partition};
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
 use crate::events::{self, Events};
@@ -23,7 +23,7 @@ use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
 use crate::header::{Header, Record};
 use crate::item::{Item, SYSTEM_PROPERTIES};
-use crate::limits::{self, BATCH_OPERATIONS_MAX};
+use crate::limits::{self, BATCH_ANSWER_BYTES_MAX, BATCH_OPERATIONS_MAX, UNIQUE_VALUES_BYTES_MAX};
 use crate::operation::{BatchError, Effect, ItemName, Operation, Outcome, Precondition};
 use crate::patch::Patch;
 
@@ -40,7 +40,7 @@ impl Engine {
             Ok(prepared) => prepared,
             Err(error) => return Ticket::ready(Err(error)),
         };
-        let desk = Desk { container: Arc::clone(container), alarm: Arc::clone(&self.alarm) };
+        let desk = self.desk(container, &prepared.home);
         let partition = prepared.home.partition;
         transact(&*self.store, Lanes::one(u64::from(partition.0)), move |tx| {
             let gate = Gate::for_write(tx, partition)?;
@@ -59,18 +59,29 @@ impl Engine {
             Ok(prepared) => prepared,
             Err(error) => return Ticket::ready(Err(error)),
         };
-        let desk = Desk { container: Arc::clone(container), alarm: Arc::clone(&self.alarm) };
+        let desk = self.desk(container, &prepared[0].home);
         let partition = prepared[0].home.partition;
         transact(&*self.store, Lanes::one(u64::from(partition.0)), move |tx| {
             let gate = Gate::for_write(tx, partition)?;
             let mut events = Events::default();
-            let mut outcomes = Vec::with_capacity(prepared.len());
+            let (mut outcomes, mut bytes) = (Vec::with_capacity(prepared.len()), 0);
             for (index, operation) in prepared.into_iter().enumerate() {
                 let outcome = operation.apply(tx, &gate, &desk, &mut events);
-                outcomes.push(outcome.map_err(|error| BatchError { index: Some(index), error })?);
+                let outcome = outcome.map_err(|error| BatchError { index: Some(index), error })?;
+                bytes += outcome.item.as_ref().map_or(0, |item| item.body.as_bytes().len());
+                if bytes > BATCH_ANSWER_BYTES_MAX {
+                    let (what, limit) = ("the answer to the batch", BATCH_ANSWER_BYTES_MAX);
+                    return Err(Error::TooLarge { what, actual: bytes, limit }.into());
+                }
+                outcomes.push(outcome);
             }
             Ok(outcomes)
         })
+    }
+
+    fn desk(&self, container: &Arc<Container>, home: &Home) -> Desk {
+        let partition = Arc::clone(container.partition_of(&home.effective));
+        Desk { container: Arc::clone(container), partition, alarm: Arc::clone(&self.alarm) }
     }
 }
 
@@ -99,6 +110,7 @@ fn prepare_batch(
 /// What every operation of a transaction has at hand.
 struct Desk {
     container: Arc<Container>,
+    partition: Arc<Partition>,
     alarm: Arc<Alarm>,
 }
 
@@ -315,11 +327,19 @@ impl Job<'_> {
     fn claim_unique_values(&self, tx: &mut Transaction<'_>, record: &Record) -> Result<()> {
         for (index, unique) in self.desk.container.definition.unique_keys.iter().enumerate() {
             let key = self.home.unique_key(index, &unique.paths, record);
+            let paths = || unique.paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+            if key.len() > UNIQUE_VALUES_BYTES_MAX {
+                return Err(Error::invalid(format!(
+                    "The values at the unique key {} are too long: {} bytes with the partition key, the limit is \
+                     {UNIQUE_VALUES_BYTES_MAX}.",
+                    paths(),
+                    key.len()
+                )));
+            }
             match self.gate.by_owner(tx, Keyspace::Unique, &key)? {
                 Found::Dead(holder) => self.bury(tx, &holder)?,
                 Found::Living(holder) if holder.number != record.number => {
-                    let paths: Vec<String> = unique.paths.iter().map(ToString::to_string).collect();
-                    return Err(Error::UniqueKeyTaken { paths: paths.join(",") });
+                    return Err(Error::UniqueKeyTaken { paths: paths() });
                 }
                 Found::Living(_) | Found::Nobody => {}
             }
@@ -341,6 +361,7 @@ impl Job<'_> {
 
     fn written(&self, effect: Effect, record: Record) -> Outcome {
         if let Some(due) = record.header.mortal_place().and_then(|place| self.gate.policy.due(place)) {
+            self.desk.partition.next_look.not_after(due);
             self.desk.alarm.set(due);
         }
         let (charge, sequence) = (Charge::write(record.size()), events::commit_of(record.header.sequence));

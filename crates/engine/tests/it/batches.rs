@@ -62,6 +62,17 @@ fn t5_t15_hold_inside_a_batch() {
 }
 
 #[test]
+fn the_answer_to_a_batch_is_bounded() {
+    let world = World::new();
+    let container = world.container("");
+    world.create("a", &format!(r#""id":"big","v":"{}""#, "x".repeat(1_500_000))).expect("created");
+    let reads = |count| (0..count).map(|_| read("big")).collect();
+    assert!(world.engine.batch(&container, &key("a"), reads(2)).wait().is_ok());
+    let error = world.engine.batch(&container, &key("a"), reads(3)).wait().expect_err("too much");
+    assert!(matches!(error.error, Error::TooLarge { .. }) && error.index.is_none());
+}
+
+#[test]
 fn size_limits_of_a_batch() {
     let world = World::new();
     let container = world.container("");

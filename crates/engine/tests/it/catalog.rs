@@ -129,8 +129,11 @@ fn an_offer_can_be_replaced() {
         .create_container(&database, definition("t", ""), Some(Throughput::Manual(400)))
         .expect("created");
     let offer = world.engine.offers().remove(0);
-    let replaced = world.engine.replace_offer(offer.rid, Throughput::Manual(500)).expect("replaced");
+    let replace = |throughput, precondition| world.engine.replace_offer(offer.rid, throughput, &precondition);
+    let stale = Precondition::IfMatch("\"other\"".into());
+    assert!(matches!(replace(Throughput::Manual(500), stale), Err(Error::PreconditionFailed { .. })));
+    let replaced = replace(Throughput::Manual(500), Precondition::None).expect("replaced");
     assert_eq!((replaced.throughput, replaced.resource), (Throughput::Manual(500), offer.resource));
     assert_ne!(replaced.etag, offer.etag);
-    assert!(world.engine.replace_offer(offer.rid, Throughput::Manual(1)).is_err());
+    assert!(replace(Throughput::Manual(1), Precondition::None).is_err());
 }

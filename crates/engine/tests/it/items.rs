@@ -121,6 +121,15 @@ fn unique_keys_hold_per_partition_key_and_move_with_a_replace() {
 }
 
 #[test]
+fn unique_values_that_no_key_can_hold_are_refused() {
+    let world = World::new();
+    world.container(r#","uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/email"]}]}"#);
+    let long = format!(r#""id":"x","email":"{}""#, "e".repeat(70_000));
+    assert!(matches!(world.create("a", &long), Err(Error::Invalid { .. })));
+    assert!(!world.is_alive("a", "x"));
+}
+
+#[test]
 fn a_patch_condition_decides() {
     let world = World::new();
     world.container("");

@@ -3,6 +3,7 @@
 mod batches;
 mod catalog;
 mod clock;
+mod concurrency;
 mod expiry;
 mod feed;
 mod items;

@@ -1,4 +1,4 @@
-//! `PUT /offers/{rid}`: another throughput.
+//! `PUT /offers/{rid}`: another throughput, on condition if the client wants one.
 
 use hyper::StatusCode;
 
@@ -11,6 +11,7 @@ use crate::{json, throughput};
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let rid = read_offer::find(call)?.rid;
     let wanted = throughput::from_offer(&json::parse_object(&call.body)?)?;
-    let offer = call.blocking(move |engine| Ok(engine.replace_offer(rid, wanted)?)).await?;
+    let precondition = call.head.precondition();
+    let offer = call.blocking(move |engine| Ok(engine.replace_offer(rid, wanted, &precondition)?)).await?;
     Ok(Reply::json(StatusCode::OK, throughput::offer_json(&offer).to_json()).etag(offer.etag))
 }
