@@ -1,4 +1,4 @@
-// The program this project was asked to make work: orders with 30 and 90 days, every step checked with the clock moved.
+// Orders with 30 and 90 days: every step checked with the clock moved.
 
 import { after, before, test } from "node:test";
 import assert from "node:assert/strict";
@@ -27,7 +27,7 @@ after(async () => {
 const order = () => orders.item("SO05", CUSTOMER);
 const status = async () => (await order().read()).statusCode;
 
-test("the mission's program, step by step", async () => {
+test("orders: own ttl, changed, removed; default set and removed", async () => {
   const offer = await orders.readOffer();
   assert.equal(offer.resource.content.offerThroughput, 20000);
 

@@ -1,4 +1,4 @@
-"""The program this project was asked to make work: orders with 30 and 90 days, every step checked with the clock moved."""
+"""Orders with 30 and 90 days: every step checked with the clock moved."""
 
 import pytest
 from azure.cosmos import PartitionKey, exceptions
