@@ -140,9 +140,11 @@ impl Run {
         let deadlines = self.model.containers.iter().flat_map(|(name, container)| {
             self.model.visible(name).into_iter().filter_map(|item| container.deadline(item))
         });
-        let expected = deadlines.min();
-        if next_due != expected {
-            return Err(format!("T19: the purge is next due at {next_due:?}, should be at {expected:?}"));
+        // Earlier is allowed: an item that has gone or lives longer by now may have asked for a look that finds nothing.
+        if let Some(expected) = deadlines.min()
+            && next_due.is_none_or(|next_due| next_due > expected)
+        {
+            return Err(format!("T19: the purge is next due at {next_due:?}, but an item dies at {expected}"));
         }
         let left = self.main.backlog();
         if left > 0 {
