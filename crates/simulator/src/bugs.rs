@@ -58,7 +58,7 @@ pub const BUGS: &[Bug] = &[
     },
     Bug {
         name: "a cutoff is forgotten before the purge has passed it",
-        edits: &[edit(PURGE, "if candidates.is_empty() {", "if candidates.len() < 2 {")],
+        edits: &[edit(PURGE, "let emptied = dead.len() < room;", "let emptied = true;")],
     },
     Bug {
         name: "own ttl ignored while D is -1",
@@ -127,6 +127,7 @@ pub const BUGS: &[Bug] = &[
         name: "the purge trusts a suspect clock",
         edits: &[
             edit(PURGE, "self.store.clock_status()?.suspect.is_none()", "self.store.clock_status().is_ok()"),
+            edit(PURGE, "Ok(gate) if !tx.clock_is_suspect() =>", "Ok(gate) =>"),
             edit(GATE, "&record.header, tx.trusted_time())", "&record.header, tx.time())"),
         ],
     },
@@ -138,17 +139,13 @@ pub const BUGS: &[Bug] = &[
         name: "the purge's hand goes too far",
         edits: &[edit(
             PURGE,
-            "hand = Some(entry);",
-            "hand = Some({ let mut far = entry; far[12] = far[12].saturating_add(16); far });",
+            "tx.put(keyspace, key, last.clone());",
+            "tx.put(keyspace, key, { let mut far = last.to_vec(); far[12] = far[12].saturating_add(16); far });",
         )],
     },
     Bug {
         name: "the purge takes a sequence",
-        edits: &[edit(
-            PURGE,
-            "report.purged_items += 1;",
-            "report.purged_items += 1;\n                    tx.next_sequence();",
-        )],
+        edits: &[edit(PURGE, "swept.items += 1;", "swept.items += 1;\n            tx.next_sequence();")],
     },
     Bug {
         name: "a purged item stays in the feed",

@@ -144,7 +144,9 @@ impl Run {
         if let Some(expected) = deadlines.min()
             && next_due.is_none_or(|next_due| next_due > expected)
         {
-            return Err(format!("T19: the purge is next due at {next_due:?}, but an item dies at {expected}"));
+            return Err(format!(
+                "T19: the purge is next due at {next_due:?}, but an item dies at {expected}"
+            ));
         }
         let left = self.main.backlog();
         if left > 0 {
