@@ -255,6 +255,8 @@ impl Clock {
             Command::Close if record.bound > Time::ZERO => {
                 record.bound = main;
                 record.trusted = state.doubt.map(|_| state.trusted(monotonic));
+                // No later look may show a time beyond the bound that is about to be written.
+                state.durable.bound = record.bound;
             }
             Command::Accept | Command::Reject | Command::Close => {}
         }
