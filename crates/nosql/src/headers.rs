@@ -8,6 +8,11 @@ macro_rules! names {
             #[doc = concat!("`", $name, "`")]
             pub(crate) const $constant: HeaderName = HeaderName::from_static($name);
         )*
+
+        /// Whether the protocol gives this header a meaning.
+        pub(crate) fn is_known(name: &HeaderName) -> bool {
+            [$($constant),*].contains(name)
+        }
     };
 }
 

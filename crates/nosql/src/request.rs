@@ -2,11 +2,12 @@
 //!
 //! Header text is untrusted and clients disagree about spelling (`True`, `true`), so handlers never look at
 //! headers themselves. Unknown headers are ignored, as the service does; known ones with a value that means
-//! nothing are refused.
+//! nothing are refused, and so are known ones that are not text: a condition that cannot be read is not a
+//! condition that was not given.
 
 use document::{EffectiveKey, EffectiveRange, PartitionKey};
 use engine::{PageRequest, Precondition, Throughput};
-use hyper::header::{CONTENT_TYPE, HOST, HeaderName, IF_MATCH, IF_NONE_MATCH};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
 use hyper::{HeaderMap, Method};
@@ -54,6 +55,7 @@ pub(crate) struct Head {
 impl Head {
     pub(crate) fn new(parts: Parts) -> Result<Self, Error> {
         let path = ResourcePath::parse(parts.uri.path())?;
+        check_text(&parts.headers)?;
         let origin = origin(&parts);
         let query = parts.uri.query().map(str::to_owned);
         Ok(Self { method: parts.method, path, query, headers: parts.headers, origin })
@@ -100,7 +102,7 @@ impl Head {
         self.text(&CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase().starts_with("application/sql")
     }
 
-    /// A header as text; not UTF-8 counts as absent.
+    /// A header as text.
     pub(crate) fn text(&self, name: &HeaderName) -> Option<&str> {
         self.headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
     }
@@ -116,10 +118,8 @@ impl Head {
     }
 
     pub(crate) fn partition_key(&self) -> Result<Option<PartitionKey>, Error> {
-        let Some(value) = self.headers.get(&headers::PARTITION_KEY) else { return Ok(None) };
-        let text = std::str::from_utf8(value.as_bytes())
-            .map_err(|_| bad_value(&headers::PARTITION_KEY, "(not UTF-8)", "a JSON array"))?;
-        Ok(Some(PartitionKey::from_header(text)?))
+        let text = self.text(&headers::PARTITION_KEY);
+        Ok(text.map(PartitionKey::from_header).transpose()?)
     }
 
     /// The partition key of an operation that cannot do without.
@@ -232,6 +232,20 @@ impl Head {
             Some(text) => Err(bad_value(name, text, &words.join(", "))),
         }
     }
+}
+
+/// Refuses headers that mean something to us and are not UTF-8. An activity id has no meaning but its bytes: one
+/// that cannot be echoed is replaced.
+fn check_text(map: &HeaderMap) -> Result<(), Error> {
+    let standard = [CONTENT_TYPE, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH];
+    let matters =
+        |name| (headers::is_known(name) || standard.contains(name)) && *name != headers::ACTIVITY_ID;
+    for (name, value) in map {
+        if std::str::from_utf8(value.as_bytes()).is_err() && matters(name) {
+            return Err(bad_value(name, &String::from_utf8_lossy(value.as_bytes()), "UTF-8 text"));
+        }
+    }
+    Ok(())
 }
 
 /// The condition that two etags express; a star stands for any version.
