@@ -13,7 +13,7 @@ use query::Query;
 
 use crate::call::Call;
 use crate::error::Error;
-use crate::limits::{QUERY_BYTES, QUERY_PARAMETERS};
+use crate::limits::QUERY_PARAMETERS;
 use crate::request::Verb;
 use crate::response::Reply;
 use crate::{headers, json};
@@ -80,22 +80,18 @@ pub(crate) fn check_reach(call: &Call, container: &Container, query: &Query) -> 
     )))
 }
 
+/// The query's text and parameters. How long the text may be is `query`'s business, whatever form it came in.
 fn query_text(call: &Call) -> Result<(String, Vec<(String, Value)>), Error> {
     if call.head.has_bare_query() {
-        let text = String::from_utf8(call.body.to_vec());
-        return Ok((
-            text.map_err(|_| Error::BadRequest("The query text is not UTF-8.".to_owned()))?,
-            Vec::new(),
-        ));
+        let text = std::str::from_utf8(&call.body);
+        let text = text.map_err(|_| Error::BadRequest("The query text is not UTF-8.".to_owned()))?;
+        return Ok((text.to_owned(), Vec::new()));
     }
     let body = json::parse_object(&call.body)?;
     if body.get("resumeFilter").is_some_and(|filter| !filter.is_null()) {
         return Err(Error::NotSupported("resuming an ORDER BY query by 'resumeFilter' is".to_owned()));
     }
     let text = json::string_member(&body, "query")?;
-    if text.len() > QUERY_BYTES {
-        return Err(Error::BadRequest(format!("The query text is longer than {QUERY_BYTES} bytes.")));
-    }
     Ok((text.to_owned(), parameters(&body)?))
 }
 

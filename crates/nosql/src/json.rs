@@ -1,6 +1,6 @@
 //! Small helpers to build the JSON of control-plane answers, which are trees; items never pass through here.
 
-use document::{Object, Value};
+use document::{Document, Object, Value};
 
 use crate::error::Error;
 
@@ -19,9 +19,14 @@ pub(crate) fn text(text: impl Into<String>) -> Value {
     Value::String(text.into())
 }
 
+/// A body as a tree, JSON text or Cosmos binary.
+pub(crate) fn parse(body: &[u8]) -> Result<Value, Error> {
+    Ok(Document::decode_body(body)?.to_value())
+}
+
 /// A body that must be a JSON object.
 pub(crate) fn parse_object(body: &[u8]) -> Result<Value, Error> {
-    let value = document::parse_json(body)?;
+    let value = parse(body)?;
     if value.as_object().is_some() {
         return Ok(value);
     }

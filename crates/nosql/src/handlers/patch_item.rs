@@ -4,13 +4,13 @@ use engine::{Operation, Patch};
 
 use crate::call::Call;
 use crate::error::Error;
-use crate::items;
 use crate::response::Reply;
+use crate::{items, json};
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
     let key = call.head.required_partition_key()?;
-    let patch = Patch::from_value(&document::parse_json(&call.body)?).map_err(engine::Error::from)?;
+    let patch = Patch::from_value(&json::parse(&call.body)?).map_err(engine::Error::from)?;
     let operation =
         Operation::Patch { name: call.item_name(&container), patch, precondition: call.head.precondition() };
     items::write(call, &container, Some(key), operation).await

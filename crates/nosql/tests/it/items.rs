@@ -191,6 +191,14 @@ async fn binary_bodies_are_items_too() {
     let created = server.post(DOCS, "").key("a").bytes(body).send().await.expect_status(201);
     assert_eq!(created.member("n"), Value::Int(7));
     assert_eq!(server.read("a", "1").await.expect_status(200).member("n"), Value::Int(7));
+    // [{"op":"set","path":"/n","value":8}]
+    let patch = b"\x80\xe1\xea\x16\x82op\x83set\x84path\x82/n\x85value\x08".to_vec();
+    let patched = server.patch(&format!("{DOCS}/1"), "").key("a").bytes(patch).send().await;
+    assert_eq!(patched.expect_status(200).member("n"), Value::Int(8));
+    // {"query":"SELECT * FROM c"}
+    let query = b"\x80\xe9\x85query\x8fSELECT * FROM c".to_vec();
+    let query = server.post(DOCS, "").key("a").bytes(query).header("x-ms-documentdb-isquery", "true");
+    assert_eq!(query.send().await.expect_status(200).ids("Documents"), ["1"]);
 }
 
 #[tokio::test]

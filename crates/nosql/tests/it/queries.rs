@@ -75,6 +75,22 @@ async fn queries_come_in_every_form_that_clients_send() {
 }
 
 #[tokio::test]
+async fn query_text_has_one_limit_in_every_form() {
+    let server = filled().await;
+    let pad = " ".repeat(256 * 1024);
+    let text = format!("SELECT * FROM c{pad}");
+    let bare = server.post(DOCS, &text).header("content-type", "application/sql").header(CROSS, "true");
+    let condition = format!("from c where true{pad}");
+    let change = r#""operations":[{"op":"set","path":"/x","value":1}]"#;
+    let patch = server.patch(&format!("{DOCS}/0"), &format!("{{\"condition\":\"{condition}\",{change}}}"));
+    for reply in [server.query(&text).await, bare.send().await, patch.key("even").send().await] {
+        let reply = reply.expect_error(400, 0, "BadRequest");
+        assert!(reply.message().contains("more than the 262144 allowed"), "{}", reply.message());
+    }
+    assert_eq!(server.read("even", "0").await.member("x"), Value::Null);
+}
+
+#[tokio::test]
 async fn pages_follow_each_other_by_opaque_tokens() {
     let server = filled().await;
     for max in ["1", "2", "3", "6"] {
