@@ -82,22 +82,30 @@ async fn clock(call: &Call) -> Result<Reply, Error> {
 
 async fn move_clock(call: &Call) -> Result<Reply, Error> {
     let body = parse_object(&call.body)?;
-    let is_true = |name: &str| body.get(name).and_then(Value::as_bool) == Some(true);
-    if let Some(seconds) = body.get("advanceSeconds") {
-        let seconds = seconds.as_i64().and_then(|seconds| u64::try_from(seconds).ok()).ok_or_else(|| {
-            Error::BadRequest(
-                "'advanceSeconds' must be an integer of at least 0: the clock never goes back.".to_owned(),
-            )
-        })?;
-        call.blocking(move |engine| Ok(engine.advance_clock(seconds)?)).await?;
-    } else if is_true("accept") {
-        call.blocking(|engine| Ok(engine.accept_clock()?)).await?;
-    } else if is_true("reject") {
-        call.blocking(|engine| Ok(engine.reject_clock()?)).await?;
-    } else {
-        return Err(Error::BadRequest(
-            "The body must be {\"advanceSeconds\": n}, {\"accept\": true} or {\"reject\": true}.".to_owned(),
-        ));
+    match wish(&body) {
+        Some(("advanceSeconds", seconds)) => {
+            let seconds = seconds.as_i64().and_then(|seconds| u64::try_from(seconds).ok());
+            let seconds = seconds.ok_or_else(|| {
+                Error::BadRequest(
+                    "'advanceSeconds' must be an integer of at least 0: the clock never goes back."
+                        .to_owned(),
+                )
+            })?;
+            call.blocking(move |engine| Ok(engine.advance_clock(seconds)?)).await?;
+        }
+        Some(("accept", Value::Bool(true))) => {
+            call.blocking(|engine| Ok(engine.accept_clock()?)).await?;
+        }
+        Some(("reject", Value::Bool(true))) => {
+            call.blocking(|engine| Ok(engine.reject_clock()?)).await?;
+        }
+        _ => {
+            return Err(Error::BadRequest(
+                "The body must be {\"advanceSeconds\": n}, {\"accept\": true} or {\"reject\": true}, and nothing \
+                 else."
+                    .to_owned(),
+            ));
+        }
     }
     Ok(reply(&clock_value(call.engine())?))
 }
@@ -108,20 +116,33 @@ async fn purge(call: &Call) -> Result<Reply, Error> {
 
 async fn steer_purge(call: &Call) -> Result<Reply, Error> {
     let body = parse_object(&call.body)?;
-    if let Some(paused) = body.get("paused").and_then(Value::as_bool) {
-        call.engine().pause_purge(paused);
-    } else if body.get("now").and_then(Value::as_bool) == Some(true) {
-        call.blocking(|engine| Ok(purge_now(engine)?)).await?;
-    } else {
-        return Err(Error::BadRequest(
-            "The body must be {\"paused\": true}, {\"paused\": false} or {\"now\": true}.".to_owned(),
-        ));
+    match wish(&body) {
+        Some(("paused", Value::Bool(paused))) => call.engine().pause_purge(*paused),
+        Some(("now", Value::Bool(true))) => call.blocking(purge_now).await?,
+        _ => {
+            return Err(Error::BadRequest(
+                "The body must be {\"paused\": true}, {\"paused\": false} or {\"now\": true}, and nothing else."
+                    .to_owned(),
+            ));
+        }
     }
     Ok(reply(&purge_value(call.engine())))
 }
 
-/// Steps until nothing is due.
-fn purge_now(engine: &Engine) -> engine::Result<()> {
+/// The one member of a body. An operator who sends two means both, and only one would be done.
+fn wish(body: &Value) -> Option<(&str, &Value)> {
+    let mut members = body.as_object()?.iter();
+    members.next().filter(|_| members.next().is_none())
+}
+
+/// Steps until nothing is due; refused when no step would do anything.
+fn purge_now(engine: &Engine) -> Result<(), Error> {
+    if engine.purge_status().paused {
+        return Err(Error::PurgeStopped("it is paused; send {\"paused\": false} first"));
+    }
+    if engine.clock_status()?.suspect.is_some() {
+        return Err(Error::PurgeStopped("the clock is suspect; accept or reject its leap first"));
+    }
     for _ in 0..PURGE_STEPS {
         let PurgeReport { next_due, .. } = engine.purge_step(PURGE_STEP)?;
         if next_due.is_none_or(|due| engine.now().is_ok_and(|now| due > now)) {

@@ -4,11 +4,11 @@
 //! independent operations that share a round trip, each with a key of its own.
 
 use document::{Document, PartitionKey, ValueRef};
-use engine::{Charge, Effect, ItemName, Operation, Outcome, Patch};
+use engine::limits::BATCH_OPERATIONS_MAX;
+use engine::{Charge, Effect, Item, ItemName, Operation, Outcome, Patch};
 
 use crate::error::Error;
 use crate::items;
-use crate::limits::BATCH_OPERATIONS;
 use crate::request::precondition;
 
 /// One operation of the request, or what is wrong with it.
@@ -26,9 +26,9 @@ pub(crate) fn parse(body: &[u8]) -> Result<Vec<Result<Entry, Error>>, Error> {
         .ok_or_else(|| Error::BadRequest("A batch request must be a JSON array of operations.".to_owned()))?;
     match list.len() {
         0 => Err(Error::BadRequest("Batch request has no operations.".to_owned())),
-        1..=BATCH_OPERATIONS => Ok(list.iter().map(entry).collect()),
+        1..=BATCH_OPERATIONS_MAX => Ok(list.iter().map(entry).collect()),
         count => Err(Error::BadRequest(format!(
-            "Batch request has more operations than what is supported. ({count}, the limit is {BATCH_OPERATIONS})"
+            "Batch request has more operations than what is supported: {count}, the limit is {BATCH_OPERATIONS_MAX}."
         ))),
     }
 }
@@ -68,6 +68,9 @@ fn entry(value: ValueRef<'_>) -> Result<Entry, Error> {
 pub(crate) struct Results {
     body: Vec<u8>,
     minimal: bool,
+    /// How many bytes of resource bodies still fit.
+    room: usize,
+    full: bool,
     all_succeeded: bool,
     charge: Charge,
     sequence: u64,
@@ -76,7 +79,30 @@ pub(crate) struct Results {
 impl Results {
     /// `minimal` leaves written items out of the results, not read ones.
     pub(crate) fn new(minimal: bool) -> Self {
-        Self { body: vec![b'['], minimal, all_succeeded: true, charge: Charge::default(), sequence: 0 }
+        Self {
+            body: vec![b'['],
+            minimal,
+            room: usize::MAX,
+            full: false,
+            all_succeeded: true,
+            charge: Charge::default(),
+            sequence: 0,
+        }
+    }
+
+    /// Results whose resource bodies have at most `bytes` together. The first one that does not fit ends them all:
+    /// from there on reads fail and writes have none.
+    pub(crate) fn bounded(minimal: bool, bytes: usize) -> Self {
+        Self { room: bytes, ..Self::new(minimal) }
+    }
+
+    /// Whether no further resource body will be taken.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    pub(crate) fn all_succeeded(&self) -> bool {
+        self.all_succeeded
     }
 
     pub(crate) fn push(&mut self, result: &Result<Outcome, Error>) {
@@ -100,6 +126,7 @@ impl Results {
     }
 
     fn success(&mut self, outcome: &Outcome) {
+        let start = self.body.len();
         self.comma();
         let status = items::status(outcome.effect).as_u16();
         self.text(&format!("{{\"statusCode\":{status},\"requestCharge\":{}", outcome.charge));
@@ -108,13 +135,33 @@ impl Results {
             self.text(&format!(",\"eTag\":{etag}"));
             let silent = self.minimal && outcome.effect != Effect::Read;
             if !silent && outcome.effect != Effect::NotModified {
-                self.text(",\"resourceBody\":");
-                item.write_json(&mut self.body);
+                self.resource(item);
+                if self.full && outcome.effect == Effect::Read {
+                    self.body.truncate(start);
+                    return self.failure(&Error::AnswerFull);
+                }
             }
         }
         self.body.push(b'}');
         self.charge += outcome.charge;
         self.sequence = self.sequence.max(outcome.sequence);
+    }
+
+    /// Writes an item if it fits.
+    fn resource(&mut self, item: &Item) {
+        if self.full {
+            return;
+        }
+        let start = self.body.len();
+        self.text(",\"resourceBody\":");
+        item.write_json(&mut self.body);
+        let bytes = self.body.len() - start;
+        if bytes > self.room {
+            self.full = true;
+            self.body.truncate(start);
+        } else {
+            self.room -= bytes;
+        }
     }
 
     fn failure(&mut self, error: &Error) {
@@ -153,7 +200,7 @@ mod tests {
         for (body, part) in [
             ("[]", "has no operations"),
             ("{}", "JSON array"),
-            (&format!("[{}]", vec!["{}"; 101].join(",")), "more operations than what is supported."),
+            (&format!("[{}]", vec!["{}"; 101].join(",")), "more operations than what is supported: 101"),
         ] {
             let Err(error) = parse(body.as_bytes()) else { panic!("{body}") };
             assert!(error.to_string().contains(part), "{error}");

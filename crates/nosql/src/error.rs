@@ -45,6 +45,12 @@ pub(crate) enum Error {
     /// The connection broke while the body was arriving.
     #[error("the request body could not be read: {0}")]
     BodyBroken(String),
+    /// The operator wants a purge that cannot run now.
+    #[error("the purge cannot run now: {0}")]
+    PurgeStopped(&'static str),
+    /// The answer to a bulk request has no room for this read.
+    #[error("the answer to this request has no room for another item; read it in a request of its own")]
+    AnswerFull,
     /// A partition key range that does not exist.
     #[error("partition key range '{0}' does not exist")]
     RangeGone(String),
@@ -95,6 +101,8 @@ impl Error {
             Self::BodyTooLarge => errors(413, 0, "RequestEntityTooLarge", "Request size is too large"),
             Self::BodyTimeout => errors(408, 0, "RequestTimeout", &self.to_string()),
             Self::BodyBroken(_) => bad_request(&self.to_string()),
+            Self::PurgeStopped(_) => errors(409, 0, "Conflict", &self.to_string()),
+            Self::AnswerFull => errors(413, 3402, "RequestEntityTooLarge", &self.to_string()),
             Self::RangeGone(_) => errors(410, 1002, "Gone", &self.to_string()),
             Self::SessionNotAvailable => errors(
                 404,
@@ -275,6 +283,12 @@ mod tests {
             (Error::BodyTimeout, "408/0 RequestTimeout the request body did not arrive in time"),
             (Error::BodyBroken(text()), "400/0 BadRequest the request body could not be read: x"),
             (Error::RangeGone("7".to_owned()), "410/1002 Gone partition key range '7' does not exist"),
+            (
+                Error::AnswerFull,
+                "413/3402 RequestEntityTooLarge the answer to this request has no room for another item; read it in a \
+                 request of its own",
+            ),
+            (Error::PurgeStopped("why"), "409/0 Conflict the purge cannot run now: why"),
             (
                 Error::SessionNotAvailable,
                 "404/1002 NotFound The read session is not available for the input session token.",

@@ -12,6 +12,12 @@ pub const BODY_BYTES: usize = 2 * 1024 * 1024;
 /// How much of a too large body is read and thrown away, so that the client hears 413 and not a reset.
 pub const DRAIN_BYTES: usize = 16 * 1024 * 1024;
 
+/// How much of a refused request's body is passed over before it is answered.
+pub const REFUSED_BYTES: usize = 64 * 1024;
+
+/// How long the body of a refused request is waited for.
+pub const REFUSED_PATIENCE: Duration = Duration::from_millis(100);
+
 /// All request headers together, and the request line. Their number is bounded too, by the HTTP library (100).
 pub const HEADER_BYTES: usize = 64 * 1024;
 
@@ -27,11 +33,13 @@ pub const ACTIVITY_BYTES: usize = 64;
 /// Session tokens in one request header, comma separated.
 pub const SESSION_TOKENS: usize = 256;
 
-/// Operations in one batch or bulk request.
-pub const BATCH_OPERATIONS: usize = 100;
+/// Resource bodies in the answer to a bulk request, together; the service's page has the same size. A read past it
+/// answers 413 with substatus 3402 and may be asked again alone; a write past it, which has happened, keeps its
+/// status and goes without its body.
+pub const BULK_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Query text, as the service bounds it.
-pub const QUERY_BYTES: usize = 256 * 1024;
+/// Reads and patches of a bulk request under way at once: what they bring may be far larger than the request.
+pub const BULK_IN_FLIGHT: usize = 16;
 
 /// Query parameters in one request.
 pub const QUERY_PARAMETERS: usize = 4096;
@@ -65,6 +73,10 @@ pub const BODY_PAUSE_TIMEOUT: Duration = Duration::from_secs(15);
 /// A whole request body, however steadily it trickles.
 pub const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// How long a peer may leave an answer unread before it loses its place: the time in which not one byte could be
+/// written.
+pub const WRITE_PAUSE_TIMEOUT: Duration = Duration::from_mins(1);
+
 /// How often an idle HTTP/2 peer is asked whether it is there.
 pub const H2_PING: Duration = Duration::from_mins(1);
 
@@ -93,6 +105,8 @@ pub struct Limits {
     pub body_pause_timeout: Duration,
     /// See [`BODY_TIMEOUT`].
     pub body_timeout: Duration,
+    /// See [`WRITE_PAUSE_TIMEOUT`].
+    pub write_pause_timeout: Duration,
     /// See [`DRAIN_TIMEOUT`].
     pub drain_timeout: Duration,
 }
@@ -104,6 +118,7 @@ impl Default for Limits {
             head_timeout: HEAD_TIMEOUT,
             body_pause_timeout: BODY_PAUSE_TIMEOUT,
             body_timeout: BODY_TIMEOUT,
+            write_pause_timeout: WRITE_PAUSE_TIMEOUT,
             drain_timeout: DRAIN_TIMEOUT,
         }
     }

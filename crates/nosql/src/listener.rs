@@ -1,8 +1,9 @@
 //! Connections: accept, bound, serve, drain.
 //!
 //! HTTP/1.1 and HTTP/2 with prior knowledge share the port; the first bytes tell. Every connection has a
-//! deadline for its first bytes and for each request head, so that peers who dribble or fall silent do not keep
-//! their place, and there is a cap on connections so that those who do not cannot take all of it.
+//! deadline for its first bytes, for each request head and for each piece of an answer, so that peers who dribble,
+//! fall silent or do not listen do not keep their place, and there is a cap on connections so that those who do
+//! not cannot take all of it.
 
 use std::future::Future;
 use std::io;
@@ -59,7 +60,7 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
         };
         let (builder, service, stopped) = (Arc::clone(&builder), Arc::clone(&service), stopped.clone());
         tokio::spawn(async move {
-            connection(stream, &builder, service, stopped, limits.head_timeout).await;
+            connection(stream, &builder, service, stopped, &limits).await;
             drop(place);
         });
     }
@@ -110,14 +111,14 @@ async fn connection(
     builder: &Builder<TokioExecutor>,
     service: Arc<Service>,
     mut stopped: watch::Receiver<bool>,
-    patience: Duration,
+    limits: &Limits,
 ) {
     let _ = stream.set_nodelay(true);
     let answer = service_fn(move |request| {
         let service = Arc::clone(&service);
         async move { Ok::<_, std::convert::Infallible>(service.respond(request).await) }
     });
-    let connection = builder.serve_connection(TokioIo::new(Patient::new(stream, patience)), answer);
+    let connection = builder.serve_connection(TokioIo::new(Patient::new(stream, limits)), answer);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
@@ -138,17 +139,36 @@ async fn until_stopped(stopped: &mut watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 
-/// A socket that must say something within its deadline. Only the first bytes are watched here; from there on
-/// the protocol's own timers watch.
+/// A socket whose peer must say something within its deadline, and must take what it is sent. Of reading, only the
+/// first bytes are watched here; from there on the protocol's own timers watch. Nobody else watches writing.
 struct Patient {
     stream: TcpStream,
     deadline: Option<Pin<Box<Sleep>>>,
     seen: usize,
+    write_pause: Duration,
+    /// Set while the peer does not take what waits for it.
+    write_deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patient {
-    fn new(stream: TcpStream, patience: Duration) -> Self {
-        Self { stream, deadline: Some(Box::pin(sleep(patience))), seen: 0 }
+    fn new(stream: TcpStream, limits: &Limits) -> Self {
+        let deadline = Some(Box::pin(sleep(limits.head_timeout)));
+        let write_pause = limits.write_pause_timeout;
+        Self { stream, deadline, seen: 0, write_pause, write_deadline: None }
+    }
+
+    /// Passes on what became of a write; one that has made no progress for too long fails.
+    fn watch_write(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.write_deadline = None;
+            return written;
+        }
+        let deadline = self.write_deadline.get_or_insert_with(|| Box::pin(sleep(self.write_pause)));
+        deadline.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -178,7 +198,8 @@ impl AsyncWrite for Patient {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch_write(context, written)
     }
 
     fn poll_write_vectored(
@@ -186,7 +207,8 @@ impl AsyncWrite for Patient {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.watch_write(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -12,11 +12,11 @@ use hyper::body::{Body, Incoming};
 use hyper::{Request, Response, StatusCode};
 use tokio::time::timeout;
 
-use crate::auth::{Gate, MasterKey, WallSeconds};
+use crate::auth::{Gate, MasterKey, Pass, WallSeconds};
 use crate::call::Call;
 use crate::catch::CatchPanic;
 use crate::error::Error;
-use crate::limits::{BODY_BYTES, DRAIN_BYTES, Limits};
+use crate::limits::{BODY_BYTES, DRAIN_BYTES, Limits, REFUSED_BYTES, REFUSED_PATIENCE};
 use crate::request::Head;
 use crate::response::{Reply, finish};
 use crate::routes::Answer;
@@ -49,8 +49,19 @@ impl Service {
         if let Some(reply) = self.probe(&head) {
             return reply.into_response(&activity);
         }
-        match self.accept(head, body).await {
-            Ok((call, run)) => {
+        let (run, pass) = match self.admit(&head) {
+            Ok(admitted) => admitted,
+            Err(error) => {
+                pass_over(body).await;
+                return finish(Err(error), &activity, None);
+            }
+        };
+        let call = match self.read_body(body).await {
+            Ok(body) => Call::new(pass, head, body),
+            Err(error) => Err(error),
+        };
+        match call {
+            Ok(call) => {
                 let result = CatchPanic::new(run(&call)).await.unwrap_or_else(|_| Err(Error::Panicked));
                 finish(result, &activity, call.place())
             }
@@ -58,17 +69,14 @@ impl Service {
         }
     }
 
-    /// Everything that must hold before a handler runs.
-    async fn accept(&self, head: Head, body: Incoming) -> Result<(Call, Run), Error> {
-        let (run, pass) = if head.path.at(0) == admin::PREFIX {
+    /// Who asks for what: everything that must hold before the body is read.
+    fn admit(&self, head: &Head) -> Result<(Run, Pass), Error> {
+        if head.path.at(0) == admin::PREFIX {
             let pass = self.gate.admit_operator(head.headers())?;
-            (admin::find(&head)?, pass)
-        } else {
-            let route = routes::find(head.verb()?, &head.path)?;
-            (route.run, self.gate.admit(&head)?)
-        };
-        let body = self.read_body(body).await?;
-        Ok((Call::new(pass, head, body)?, run))
+            return Ok((admin::find(head)?, pass));
+        }
+        let route = routes::find(head.verb()?, &head.path)?;
+        Ok((route.run, self.gate.admit(head)?))
     }
 
     /// `/alive` and `/ready`, the two open doors.
@@ -122,6 +130,21 @@ impl Service {
         }
         Ok(if rest.is_empty() { first } else { rest.freeze() })
     }
+}
+
+/// Drops the body of a refused request as far as it arrives at once. A connection that is closed with bytes unread is reset,
+/// and a client that sends head and body apart would lose the answer.
+async fn pass_over(mut body: Incoming) {
+    let mut left = REFUSED_BYTES;
+    let drop_frames = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    let _ = timeout(REFUSED_PATIENCE, drop_frames).await;
 }
 
 /// A handler.

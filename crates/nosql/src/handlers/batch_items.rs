@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::Container;
+use engine::{Container, Operation, Outcome};
 use hyper::StatusCode;
 
 use crate::batch::{self, Entry, Results};
@@ -10,6 +10,7 @@ use crate::belongings::refuse_triggers;
 use crate::call::{Call, check_whole, range_of};
 use crate::error::Error;
 use crate::headers;
+use crate::limits::{BULK_ANSWER_BYTES, BULK_IN_FLIGHT};
 use crate::response::{Place, Reply};
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
@@ -80,7 +81,8 @@ fn failed(
     reply(call, container, range, results)
 }
 
-/// Independent operations. Those that may go on after a failure are submitted together and share a commit.
+/// Independent operations. Those that may go on after a failure are submitted together and share a commit, except
+/// that only so many are under way at once whose results may be large.
 async fn bulk(
     call: &Call,
     container: &Arc<Container>,
@@ -88,36 +90,47 @@ async fn bulk(
 ) -> Result<Reply, Error> {
     let shared_key = call.head.partition_key()?;
     let go_on = call.head.flag(&headers::BATCH_CONTINUE)?;
-    let mut results = Results::new(call.head.wants_minimal());
+    let mut results = Results::bounded(call.head.wants_minimal(), BULK_ANSWER_BYTES);
     let submit = |entry: Entry| {
         call.engine().write(container, entry.key.or_else(|| shared_key.clone()), entry.operation)
     };
-    if go_on {
-        let tickets: Vec<_> = entries.into_iter().map(|entry| entry.map(submit)).collect();
-        for ticket in tickets {
-            let result = match ticket {
-                Ok(ticket) => ticket.await.map_err(Error::from),
-                Err(error) => Err(error),
-            };
-            results.push(&result);
+    let mut tickets = Vec::new();
+    let mut large = 0;
+    for entry in entries {
+        if !go_on && !results.all_succeeded() {
+            results.push_dependent();
+            continue;
         }
-    } else {
-        let mut failed = false;
-        for entry in entries {
-            if failed {
-                results.push_dependent();
-                continue;
-            }
-            let result = match entry.map(submit) {
-                Ok(ticket) => ticket.await.map_err(Error::from),
-                Err(error) => Err(error),
-            };
-            failed = result.is_err();
-            results.push(&result);
+        let entry = entry.and_then(|entry| match entry.operation {
+            Operation::Read { .. } if results.is_full() => Err(Error::AnswerFull),
+            _ => Ok(entry),
+        });
+        let is_large =
+            |entry: &Entry| matches!(entry.operation, Operation::Read { .. } | Operation::Patch { .. });
+        large += usize::from(entry.as_ref().is_ok_and(is_large));
+        tickets.push(entry.map(submit));
+        if !go_on || large == BULK_IN_FLIGHT {
+            settle(&mut tickets, &mut results).await;
+            large = 0;
         }
     }
+    settle(&mut tickets, &mut results).await;
     let range = call.head.range_id().and_then(|id| id.parse().ok()).unwrap_or(0);
     Ok(reply(call, container, range, results))
+}
+
+/// Waits for all of these operations and notes what became of them.
+async fn settle<T>(tickets: &mut Vec<Result<T, Error>>, results: &mut Results)
+where
+    T: Future<Output = engine::Result<Outcome>>,
+{
+    for ticket in tickets.drain(..) {
+        let result = match ticket {
+            Ok(ticket) => ticket.await.map_err(Error::from),
+            Err(error) => Err(error),
+        };
+        results.push(&result);
+    }
 }
 
 fn reply(call: &Call, container: &Container, range: usize, results: Results) -> Reply {

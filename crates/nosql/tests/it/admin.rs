@@ -1,6 +1,7 @@
 //! The admin API.
 
 use document::Value;
+use storage::Time;
 
 use crate::client::{KEY, START, Server};
 
@@ -31,13 +32,35 @@ async fn the_test_clock_moves_forward_and_expiry_follows_at_once_t29() {
     server.read("a", "1").await.expect_error(404, 0, "NotFound");
     let created = server.create("a", r#"{"id":"1","pk":"a"}"#).await.expect_status(201);
     assert_eq!(created.member("_ts"), Value::Int(START as i64 + 31_536_000));
-    for body in
-        [r#"{"advanceSeconds":-1}"#, r#"{"advanceSeconds":"x"}"#, r#"{"advanceSeconds":1.5}"#, "{}", "[]", ""]
-    {
+    for body in [
+        r#"{"advanceSeconds":-1}"#,
+        r#"{"advanceSeconds":"x"}"#,
+        r#"{"advanceSeconds":1.5}"#,
+        r#"{"advanceSeconds":1,"reject":true}"#,
+        r#"{"accept":true,"comment":"x"}"#,
+        r#"{"accept":false}"#,
+        r#"{"fly":true}"#,
+        "{}",
+        "[]",
+        "",
+    ] {
         server.admin("POST", "/_bolide/clock", body).send().await.expect_error(400, 0, "BadRequest");
     }
     server.admin("POST", "/_bolide/clock", r#"{"accept":true}"#).send().await.expect_status(200);
     server.admin("POST", "/_bolide/clock", r#"{"reject":true}"#).send().await.expect_status(200);
+}
+
+#[tokio::test]
+async fn a_purge_on_demand_is_refused_while_the_clock_is_suspect_t34() {
+    let server = Server::with_guarded_clock().await;
+    server.clock.set_wall(Time::from_seconds(START + 2 * 60 * 60));
+    let clock = server.admin("GET", "/_bolide/clock", "").send().await.expect_status(200);
+    assert!(!clock.member("suspect").is_null(), "{}", clock.text());
+    let purge = || server.admin("POST", "/_bolide/purge", r#"{"now":true}"#).send();
+    let refused = purge().await.expect_error(409, 0, "Conflict");
+    assert!(refused.message().contains("the clock is suspect"), "{}", refused.message());
+    server.admin("POST", "/_bolide/clock", r#"{"reject":true}"#).send().await.expect_status(200);
+    purge().await.expect_status(200);
 }
 
 #[tokio::test]
@@ -56,13 +79,16 @@ async fn the_purge_is_steered_and_seen_t23() {
     assert_eq!(figures().await, (0, 3));
     let purge = |body: &str| server.admin("POST", "/_bolide/purge", body).send();
     assert_eq!(purge(r#"{"paused":true}"#).await.expect_status(200).member("paused"), Value::Bool(true));
-    purge(r#"{"now":true}"#).await.expect_status(200);
+    let refused = purge(r#"{"now":true}"#).await.expect_error(409, 0, "Conflict");
+    assert!(refused.message().contains("it is paused"), "{}", refused.message());
     assert_eq!(figures().await, (0, 3), "a paused purge removes nothing");
     purge(r#"{"paused":false}"#).await.expect_status(200);
     let report = purge(r#"{"now":true}"#).await.expect_status(200);
     assert_eq!(report.member("purgedItems"), Value::Int(3));
     assert_eq!(figures().await, (0, 0));
-    purge("{}").await.expect_error(400, 0, "BadRequest");
+    for body in ["{}", r#"{"paused":true,"now":true}"#, r#"{"now":false}"#, r#"{"now":true,"x":1}"#] {
+        purge(body).await.expect_error(400, 0, "BadRequest");
+    }
     let status = server.admin("GET", "/_bolide/status", "").send().await.expect_status(200);
     assert_eq!(status.member("containers"), Value::Int(1));
     assert!(

@@ -51,6 +51,24 @@ async fn offers_sign_their_id_in_lower_case() {
     request.send().await.expect_error(401, 0, "Unauthorized");
 }
 
+/// A client that sends head and body apart, as Python's does, hears why it was refused instead of a reset.
+#[tokio::test]
+async fn a_refused_body_that_comes_behind_its_head_does_not_break_the_connection() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let server = Server::with_container("").await;
+    for _ in 0..20 {
+        let request = server.post("/dbs/db/colls/c/docs", "").unsigned().bytes(vec![b'x'; 40_000]);
+        let (head, body) = request.to_bytes();
+        let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(&head).await.unwrap();
+        tokio::task::yield_now().await;
+        stream.write_all(&body).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 401"), "{}", String::from_utf8_lossy(&answer));
+    }
+}
+
 #[tokio::test]
 async fn a_stranger_cannot_make_the_server_read_a_body() {
     let server = Server::with_container("").await;

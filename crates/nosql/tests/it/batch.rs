@@ -82,7 +82,7 @@ async fn a_batch_is_refused_for_its_size_or_key() {
     let one = r#"{"operationType":"Read","id":"1"}"#;
     let reply = batch(&server, "a", &format!("[{}]", vec![one; 101].join(","))).await;
     let reply = reply.expect_error(400, 0, "BadRequest");
-    assert!(reply.message().contains("Batch request has more operations than what is supported."));
+    assert!(reply.message().contains("Batch request has more operations than what is supported"));
     let request = server.post("/dbs/db/colls/c/docs", &format!("[{one}]"));
     let request =
         request.header("x-ms-cosmos-is-batch-request", "True").header("x-ms-cosmos-batch-atomic", "True");
@@ -135,4 +135,34 @@ async fn bulk_stops_at_a_failure_if_told_so() {
     server.read("a", "2").await.expect_error(404, 0, "NotFound");
     let request = server.post("/dbs/db/colls/c/docs", &body).header("x-ms-cosmos-is-batch-request", "true");
     request.header("x-ms-documentdb-partitionkeyrangeid", "9").send().await.expect_error(410, 1002, "Gone");
+}
+
+#[tokio::test]
+async fn the_answer_to_a_bulk_request_is_bounded() {
+    let server = Server::with_container("").await;
+    let item = format!("{{\"id\":\"1\",\"pk\":\"a\",\"x\":\"{}\"}}", "x".repeat(1_500_000));
+    server.create("a", &item).await.expect_status(201);
+    let read = r#"{"operationType":"Read","id":"1","partitionKey":"[\"a\"]"}"#;
+    let patch = r#"{"operationType":"Patch","id":"1","partitionKey":"[\"a\"]","resourceBody":[{"op":"incr","path":"/n","value":1}]}"#;
+    let create = r#"{"operationType":"Create","resourceBody":{"id":"2","pk":"a"},"partitionKey":"[\"a\"]"}"#;
+    for go_on in ["true", "false"] {
+        let body = format!("[{create},{},{read}]", vec![patch; 40].join(","));
+        let reply = bulk(&server, go_on, &body).await.expect_status(207);
+        assert!(reply.body.len() < 4 * 1024 * 1024 + 100_000, "{} bytes", reply.body.len());
+        let results = reply.json();
+        let results = results.as_array().unwrap();
+        let has_body = |index: usize| results[index].get("resourceBody").is_some();
+        assert_eq!(codes(&reply)[..4], [201, 200, 200, 200], "writes keep their status");
+        assert_eq!(codes(&reply)[41], 413);
+        assert_eq!(results[41].get("subStatusCode"), Some(&Value::Int(3402)));
+        assert_eq!([has_body(0), has_body(1), has_body(2), has_body(3)], [true, true, true, false]);
+        let delete = server.delete("/dbs/db/colls/c/docs/2").key("a");
+        delete.send().await.expect_status(204);
+    }
+    assert_eq!(server.read("a", "1").await.member("n"), Value::Int(80), "every patch happened");
+    let reads = format!("[{}]", vec![read; 100].join(","));
+    let reply = bulk(&server, "true", &reads).await.expect_status(207);
+    assert_eq!(codes(&reply), [vec![200; 2], vec![413; 98]].concat());
+    let reply = bulk(&server, "false", &reads).await.expect_status(207);
+    assert_eq!(codes(&reply), [vec![200; 2], vec![413], vec![424; 97]].concat());
 }

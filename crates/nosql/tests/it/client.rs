@@ -38,9 +38,18 @@ impl Server {
     }
 
     pub(crate) async fn with_limits(limits: Limits) -> Server {
+        Server::with(limits, true).await
+    }
+
+    /// A server whose clock is not a test clock, so that leaps make it suspect.
+    pub(crate) async fn with_guarded_clock() -> Server {
+        Server::with(Limits::default(), false).await
+    }
+
+    async fn with(limits: Limits, test_clock: bool) -> Server {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let mut options = ClockOptions::new(Arc::clone(&clock) as Arc<_>);
-        options.test_clock = true;
+        options.test_clock = test_clock;
         let store = Arc::new(MemoryStore::new(options).unwrap());
         let engine = Arc::new(Engine::open(store).unwrap());
         let real_seconds = Arc::new(AtomicU64::new(START));

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use nosql::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use crate::client::Server;
+use crate::client::{Reply, Server};
 
 /// Sends bytes and reads until the server closes.
 pub(crate) async fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
@@ -135,6 +135,48 @@ async fn slow_peers_lose_their_place() {
     let (head, _) = server.post("/dbs", "").bytes(vec![b' '; 100]).to_bytes();
     let answer = exchange(server.address, &[head, b"{\"id\"".to_vec()].concat()).await;
     assert!(answer.starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&answer));
+    is_alive(&server).await;
+}
+
+#[tokio::test]
+async fn a_known_header_that_is_not_text_is_refused_and_never_counts_as_absent() {
+    let server = Server::with_container("").await;
+    server.create("a", r#"{"id":"1","pk":"a"}"#).await.expect_status(201);
+    let delete = |name: &str| {
+        let request = server.delete("/dbs/db/colls/c/docs/1").key("a").header(name, "\"RAW\"");
+        let mut bytes = request.to_bytes().0;
+        let place = bytes.windows(3).position(|window| window == b"RAW").unwrap();
+        bytes[place..place + 3].copy_from_slice(b"\xff\xfe!");
+        let address = server.address;
+        async move { exchange(address, &bytes).await }
+    };
+    for name in [
+        "if-match",
+        "if-none-match",
+        "x-ms-session-token",
+        "x-ms-consistency-level",
+        "x-ms-documentdb-pre-trigger-include",
+        "x-ms-cosmos-intended-collection-rid",
+        "x-ms-documentdb-partitionkey",
+    ] {
+        let reply = Reply::parse(&delete(name).await).expect_error(400, 0, "BadRequest");
+        assert!(reply.message().contains(name), "{}", reply.message());
+    }
+    server.read("a", "1").await.expect_status(200);
+    assert_eq!(Reply::parse(&delete("x-unknown").await).status, 204, "unknown headers are ignored");
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_read_loses_its_place() {
+    let limits = Limits { write_pause_timeout: Duration::from_millis(200), ..Limits::default() };
+    let server = Server::with_limits(limits).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(server.address).await.unwrap();
+    let requests = b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n".repeat(1000);
+    // Pipelined requests until the server has had enough of answering into the void.
+    let flood = async { while stream.write_all(&requests).await.is_ok() {} };
+    assert!(timeout(Duration::from_secs(20), flood).await.is_ok(), "the connection is still served");
     is_alive(&server).await;
 }
 

@@ -47,6 +47,24 @@ async fn a_containers_offer_is_found_by_its_link_and_by_its_id() {
 }
 
 #[tokio::test]
+async fn an_offer_is_replaced_on_condition() {
+    let server = Server::with_container("").await;
+    let link = server.get("/dbs/db/colls/c").send().await.string("_self");
+    let offer = offer_of(&server, &link).await.unwrap();
+    let member = |name: &str| offer.get(name).and_then(Value::as_str).unwrap().to_owned();
+    let path = format!("/offers/{}", member("id"));
+    let put = |etag: &str, figure: u32| {
+        let body = offer.to_json().replace(":400", &format!(":{figure}"));
+        server.put(&path, &body).header("if-match", etag).send()
+    };
+    put("\"nope\"", 500).await.expect_error(412, 0, "PreconditionFailed");
+    put(&member("_etag"), 600).await.expect_status(200);
+    put(&member("_etag"), 700).await.expect_error(412, 0, "PreconditionFailed");
+    put("*", 800).await.expect_status(200);
+    assert_eq!(figure(&server.get(&path).send().await.json(), "offerThroughput"), Some(800));
+}
+
+#[tokio::test]
 async fn autoscale_and_defaults() {
     let server = Server::start().await;
     let auto = r#"{"maxThroughput":4000,"autoUpgradePolicy":{"throughputPolicy":{"incrementPercent":10}}}"#;
