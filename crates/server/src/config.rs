@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Parser;
@@ -75,6 +76,13 @@ struct Flags {
     /// Answer 429 beyond the provisioned throughput (not supported yet).
     #[arg(long, global = true)]
     enforce_throughput: bool,
+    /// How far the wall clock may leap ahead while the server runs, before it is suspect [default: 3600].
+    #[arg(long, value_name = "SECONDS", global = true)]
+    max_clock_jump: Option<String>,
+    /// How far past the last known time the wall clock may be at the start, before it is suspect
+    /// [default: 2592000, thirty days].
+    #[arg(long, value_name = "SECONDS", global = true)]
+    max_start_gap: Option<String>,
     /// When a write counts as done: `sync` on disk, `buffered` in the operating system [default: sync].
     #[arg(long, value_name = "MODE", global = true)]
     durability: Option<String>,
@@ -94,6 +102,8 @@ impl Flags {
             ("key", self.key),
             ("key-file", self.key_file),
             ("listen", self.listen),
+            ("max-clock-jump", self.max_clock_jump),
+            ("max-start-gap", self.max_start_gap),
             ("memory", on(self.memory)),
             ("mongo-listen", self.mongo_listen),
             ("storage", self.storage),
@@ -112,15 +122,28 @@ pub(crate) enum Place {
     Memory,
 }
 
+/// The account key, as far as it may be shown.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ShownKey {
+    /// The emulator's, which is no secret.
+    Public(&'static str),
+    /// Any other, and the setting that it came from.
+    Secret(String),
+}
+
 /// Everything the server needs to know.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) place: Place,
     pub(crate) listen: SocketAddr,
     pub(crate) key: MasterKey,
-    /// The key as text, for the connection string.
-    pub(crate) key_text: String,
+    /// What is said about the key when the server starts.
+    pub(crate) shown_key: ShownKey,
     pub(crate) test_clock: bool,
+    /// The store's own limit if not given (T34).
+    pub(crate) max_clock_jump: Option<Duration>,
+    /// The store's own limit if not given (T34).
+    pub(crate) max_start_gap: Option<Duration>,
     pub(crate) durability: Durability,
 }
 
@@ -162,14 +185,22 @@ fn resolve(settings: &Settings) -> Result<Config> {
         _ => Place::Directory(DEFAULT_DATA.into()),
     };
     let listen = address(settings.get("listen").unwrap_or(DEFAULT_LISTEN))?;
-    let key_text = key_text(settings, listen)?;
-    let key = MasterKey::parse(&key_text)?;
+    let (key, shown_key) = key(settings, listen)?;
     let durability = match settings.get("durability").unwrap_or("sync") {
         "sync" => Durability::Sync,
         "buffered" => Durability::Buffered,
         other => bail!("'durability' must be sync or buffered, it is '{other}'"),
     };
-    Ok(Config { place, listen, key, key_text, test_clock: settings.flag("test-clock")?, durability })
+    Ok(Config {
+        place,
+        listen,
+        key,
+        shown_key,
+        test_clock: settings.flag("test-clock")?,
+        max_clock_jump: settings.seconds("max-clock-jump")?,
+        max_start_gap: settings.seconds("max-start-gap")?,
+        durability,
+    })
 }
 
 fn refuse_what_is_missing(settings: &Settings) -> Result<()> {
@@ -195,23 +226,29 @@ fn address(text: &str) -> Result<SocketAddr> {
     found.next().ok_or_else(|| anyhow!("'listen' names no address: '{text}'"))
 }
 
-fn key_text(settings: &Settings, listen: SocketAddr) -> Result<String> {
+fn key(settings: &Settings, listen: SocketAddr) -> Result<(MasterKey, ShownKey)> {
     let loopback = listen.ip().is_loopback();
-    let text = match settings.choice(&["key", "key-file"])? {
-        Some(("key-file", path)) => std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the key file '{path}'"))?
-            .trim()
-            .to_owned(),
-        Some((_, key)) => key.trim().to_owned(),
-        None if loopback => EMULATOR_KEY.to_owned(),
+    let (text, source) = match settings.choice(&["key", "key-file"])? {
+        Some(("key-file", path)) => {
+            let text = std::fs::read_to_string(path);
+            (
+                text.with_context(|| format!("cannot read the key file '{path}'"))?,
+                format!("the file '{path}'"),
+            )
+        }
+        Some((_, key)) => (key.to_owned(), "the setting 'key'".to_owned()),
+        None if loopback => (EMULATOR_KEY.to_owned(), String::new()),
         None => bail!("listening on {listen}, which others can reach, needs a key: give 'key' or 'key-file'"),
     };
-    if text == EMULATOR_KEY && !loopback {
+    let text = text.trim();
+    let is_public = text == EMULATOR_KEY;
+    if is_public && !loopback {
         bail!(
             "everybody knows the emulator's key, so it is refused on {listen}: give another 'key' or 'key-file'"
         );
     }
-    Ok(text)
+    let shown = if is_public { ShownKey::Public(EMULATOR_KEY) } else { ShownKey::Secret(source) };
+    Ok((MasterKey::parse(text)?, shown))
 }
 
 #[cfg(test)]
@@ -232,7 +269,8 @@ mod tests {
         let config = config(&[]).unwrap();
         assert_eq!(config.place, Place::Directory(DEFAULT_DATA.into()));
         assert_eq!(config.listen.to_string(), DEFAULT_LISTEN);
-        assert_eq!(config.key_text, EMULATOR_KEY);
+        assert_eq!(config.shown_key, ShownKey::Public(EMULATOR_KEY));
+        assert_eq!((config.max_clock_jump, config.max_start_gap), (None, None));
         assert_eq!(config.durability, Durability::Sync);
         assert!(!config.test_clock);
     }
@@ -246,9 +284,27 @@ mod tests {
     }
 
     #[test]
+    fn only_the_emulator_key_is_shown() {
+        let shown = |key| config(&[("key", key)]).unwrap().shown_key;
+        assert_eq!(shown(EMULATOR_KEY), ShownKey::Public(EMULATOR_KEY));
+        assert_eq!(shown("c2VjcmV0"), ShownKey::Secret("the setting 'key'".to_owned()));
+    }
+
+    #[test]
+    fn the_limits_of_the_guarded_clock_are_seconds_t34() {
+        let config = config(&[("max-clock-jump", "60"), ("max-start-gap", "86400")]).unwrap();
+        assert_eq!(config.max_clock_jump, Some(Duration::from_mins(1)));
+        assert_eq!(config.max_start_gap, Some(Duration::from_hours(24)));
+    }
+
+    #[test]
     fn wrong_settings_are_named() {
         assert!(refusal(&[("listen", "nonsense")]).contains("'listen'"));
         assert!(refusal(&[("durability", "maybe")]).contains("sync or buffered"));
+        for bad in ["0", "-1", "1h", "1.5", "99999999999", ""] {
+            assert!(refusal(&[("max-clock-jump", bad)]).contains("'max-clock-jump'"), "{bad}");
+            assert!(refusal(&[("max-start-gap", bad)]).contains("'max-start-gap'"), "{bad}");
+        }
         assert!(refusal(&[("key", "!!")]).contains("base64"));
         assert!(refusal(&[("key", "c2VjcmV0"), ("key-file", "f")]).contains("exclude"));
         assert!(refusal(&[("memory", "perhaps")]).contains("'memory'"));

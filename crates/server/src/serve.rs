@@ -12,10 +12,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::background;
 use crate::clock::RealClock;
-use crate::config::{Config, Place};
+use crate::config::{Config, Place, ShownKey};
 
-/// Threads that run requests; a database's time goes into its store, not into HTTP.
-const WORKERS: usize = 2;
+/// Threads that run requests. A database's time goes into its store, not into HTTP; but a point read, which runs
+/// here, may have to wait for a policy change or for the clock's lease, and two such must not stop the others.
+const WORKERS: usize = 4;
 
 /// Threads for work that blocks. They exist only while there is such work.
 const BLOCKING_THREADS: usize = 16;
@@ -39,6 +40,8 @@ pub(crate) fn run(config: Config) -> Result<()> {
 fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<Arc<dyn Store>> {
     let mut clock = ClockOptions::new(clock);
     clock.test_clock = config.test_clock;
+    clock.max_clock_jump = config.max_clock_jump.unwrap_or(clock.max_clock_jump);
+    clock.max_start_gap = config.max_start_gap.unwrap_or(clock.max_start_gap);
     Ok(match &config.place {
         Place::Memory => Arc::new(MemoryStore::new(clock).context("cannot open the memory store")?),
         Place::Directory(path) => {
@@ -83,15 +86,16 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     let wall_seconds = Arc::new(move || clock.wall().seconds());
     let service = Service::new(Arc::clone(&engine), config.key, wall_seconds, Limits::default());
     let purge = tokio::spawn(background::purge(engine));
-    announce(address, &config.key_text);
+    announce(address, &config.shown_key);
     nosql::serve(listener, Arc::new(service), shutdown).await;
     purge.abort();
     let _ = purge.await;
     Ok(())
 }
 
-/// What scripts wait for and what people paste into their client.
-fn announce(address: SocketAddr, key: &str) {
+/// What scripts wait for and what people paste into their client. Logs keep what is printed here, so a secret key is
+/// not.
+fn announce(address: SocketAddr, key: &ShownKey) {
     let host = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -99,5 +103,11 @@ fn announce(address: SocketAddr, key: &str) {
     };
     let endpoint = format!("http://{}/", SocketAddr::new(host, address.port()));
     println!("Bolide {} listens on {address}", env!("CARGO_PKG_VERSION"));
-    println!("AccountEndpoint={endpoint};AccountKey={key};");
+    match key {
+        ShownKey::Public(key) => println!("AccountEndpoint={endpoint};AccountKey={key};"),
+        ShownKey::Secret(source) => {
+            println!("AccountEndpoint={endpoint};");
+            println!("The account key is the one that {source} gives.");
+        }
+    }
 }

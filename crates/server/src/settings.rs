@@ -4,12 +4,13 @@
 //! the texts mean is decided in `config`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use toml::de::{DeTable, DeValue};
 
 /// Every setting's name. `config` itself cannot stand in the file.
-pub(crate) const NAMES: [&str; 11] = [
+pub(crate) const NAMES: [&str; 13] = [
     "config",
     "data",
     "durability",
@@ -17,6 +18,8 @@ pub(crate) const NAMES: [&str; 11] = [
     "key",
     "key-file",
     "listen",
+    "max-clock-jump",
+    "max-start-gap",
     "memory",
     "mongo-listen",
     "storage",
@@ -38,6 +41,15 @@ impl Settings {
     /// A setting that is on or off.
     pub(crate) fn flag(&self, name: &str) -> Result<bool> {
         self.get(name).map_or(Ok(false), |text| parse_flag(name, text))
+    }
+
+    /// A setting that is a time in whole seconds.
+    pub(crate) fn seconds(&self, name: &str) -> Result<Option<Duration>> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let seconds = text.trim().parse::<u32>().ok().filter(|seconds| *seconds > 0);
+        let seconds = seconds
+            .ok_or_else(|| anyhow!("'{name}' must be a positive number of seconds, it is '{text}'"))?;
+        Ok(Some(Duration::from_secs(seconds.into())))
     }
 
     /// The strongest place that says anything about one of these settings, which exclude each other there.

@@ -65,6 +65,38 @@ fn the_purge_runs_by_itself_when_something_is_due_t19() {
     panic!("nothing was purged: {}", server.admin("GET", "/_bolide/status", "").1);
 }
 
+#[test]
+fn an_idle_store_on_disk_purges_what_dies_t19() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::in_directory(directory.path(), &[]);
+    server.create_container(",\"defaultTtl\":-1");
+    let key = [("x-ms-documentdb-partitionkey", "[\"a\"]")];
+    let body = r#"{"id":"1","pk":"a","ttl":1}"#;
+    assert_eq!(server.request("POST", "/dbs/db/colls/c/docs", &key, body).0, 201);
+    // Nothing is written or read meanwhile: the purge must wake by itself.
+    for _ in 0..60 {
+        let (_, status) = server.admin("GET", "/_bolide/status", "");
+        if number(&status, "purgedItems") == 1 {
+            return;
+        }
+        wait(Duration::from_millis(250));
+    }
+    panic!("nothing was purged: {}", server.admin("GET", "/_bolide/status", "").1);
+}
+
+#[test]
+fn the_limit_of_a_start_gap_is_set_t34() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::in_directory(directory.path(), &[]);
+    // A store that was never used knows no time to measure a gap from.
+    server.create_container("");
+    server.terminate();
+    wait(Duration::from_millis(1500));
+    let server = Server::in_directory(directory.path(), &["--max-start-gap", "1"]);
+    let (_, clock) = server.admin("GET", "/_bolide/clock", "");
+    assert!(clock.contains("\"leap\":\"start\""), "{clock}");
+}
+
 #[expect(clippy::disallowed_methods, reason = "another process cannot be told to hurry")]
 fn wait(duration: Duration) {
     std::thread::sleep(duration);

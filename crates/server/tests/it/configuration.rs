@@ -21,6 +21,8 @@ fn wrong_settings_are_refused_by_name() {
         (&["--listen", "nonsense"], "'listen'"),
         (&["--memory", "--data", "x"], "exclude each other"),
         (&["--durability", "maybe"], "sync or buffered"),
+        (&["--max-clock-jump", "1h"], "'max-clock-jump'"),
+        (&["--max-start-gap", "0"], "'max-start-gap'"),
         (&["--listen", "0.0.0.0:0", "--memory"], "needs a key"),
         (&["--key-file", "/no/such/file"], "/no/such/file"),
         (&["--config", "/no/such/file"], "/no/such/file"),
@@ -63,11 +65,13 @@ fn the_command_line_beats_the_environment() {
 }
 
 #[test]
-fn a_key_of_ones_own_comes_from_a_file() {
+fn a_key_of_ones_own_comes_from_a_file_and_is_not_printed() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     writeln!(file, "c29tZSBrZXk=").unwrap();
     let path = file.path().to_str().unwrap();
-    let server = Server::start(&["--memory", "--key-file", path]);
-    assert!(server.connection_string.ends_with("AccountKey=c29tZSBrZXk=;"));
+    let mut server = Server::start(&["--memory", "--key-file", path]);
+    assert_eq!(server.connection_string, format!("AccountEndpoint=http://{}/;", server.address));
+    let next = server.next_line();
+    assert!(next.contains(path) && !next.contains("c29tZSBrZXk="), "{next}");
     assert_eq!(server.get("/dbs").0, 401, "the emulator's key is not the key");
 }

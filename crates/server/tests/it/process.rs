@@ -35,7 +35,7 @@ pub(crate) struct Server {
     pub(crate) address: String,
     pub(crate) connection_string: String,
     /// Kept open, or the server's next line would break its pipe.
-    _stdout: BufReader<std::process::ChildStdout>,
+    stdout: BufReader<std::process::ChildStdout>,
 }
 
 impl Server {
@@ -60,7 +60,14 @@ impl Server {
         let connection_string = line.trim().to_owned();
         let endpoint = connection_string.strip_prefix("AccountEndpoint=http://").unwrap();
         let address = endpoint.split('/').next().unwrap().to_owned();
-        Server { child, address, connection_string, _stdout: stdout }
+        Server { child, address, connection_string, stdout }
+    }
+
+    /// What the server prints after its connection string.
+    pub(crate) fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line
     }
 
     /// Sends SIGTERM and waits; the exit code.
