@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Answer, Container, Item, Model, Ttl};
+use crate::model::{Answer, Container, Item, Model, Stamp, Ttl};
 use crate::operation::{CONTAINERS, Filter, Reachable};
 use crate::world::{Raw, Seen, SeenContainer, SeenItem};
 
@@ -91,18 +91,19 @@ pub(crate) fn compare_item(expected: &Item, seen: &SeenItem) -> Result<(), Strin
     Ok(())
 }
 
-/// Takes over the stamps of versions whose write was cut off by a crash.
-pub(crate) fn learn(model: &mut Model, seen: &Seen) {
+/// Takes over the stamps of versions whose write was cut off by a crash, and returns them.
+pub(crate) fn learn(model: &mut Model, seen: &Seen) -> Vec<Stamp> {
+    let mut learnt = Vec::new();
     for (name, container) in &mut model.containers {
         let Some(seen) = seen.containers.get(name) else { continue };
         for item in container.items.iter_mut().filter(|item| is_unknown(item)) {
             if let Some(seen) = seen.items.iter().find(|seen| same_place(item, seen) && item.ts == seen.ts) {
                 item.stamp = Some(seen.stamp.clone());
-                model.etags.insert(seen.stamp.etag.clone());
-                model.numbers.insert(seen.stamp.number);
+                learnt.push(seen.stamp.clone());
             }
         }
     }
+    learnt
 }
 
 fn is_unknown(item: &Item) -> bool {

@@ -34,7 +34,7 @@ pub use run::Failure;
 use run::Run;
 
 /// How many steps a seed takes unless told otherwise.
-pub const DEFAULT_STEPS: usize = 200;
+pub const DEFAULT_STEPS: usize = 120;
 
 /// Runs a seed; says what it reached, or why it failed.
 pub fn run_seed(seed: u64, steps: usize) -> Result<Coverage, Failure> {

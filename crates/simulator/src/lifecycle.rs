@@ -280,7 +280,10 @@ impl Run {
         let ids = ids_of(&self.model);
         let (main, twin) = (self.main.observe(&ids)?, self.twin.observe(&ids)?);
         check::compare(&self.model, &main)?;
-        check::learn(&mut self.model, &main);
+        for stamp in check::learn(&mut self.model, &main) {
+            self.etags.insert(stamp.etag);
+            self.numbers.insert(stamp.number);
+        }
         if main != twin {
             return Err(format!("invariant 7: seen {main:?}, and without purge {twin:?}"));
         }

@@ -1,8 +1,8 @@
 //! `bolide-simulator`: many seeds on all given threads, or one seed step by step.
 //!
 //! ```text
-//! bolide-simulator [--seeds 2000] [--start 0] [--steps 200] [--threads 2]   many seeds
-//! bolide-simulator --seed 4711 [--steps 200]                                one seed, every step printed
+//! bolide-simulator [--seeds 2000] [--start 0] [--steps 120] [--threads 2]   many seeds
+//! bolide-simulator --seed 4711 [--steps 120]                                one seed, every step printed
 //! ```
 //!
 //! Fails if a seed fails, and also if one of the situations in `coverage` was never reached.

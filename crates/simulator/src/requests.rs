@@ -79,10 +79,10 @@ impl Run {
     fn check_reply(&mut self, reply: &Reply) -> Result<(), String> {
         for (answer, item) in &reply.items {
             let written = answer.is_write();
-            if written && !self.model.etags.insert(item.stamp.etag.clone()) {
+            if written && !self.etags.insert(item.stamp.etag.clone()) {
                 return Err(format!("etag {} was given twice", item.stamp.etag));
             }
-            let fresh = self.model.numbers.insert(item.stamp.number);
+            let fresh = self.numbers.insert(item.stamp.number);
             if (*answer == Answer::Created) != fresh {
                 return Err(format!("{answer:?} with item number {}", item.stamp.number));
             }
@@ -102,15 +102,12 @@ impl Run {
         fault: Option<Fault>,
     ) -> Result<Ending, String> {
         self.situation.change(&self.model, container, key, change);
-        let before = self.model.clone();
         let oldest = self.situation.steps.is_multiple_of(2);
-        let ending = self.write(
+        self.write(
             fault,
             |world| world.change(container, key, change, oldest),
             |model, stamps| model.apply(container, key, change, stamps),
-        )?;
-        self.situation.changed(&before, &self.model, container, change);
-        Ok(ending)
+        )
     }
 
     /// The item that a late write is about, read while the write is being prepared.

@@ -6,7 +6,7 @@
 //! A crash that strikes a commit forks the model, because nobody was told how it ended: one fork has the change, the other
 //! does not. What is read after the restart decides; if neither fork fits, the seed has failed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,6 +62,10 @@ pub(crate) struct Run {
     pub(crate) recorded: bool,
     /// The last sequence seen; it never falls.
     pub(crate) sequence: u64,
+    /// Every etag ever given out: none comes twice.
+    pub(crate) etags: BTreeSet<String>,
+    /// Every item number ever given out.
+    pub(crate) numbers: BTreeSet<u64>,
     /// Where the consumer of each container's feed stands: its token, and the sequence that it has read up to.
     pub(crate) consumers: BTreeMap<&'static str, (Option<String>, u64)>,
     steps: usize,
@@ -88,6 +92,8 @@ impl Run {
             poisoned: false,
             recorded: true,
             sequence: 0,
+            etags: BTreeSet::new(),
+            numbers: BTreeSet::new(),
             consumers: BTreeMap::new(),
             steps: 0,
             trace: traced.then(Vec::new),

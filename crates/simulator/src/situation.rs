@@ -19,6 +19,30 @@ pub(crate) struct Situation {
     /// The second of the last policy change, and how many there were in it.
     toggles: (u64, u32),
     deleted_containers: Vec<&'static str>,
+    /// What the operation that is about to run would take over.
+    taken: Taken,
+}
+
+/// What an operation takes over from the dead if it succeeds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Taken {
+    id: bool,
+    unique: bool,
+}
+
+impl Taken {
+    fn by(model: &Model, container: &str, change: &Change) -> Taken {
+        let (Change::Create(body) | Change::Upsert(body, _) | Change::Replace(_, body, _)) = change else {
+            return Taken::default();
+        };
+        let dead = model.expired(container);
+        let same_id = |item: &&Item| item.body.key == body.key && item.body.id == body.id;
+        let same_value = |item: &&Item| {
+            item.body.key == body.key && item.body.id != body.id && item.body.unique == body.unique
+        };
+        let unique = model.containers.get(container).is_some_and(|container| container.unique);
+        Taken { id: dead.iter().any(same_id), unique: unique && dead.iter().any(same_value) }
+    }
 }
 
 impl Default for Situation {
@@ -31,6 +55,7 @@ impl Default for Situation {
             half_purged: false,
             toggles: (0, 0),
             deleted_containers: Vec::new(),
+            taken: Taken::default(),
         }
     }
 }
@@ -39,6 +64,7 @@ impl Situation {
     /// An operation is about to run.
     pub(crate) fn change(&mut self, model: &Model, container: &str, key: usize, change: &Change) {
         let Some(inside) = model.containers.get(container) else { return };
+        self.taken = Taken::by(model, container, change);
         if let Some(Name::Number(number)) = name_of(change) {
             let named = |item: &&Item| item.stamp.as_ref().is_some_and(|stamp| stamp.number == *number);
             let dead = inside.items.iter().find(named).is_some_and(|item| model.dead.contains(&item.version));
@@ -62,29 +88,14 @@ impl Situation {
         self.coverage.reach_if(about && !matches!(change, Change::Read(..)), Reach::WriteBegunBeforeRunAfter);
     }
 
-    /// An operation has run.
-    pub(crate) fn changed(&mut self, before: &Model, after: &Model, container: &str, change: &Change) {
-        let (Change::Create(body) | Change::Upsert(body, _) | Change::Replace(_, body, _)) = change else {
-            return;
-        };
-        let dead = before.expired(container);
-        let written = |item: &&Item| {
-            item.body == *body && !before.expired(container).iter().any(|old| old.version == item.version)
-        };
-        if !after.visible(container).iter().any(written) {
-            return;
-        }
-        let same_id = dead.iter().any(|item| item.body.key == body.key && item.body.id == body.id);
-        self.coverage.reach_if(same_id && self.backlog > 0, Reach::RecreateOverUnpurged);
-        self.coverage.reach_if(same_id && self.half_purged, Reach::RecreateDuringPurge);
-        let unique = before.containers.get(container).is_some_and(|container| container.unique);
-        let other_id = |item: &&&Item| item.body.key == body.key && item.body.id != body.id;
-        let taken = dead.iter().filter(other_id).any(|item| item.body.unique == body.unique);
-        self.coverage.reach_if(unique && taken, Reach::UniqueTakenOverFromDead);
-    }
-
     /// A request was answered.
     pub(crate) fn answered(&mut self, answer: &Answer) {
+        let taken = std::mem::take(&mut self.taken);
+        if matches!(answer, Answer::Created | Answer::Replaced) {
+            self.coverage.reach_if(taken.id && self.backlog > 0, Reach::RecreateOverUnpurged);
+            self.coverage.reach_if(taken.id && self.half_purged, Reach::RecreateDuringPurge);
+            self.coverage.reach_if(taken.unique, Reach::UniqueTakenOverFromDead);
+        }
         match answer {
             Answer::BadTtl => self.coverage.reach(Reach::BadItemTtl),
             Answer::ClockSuspect => self.coverage.reach(Reach::RefusedWhileSuspect),

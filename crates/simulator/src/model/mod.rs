@@ -52,10 +52,6 @@ pub(crate) struct Model {
     pub(crate) containers: BTreeMap<&'static str, Container>,
     /// Every version that ever died. It only grows (T13).
     pub(crate) dead: BTreeSet<u64>,
-    /// Every etag ever given out: none comes twice.
-    pub(crate) etags: BTreeSet<String>,
-    /// Every item number ever given out.
-    pub(crate) numbers: BTreeSet<u64>,
     versions: u64,
 }
 
