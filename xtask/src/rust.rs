@@ -9,6 +9,7 @@ use crate::Tier;
 use crate::paths;
 use crate::process::{self, Finished};
 use crate::report::{Outcome, Report, count_before};
+use crate::server;
 
 const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
 const TEST_TIMEOUT: Duration = Duration::from_mins(20);
@@ -43,11 +44,15 @@ pub(crate) fn lint(report: &mut Report) {
 
 pub(crate) fn tests(report: &mut Report, tier: Tier) {
     report.part("rust tests", || {
-        counted(&process::run(&mut cargo(&["test", "--workspace", "--locked"]), TEST_TIMEOUT)?)
+        counted(&process::run(
+            &mut cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]),
+            TEST_TIMEOUT,
+        )?)
     });
     if tier == Tier::Long {
         report.part("rust tests, long", || {
-            let arguments = ["test", "--release", "--workspace", "--locked", "--", "--ignored"];
+            let arguments =
+                ["test", "--release", "--workspace", "--locked", "--no-fail-fast", "--", "--ignored"];
             counted(&process::run(&mut cargo(&arguments), LONG_TIMEOUT)?)
         });
     }
@@ -69,13 +74,7 @@ pub(crate) fn counted(finished: &Finished) -> Result<Outcome> {
 
 pub(crate) fn simulator(report: &mut Report, tier: Tier) {
     report.part("simulator", || {
-        let built = process::run(
-            &mut cargo(&["build", "--release", "--locked", "--package", "bolide-simulator"]),
-            BUILD_TIMEOUT,
-        )?;
-        if !built.success {
-            return Ok(Outcome::Failed("it does not build".to_owned()));
-        }
+        server::build_release()?;
         let (seeds, timeout) = match tier {
             Tier::Short => (SEEDS, SEEDS_TIMEOUT),
             Tier::Long => (LONG_SEEDS, LONG_TIMEOUT),

@@ -23,13 +23,28 @@ pub(crate) fn build() -> Result<PathBuf> {
         println!("testing the given binary, not this source tree: {}", given.display());
         return Ok(PathBuf::from(given));
     }
-    let mut command = Command::new("cargo");
-    command.args(["build", "--release", "--locked", "--package", "bolide-server"]).current_dir(paths::root());
-    let finished = process::run(&mut command, BUILD_TIMEOUT)?;
-    ensure!(finished.success, "the server does not build");
+    build_release()?;
     let binary = paths::target().join("release/bolide");
     ensure!(binary.is_file(), "{} is missing after the build", binary.display());
     Ok(binary)
+}
+
+/// Server and simulator in one go, so that what they share is compiled once.
+pub(crate) fn build_release() -> Result<()> {
+    let mut command = Command::new("cargo");
+    command
+        .args([
+            "build",
+            "--release",
+            "--locked",
+            "--package",
+            "bolide-server",
+            "--package",
+            "bolide-simulator",
+        ])
+        .current_dir(paths::root());
+    ensure!(process::run(&mut command, BUILD_TIMEOUT)?.success, "the release build fails");
+    Ok(())
 }
 
 /// A running server; killed when dropped without `stop`.
