@@ -49,13 +49,19 @@ pub(crate) fn tests(report: &mut Report, tier: Tier) {
             TEST_TIMEOUT,
         )?)
     });
-    if tier == Tier::Long {
+    if tier == Tier::Long && any_ignored() {
         report.part("rust tests, long", || {
             let arguments =
                 ["test", "--release", "--workspace", "--locked", "--no-fail-fast", "--", "--ignored"];
             counted(&process::run(&mut cargo(&arguments), LONG_TIMEOUT)?)
         });
     }
+}
+
+/// Whether a test is marked as too big for the short tier.
+fn any_ignored() -> bool {
+    let sources = paths::files(&paths::root().join("crates"), &["rs"]);
+    sources.iter().any(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains("#[ignore")))
 }
 
 /// Adds up the `test result` lines of all test binaries.
@@ -67,9 +73,8 @@ pub(crate) fn counted(finished: &Finished) -> Result<Outcome> {
         failed += count_before(line, "failed");
         ignored += count_before(line, "ignored");
     }
-    let text = format!("{passed} passed, {failed} failed, {ignored} ignored");
     anyhow::ensure!(passed + failed > 0 || !finished.success, "no test ran");
-    Ok(verdict(finished.success, &text))
+    Ok(verdict(finished.success, &format!("{passed} passed, {failed} failed, {ignored} ignored")))
 }
 
 pub(crate) fn simulator(report: &mut Report, tier: Tier) {
