@@ -10,6 +10,12 @@
 //! - `check`: the comparison. `coverage`, `situation`: whether the seeds went where the bugs would be.
 //! - `bugs`: defects that the binary `planted-bugs` plants into a copy of the engine, each of which must be caught.
 //!
+//! ```text
+//! cargo run --release -p bolide-simulator                          2,000 seeds, and every situation reached
+//! cargo run --release -p bolide-simulator -- --seed 4711           one seed, step by step
+//! cargo run --release -p bolide-simulator --bin planted-bugs       the long tier's proof that bugs are caught
+//! ```
+//!
 //! Nothing here starts a thread, reads a clock or draws a number that does not come from the seed, so a seed that fails fails
 //! again in the same step.
 

@@ -291,10 +291,11 @@ impl Run {
             return Err(format!("the sequence fell from {} to {}", self.sequence, main.sequence));
         }
         self.sequence = main.sequence;
-        let dead: usize = CONTAINERS.iter().map(|name| self.model.not_visible(name)).sum();
+        let hidden: usize = CONTAINERS.iter().map(|name| self.model.withheld(name)).sum();
+        let dead = self.model.dead.len() + hidden;
         let backlog = self.main.backlog();
         if backlog > dead as u64 {
-            return Err(format!("T18: {backlog} dead items are counted, {dead} have died"));
+            return Err(format!("T18: {backlog} dead items are counted, {dead} have ever died"));
         }
         self.situation.after(&self.model, backlog);
         Ok(())

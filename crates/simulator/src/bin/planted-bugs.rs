@@ -23,9 +23,12 @@ const HEALTHY_SEEDS: &str = "300";
 fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     match plant_all(&wanted) {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(survivors) => {
-            println!("{survivors} planted bugs survived");
+        Ok((caught, 0)) => {
+            println!("{caught} planted bugs, all caught");
+            ExitCode::SUCCESS
+        }
+        Ok((caught, survivors)) => {
+            println!("{survivors} planted bugs survived, {caught} were caught");
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -35,7 +38,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn plant_all(wanted: &[String]) -> Result<usize, String> {
+/// Plants one after another; how many were caught, how many survived.
+fn plant_all(wanted: &[String]) -> Result<(usize, usize), String> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
     let ground = target.join("planted-bugs");
@@ -47,13 +51,16 @@ fn plant_all(wanted: &[String]) -> Result<usize, String> {
     if let Some(line) = run_simulator(&copy, &ground.join("target"), HEALTHY_SEEDS)? {
         return Err(format!("a seed fails without any planted bug: {line}"));
     }
-    let mut survivors = 0;
+    let (mut caught, mut survivors) = (0, 0);
     for bug in BUGS.iter().filter(|bug| wanted.is_empty() || wanted.iter().any(|name| name == bug.name)) {
         let verdict = plant(bug, &copy, &ground.join("target"))?;
-        survivors += usize::from(verdict.is_none());
+        match verdict {
+            Some(_) => caught += 1,
+            None => survivors += 1,
+        }
         println!("{:<66} {}", bug.name, verdict.as_deref().unwrap_or("SURVIVED"));
     }
-    Ok(survivors)
+    Ok((caught, survivors))
 }
 
 /// Builds and runs with one bug; says which seed caught it.

@@ -121,9 +121,10 @@ impl Model {
         container.items.iter().filter(|item| self.dead.contains(&item.version)).collect()
     }
 
-    /// How many items of a container requests do not see, dead or withheld.
-    pub(crate) fn not_visible(&self, name: &str) -> usize {
-        self.containers.get(name).map_or(0, |container| container.items.len() - self.visible(name).len())
+    /// How many items of a container are neither seen nor dead for good.
+    pub(crate) fn withheld(&self, name: &str) -> usize {
+        let Some(container) = self.containers.get(name) else { return 0 };
+        container.items.iter().filter(|item| self.is_withheld(container, item)).count()
     }
 
     /// A new, empty container.
