@@ -106,7 +106,7 @@ pub(crate) struct ClockRecord {
     pub(crate) bound: Time,
     /// The test clock's advance.
     pub(crate) advanced_ms: u64,
-    /// While a suspicion is open, the last trusted raw time known.
+    /// While a suspicion is open: no trusted raw time beyond this has been shown.
     pub(crate) trusted: Option<Time>,
 }
 
@@ -345,7 +345,7 @@ impl State {
         let now = self.main.read(monotonic);
         if record.bound < now.plus_millis(RENEW_MS) || self.doubt_is_new(record) {
             record.bound = record.bound.max(now.plus_millis(LEASE_MS));
-            record.trusted = self.doubt.map(|_| self.trusted(monotonic));
+            record.trusted = self.doubt.map(|_| self.trusted(monotonic).plus_millis(LEASE_MS));
         }
     }
 }

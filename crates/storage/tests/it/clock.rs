@@ -305,3 +305,21 @@ fn a_clean_close_keeps_the_exact_time() {
         assert_eq!(bench.store().now(), Ok(before));
     }
 }
+
+/// T34, T13: what was destroyed by trusted time before a crash must not be alive by it afterwards.
+#[test]
+fn t34_trusted_time_does_not_fall_over_a_crash_while_the_clock_is_suspect() {
+    let mut bench = Bench::memory();
+    bench.store().now().unwrap();
+    bench.clock.set_wall(Time::from_seconds(START + 2 * HOUR));
+    assert!(bench.store().clock_status().unwrap().suspect.is_some());
+    for millis in [200, 3_800, 4_500, 900, 7_000] {
+        bench.pass(Duration::from_millis(millis));
+        let before = bench.store().clock_status().unwrap().trusted;
+        bench.crash();
+        bench.open().unwrap();
+        assert!(bench.store().clock_status().unwrap().trusted >= before, "after {millis} ms");
+    }
+    let before = bench.store().clock_status().unwrap().trusted;
+    assert!(bench.store().reject_clock().unwrap().now >= before);
+}
