@@ -81,7 +81,7 @@ class Server:
                         return
             except (urllib.error.URLError, OSError):
                 pass
-            time.sleep(0.01)
+            time.sleep(0.002)
         raise RuntimeError("the server did not become ready:\n" + "".join(self.output))
 
     def stop(self):
