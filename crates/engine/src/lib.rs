@@ -60,6 +60,7 @@ pub use purge::{PurgeReport, PurgeStatus};
 pub use resources::{Owner, Resource};
 pub use storage::{ClockStatus, Leap};
 pub use throughput::{Offer, Throughput};
+pub use write::check_batch_size;
 
 /// An open database system. Cheap to share behind an `Arc`; every method takes `&self`.
 pub struct Engine {

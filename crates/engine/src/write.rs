@@ -90,21 +90,24 @@ fn prepare_batch(
     key: &PartitionKey,
     operations: Vec<Operation>,
 ) -> std::result::Result<Vec<Prepared>, BatchError> {
-    match operations.len() {
-        0 => return Err(Error::invalid("Batch request has no operations.").into()),
-        1..=BATCH_OPERATIONS_MAX => {}
-        count => {
-            return Err(Error::invalid(format!(
-                "Batch request has more operations than what is supported: {count}, the limit is {BATCH_OPERATIONS_MAX}."
-            ))
-            .into());
-        }
-    }
+    check_batch_size(operations.len())?;
     let prepare = |(index, operation)| {
         Prepared::new(container, Some(key.clone()), operation)
             .map_err(|error| BatchError { index: Some(index), error })
     };
     operations.into_iter().enumerate().map(prepare).collect()
+}
+
+/// Refuses a batch with no or too many operations; the words are the service's, clients look for them.
+pub fn check_batch_size(operations: usize) -> Result<()> {
+    match operations {
+        0 => Err(Error::invalid("Batch request has no operations.")),
+        1..=BATCH_OPERATIONS_MAX => Ok(()),
+        _ => Err(Error::invalid(format!(
+            "Batch request has more operations than what is supported. It has {operations}, the limit is \
+             {BATCH_OPERATIONS_MAX}."
+        ))),
+    }
 }
 
 /// What every operation of a transaction has at hand.

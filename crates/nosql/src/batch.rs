@@ -4,7 +4,6 @@
 //! independent operations that share a round trip, each with a key of its own.
 
 use document::{Document, PartitionKey, ValueRef};
-use engine::limits::BATCH_OPERATIONS_MAX;
 use engine::{Charge, Effect, Item, ItemName, Operation, Outcome, Patch};
 
 use crate::error::Error;
@@ -24,13 +23,8 @@ pub(crate) fn parse(body: &[u8]) -> Result<Vec<Result<Entry, Error>>, Error> {
         .root()
         .as_array()
         .ok_or_else(|| Error::BadRequest("A batch request must be a JSON array of operations.".to_owned()))?;
-    match list.len() {
-        0 => Err(Error::BadRequest("Batch request has no operations.".to_owned())),
-        1..=BATCH_OPERATIONS_MAX => Ok(list.iter().map(entry).collect()),
-        count => Err(Error::BadRequest(format!(
-            "Batch request has more operations than what is supported: {count}, the limit is {BATCH_OPERATIONS_MAX}."
-        ))),
-    }
+    engine::check_batch_size(list.len())?;
+    Ok(list.iter().map(entry).collect())
 }
 
 fn entry(value: ValueRef<'_>) -> Result<Entry, Error> {
@@ -200,7 +194,10 @@ mod tests {
         for (body, part) in [
             ("[]", "has no operations"),
             ("{}", "JSON array"),
-            (&format!("[{}]", vec!["{}"; 101].join(",")), "more operations than what is supported: 101"),
+            (
+                &format!("[{}]", vec!["{}"; 101].join(",")),
+                "more operations than what is supported. It has 101",
+            ),
         ] {
             let Err(error) = parse(body.as_bytes()) else { panic!("{body}") };
             assert!(error.to_string().contains(part), "{error}");

@@ -77,7 +77,7 @@ fn size_limits_of_a_batch() {
     let world = World::new();
     let container = world.container("");
     for (count, message) in
-        [(0, "Batch request has no operations."), (101, "more operations than what is supported")]
+        [(0, "Batch request has no operations."), (101, "more operations than what is supported.")]
     {
         let operations = (0..count).map(|n| create(&n.to_string())).collect();
         let error = world.engine.batch(&container, &key("a"), operations).wait().expect_err("refused");

@@ -82,7 +82,7 @@ async fn a_batch_is_refused_for_its_size_or_key() {
     let one = r#"{"operationType":"Read","id":"1"}"#;
     let reply = batch(&server, "a", &format!("[{}]", vec![one; 101].join(","))).await;
     let reply = reply.expect_error(400, 0, "BadRequest");
-    assert!(reply.message().contains("Batch request has more operations than what is supported"));
+    assert!(reply.message().contains("Batch request has more operations than what is supported."));
     let request = server.post("/dbs/db/colls/c/docs", &format!("[{one}]"));
     let request =
         request.header("x-ms-cosmos-is-batch-request", "True").header("x-ms-cosmos-batch-atomic", "True");
