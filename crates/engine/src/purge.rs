@@ -72,7 +72,6 @@ impl Engine {
             }
             let catalog = self.catalog();
             let waiting = self.purge.take_waiting(catalog.partitions(), now);
-            self.wait_for_writers()?;
             outcome = self.visit(&waiting, limit, &mut report);
             let looks = catalog.partitions().filter_map(|(_, partition)| partition.next_look.get());
             report.next_due = looks.chain(report.next_due).min();
@@ -98,12 +97,6 @@ impl Engine {
         self.alarm.on_ring(Box::new(ring));
     }
 
-    /// Waits for the transactions that are under way: one of them may have asked for a look before its commit, and the
-    /// sweep's own look at what comes next must see what it wrote. Costs nothing when there are none.
-    fn wait_for_writers(&self) -> Result<()> {
-        transact(&*self.store, Lanes::all(), |_| Ok(())).wait()
-    }
-
     /// Sweeps one waiting partition after the other while there is room.
     fn visit(&self, waiting: &[Visit], limit: usize, report: &mut PurgeReport) -> Result<()> {
         let share = limit.div_ceil(waiting.len().max(1)).max(SHARE_MIN);
@@ -122,8 +115,13 @@ impl Engine {
                 Err(error) => {
                     let later = self.store.now()?.plus_millis(FAILURE_PAUSE_MS);
                     partition.next_look.not_after(later);
-                    let name = format!("container '{}': {error}", container.name());
-                    outcome = outcome.and(Err(Error::Corrupt(name)));
+                    let error = match error {
+                        Error::Corrupt(what) => {
+                            Error::Corrupt(format!("container '{}': {what}", container.name()))
+                        }
+                        other => other,
+                    };
+                    outcome = outcome.and(Err(error));
                 }
             }
             self.purge.visited(partition.id);
@@ -136,7 +134,9 @@ impl Engine {
         let (id, owner) = (partition.id, Arc::clone(container));
         let sweep = move |tx: &mut Transaction<'_>| match Gate::for_write(tx, id) {
             Ok(gate) if !tx.clock_is_suspect() => sweep(tx, &gate, &owner, limit),
-            Ok(_) | Err(Error::OwnerNotFound { .. }) => Ok(Swept::default()),
+            // The clock has become suspect since the step began: the look is still wanted once it is trusted again.
+            Ok(gate) => Ok(Swept { next_due: Some(gate.now), ..Swept::default() }),
+            Err(Error::OwnerNotFound { .. }) => Ok(Swept::default()),
             Err(error) => Err(error),
         };
         let swept = transact(&*self.store, Lanes::one(u64::from(id.0)), sweep).wait()?;
@@ -255,7 +255,8 @@ impl NextLook {
         self.0.store(0, Ordering::Release);
     }
 
-    /// True once if the time has come. What is set from then on is kept for the next look.
+    /// True once if the time has come. What is set from then on is kept for the next look; what was set before belongs to
+    /// a transaction that has run, and the sweep, which runs after it, sees its writes.
     fn take(&self, now: Time) -> bool {
         self.0
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |at| {
