@@ -9,7 +9,8 @@ use bytes::{Bytes, BytesMut};
 use engine::Engine;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
-use hyper::{Request, Response, StatusCode};
+use hyper::header::{CONNECTION, HeaderValue};
+use hyper::{Request, Response, StatusCode, Version};
 use tokio::time::timeout;
 
 use crate::auth::{Gate, MasterKey, Pass, WallSeconds};
@@ -40,7 +41,7 @@ impl Service {
 
     /// Answers one request; whatever happens, there is an answer.
     pub(crate) async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        let activity = activity::of(request.headers());
+        let (activity, version) = (activity::of(request.headers()), request.version());
         let (parts, body) = request.into_parts();
         let head = match Head::new(parts) {
             Ok(head) => head,
@@ -52,8 +53,12 @@ impl Service {
         let (run, pass) = match self.admit(&head) {
             Ok(admitted) => admitted,
             Err(error) => {
-                pass_over(body).await;
-                return finish(Err(error), &activity, None);
+                let passed = pass_over(body).await;
+                let mut answer = finish(Err(error), &activity, None);
+                if passed == Passed::InPart && version <= Version::HTTP_11 {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                return answer;
             }
         };
         let call = match self.read_body(body).await {
@@ -133,18 +138,27 @@ impl Service {
 }
 
 /// Drops the body of a refused request as far as it arrives at once. A connection that is closed with bytes unread is reset,
-/// and a client that sends head and body apart would lose the answer.
-async fn pass_over(mut body: Incoming) {
+/// and a client that sends head and body apart would lose the answer. One of which more may come is closed all the same, and
+/// its client must be told not to use it again.
+async fn pass_over(mut body: Incoming) -> Passed {
     let mut left = REFUSED_BYTES;
     let drop_frames = async {
         while let Some(Ok(frame)) = body.frame().await {
             left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
             if left == 0 {
-                return;
+                return Passed::InPart;
             }
         }
+        Passed::Whole
     };
-    let _ = timeout(REFUSED_PATIENCE, drop_frames).await;
+    timeout(REFUSED_PATIENCE, drop_frames).await.unwrap_or(Passed::InPart)
+}
+
+/// How much of a refused body was passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Passed {
+    Whole,
+    InPart,
 }
 
 /// A handler.
