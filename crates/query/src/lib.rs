@@ -16,10 +16,14 @@
 
 mod access;
 mod ast;
+#[allow(dead_code, reason = "used once the whole language is resolved")]
+mod context;
 mod error;
 mod evaluate;
 mod expression;
 mod function;
+#[allow(dead_code, reason = "called once the whole language is resolved")]
+mod functions;
 mod lexer;
 mod parser;
 mod resolve;
@@ -28,6 +32,7 @@ use document::Value;
 
 pub use access::{Access, Stamps, access};
 pub use ast::{Comparison, Segment};
+pub use context::{Context, DEFAULT_BUDGET, Fault};
 pub use error::{Error, Result};
 pub use evaluate::{Operand, Row, walk};
 pub use expression::Expression;

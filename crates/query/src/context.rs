@@ -1,0 +1,96 @@
+//! What an evaluation may know of the world, and how much work it may do.
+//!
+//! Evaluation is pure but for this: the time of the request, a seed for `RAND`, and a budget. Functions stay
+//! infallible: one that meets its limit records a [`Fault`] here and gives undefined; whoever runs the query asks
+//! for the fault after each item and turns it into an error.
+
+use std::cell::{Cell, RefCell};
+
+/// Work that one request may do, in steps of roughly a microsecond's worth of computing on one value.
+pub const DEFAULT_BUDGET: u64 = 2_000_000_000;
+
+/// Why an evaluation had to stop.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The query computes more than one request may.
+    #[error("The query exceeds the amount of computation that one request may do.")]
+    OutOfBudget,
+    /// The query would hold more than one request may.
+    #[error("The query needs more than {limit} bytes of memory for {what}.")]
+    OutOfMemory {
+        /// What grew too large.
+        what: &'static str,
+        /// The bound.
+        limit: usize,
+    },
+    /// A value makes the query impossible to answer.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// The surroundings of one request's evaluation.
+#[derive(Debug)]
+pub struct Context {
+    /// The time of the request, milliseconds since 1970.
+    pub now_millis: u64,
+    seed: Cell<u64>,
+    budget: Cell<u64>,
+    fault: RefCell<Option<Fault>>,
+    pub(crate) patterns: crate::functions::regex::Patterns,
+}
+
+impl Context {
+    /// A context at a time. The seed decides what `RAND` yields.
+    pub fn new(now_millis: u64, seed: u64) -> Context {
+        Context {
+            now_millis,
+            // Zero is the one state that the generator never leaves.
+            seed: Cell::new(seed | 1),
+            budget: Cell::new(DEFAULT_BUDGET),
+            fault: RefCell::new(None),
+            patterns: crate::functions::regex::Patterns::default(),
+        }
+    }
+
+    /// The same with another budget.
+    #[must_use]
+    pub fn with_budget(self, budget: u64) -> Context {
+        self.budget.set(budget);
+        self
+    }
+
+    /// Takes `steps` from the budget; false when it is used up, and then the fault is recorded.
+    pub fn spend(&self, steps: u64) -> bool {
+        match self.budget.get().checked_sub(steps) {
+            Some(rest) => {
+                self.budget.set(rest);
+                true
+            }
+            None => {
+                self.fail(Fault::OutOfBudget);
+                false
+            }
+        }
+    }
+
+    /// Records why the evaluation cannot go on. The first reason stays.
+    pub fn fail(&self, fault: Fault) {
+        self.budget.set(0);
+        self.fault.borrow_mut().get_or_insert(fault);
+    }
+
+    /// Why the evaluation cannot go on, if so.
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault.borrow().clone()
+    }
+
+    /// A number in `0.0..1.0`, different at each call.
+    pub(crate) fn random(&self) -> f64 {
+        let mut state = self.seed.get();
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        self.seed.set(state);
+        (state >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}

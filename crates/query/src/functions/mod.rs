@@ -1,0 +1,55 @@
+//! The built-in functions: one table per subject, one row per name.
+//!
+//! A function gets its arguments evaluated, `None` being undefined, and gives a value or undefined; what it may know
+//! beyond them is in [`Context`]. Aggregates are not here: they see many rows and live with the executor.
+
+pub(crate) mod regex;
+
+use document::{Value, ValueRef};
+
+use crate::context::Context;
+
+/// An argument; `None` is undefined.
+pub(crate) type Arg<'a> = Option<ValueRef<'a>>;
+
+/// A function's body.
+pub(crate) type Native = fn(&[Arg<'_>], &Context) -> Option<Value>;
+
+/// One function.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// The name in capitals; queries may write it in any case.
+    pub(crate) name: &'static str,
+    /// The fewest arguments it takes.
+    pub(crate) least: usize,
+    /// The most arguments it takes.
+    pub(crate) most: usize,
+    /// What it does. It is never called with fewer or more arguments.
+    pub(crate) run: Native,
+}
+
+/// Every table.
+const TABLES: &[&[Entry]] = &[regex::TABLE];
+
+/// The function of that name, in any case.
+pub(crate) fn find(name: &str) -> Option<&'static Entry> {
+    TABLES.iter().flat_map(|table| table.iter()).find(|entry| entry.name.eq_ignore_ascii_case(name))
+}
+
+/// A computed number: whole ones print without fraction, what is not finite is undefined.
+pub(crate) fn number(value: f64) -> Option<Value> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if !value.is_finite() {
+        return None;
+    }
+    Some(if value.fract() == 0.0 && value.abs() <= EXACT {
+        Value::Int(value as i64)
+    } else {
+        Value::Double(value)
+    })
+}
+
+/// The text of an argument.
+pub(crate) fn text<'a>(argument: Arg<'a>) -> Option<&'a str> {
+    argument?.as_str()
+}
