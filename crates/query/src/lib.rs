@@ -27,6 +27,8 @@ mod functions;
 mod lexer;
 mod parser;
 mod resolve;
+#[allow(dead_code, reason = "the parser follows")]
+mod syntax;
 
 use document::Value;
 

@@ -1,0 +1,234 @@
+//! A query that can be run: every name is a slot, every parameter a value, every function known.
+//!
+//! Evaluation happens in an environment of *slots*. Slot 0 of a top-level query is the item; each source of `FROM`
+//! that is more than the item itself binds a further slot, and a subquery's sources continue behind those of the
+//! queries around it, so that an inner expression reaches outer values by their slots.
+//!
+//! The only way to get one is through [`crate::parse`], so whoever holds one need not ask whether it makes sense.
+
+use document::{Path, Value};
+
+use crate::functions::{Entry, like::Like};
+pub use crate::syntax::ast::SubqueryKind;
+
+/// A checked `SELECT`.
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// Whether it reads items at all: `SELECT 1` does not and has one row.
+    pub(crate) reads_items: bool,
+    /// What binds slots beyond the item, in order. Each multiplies the rows before it.
+    pub(crate) sources: Vec<Source>,
+    /// What a row must fulfil.
+    pub(crate) filter: Option<Expression>,
+    /// The keys of `GROUP BY`.
+    pub(crate) group_by: Vec<Expression>,
+    /// The aggregates that `select` refers to by number. With any of them, or a `group_by`, rows are groups.
+    pub(crate) aggregates: Vec<Aggregate>,
+    /// What an answer's row looks like.
+    pub(crate) select: Projection,
+    /// Whether equal rows are shown once.
+    pub(crate) distinct: bool,
+    /// The order of the rows.
+    pub(crate) order: Order,
+    /// Rows to leave out at the beginning.
+    pub(crate) skip: u64,
+    /// Rows to show at most: the smaller of `TOP` and `LIMIT`.
+    pub(crate) take: Option<u64>,
+}
+
+/// A source of `FROM` that binds a slot.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub(crate) slot: usize,
+    /// Whether the slot stands for each element of the array, or for the value itself. An undefined value has no
+    /// row either way.
+    pub(crate) iterates: bool,
+    pub(crate) rows: Rows,
+}
+
+/// Where a source's rows come from.
+#[derive(Debug, Clone)]
+pub(crate) enum Rows {
+    /// A value.
+    Value(Expression),
+    /// The rows of a subquery; `iterates` goes through each row that is an array.
+    Subquery(Box<Query>),
+}
+
+/// The form of a row.
+#[derive(Debug, Clone)]
+pub(crate) enum Projection {
+    /// The value itself; `SELECT *` is the slot of the only source. Undefined means no row.
+    Value(Expression),
+    /// An object of the members that are defined.
+    Members(Vec<(String, Expression)>),
+}
+
+/// The order of the rows.
+#[derive(Debug, Clone)]
+pub(crate) enum Order {
+    /// As they come.
+    None,
+    /// By values, first key first.
+    Keys(Vec<SortKey>),
+    /// By the fused rank of scores, best first.
+    Rank(Vec<Score>),
+}
+
+/// One key of `ORDER BY`.
+#[derive(Debug, Clone)]
+pub(crate) struct SortKey {
+    pub(crate) value: Expression,
+    pub(crate) descending: bool,
+}
+
+/// One component of `ORDER BY RANK`.
+#[derive(Debug, Clone)]
+pub(crate) struct Score {
+    pub(crate) kind: ScoreKind,
+    /// Its weight in `RRF`.
+    pub(crate) weight: f64,
+    /// Turned round by `DESC` where the function's own order is ascending, or the other way.
+    pub(crate) reversed: bool,
+}
+
+/// What a component measures.
+#[derive(Debug, Clone)]
+pub(crate) enum ScoreKind {
+    /// `FullTextScore(path, keyword, ...)`: BM25, larger is better.
+    FullText { text: Expression, keywords: Vec<String> },
+    /// `VectorDistance(...)`; whether larger is better depends on the distance function.
+    Vector { distance: Expression, larger_is_better: bool },
+}
+
+/// A function over the rows of a group.
+#[derive(Debug, Clone)]
+pub(crate) struct Aggregate {
+    pub(crate) kind: AggregateKind,
+    pub(crate) argument: Expression,
+}
+
+/// The aggregates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AggregateKind {
+    /// `AVG`
+    Average,
+    /// `COUNT`: of defined values
+    Count,
+    /// `COUNTIF`: of true values
+    CountIf,
+    /// `MAKELIST`, also `ARRAY_AGG`
+    MakeList,
+    /// `MAKESET`
+    MakeSet,
+    /// `MAX`
+    Max,
+    /// `MIN`
+    Min,
+    /// `SUM`
+    Sum,
+}
+
+/// A checked expression.
+#[derive(Debug, Clone)]
+pub(crate) enum Expression {
+    /// A constant: a literal, a parameter, or anything computed from constants alone.
+    Literal(Value),
+    /// The constant `undefined`.
+    Undefined,
+    /// A place in the value of a slot; no segments mean the whole of it.
+    Path { slot: usize, segments: Vec<Segment> },
+    /// A place in a computed value.
+    Within { base: Box<Expression>, segments: Vec<Segment> },
+    /// An element or member whose name is computed.
+    Index { base: Box<Expression>, index: Box<Expression> },
+    /// An array; undefined elements are left out.
+    Array(Vec<Expression>),
+    /// An object; undefined members are left out.
+    Object(Vec<(String, Expression)>),
+    /// `NOT a`.
+    Not(Box<Expression>),
+    /// `a AND b AND ...`.
+    And(Vec<Expression>),
+    /// `a OR b OR ...`.
+    Or(Vec<Expression>),
+    /// `a <= b`.
+    Compare { operator: Comparison, left: Box<Expression>, right: Box<Expression> },
+    /// `a + b`; also the signs, as an operation with a constant.
+    Arithmetic { operator: Arithmetic, left: Box<Expression>, right: Box<Expression> },
+    /// `~ a`.
+    BitNot(Box<Expression>),
+    /// `a || b || ...`.
+    Concat(Vec<Expression>),
+    /// `a ?? b ?? ...`.
+    Coalesce(Vec<Expression>),
+    /// `a ? b : c` and `IIF(a, b, c)`.
+    Conditional { condition: Box<Expression>, then: Box<Expression>, otherwise: Box<Expression> },
+    /// `a IN (b, c)`.
+    In { value: Box<Expression>, list: Vec<Expression> },
+    /// `a BETWEEN b AND c`, ends included.
+    Between { value: Box<Expression>, low: Box<Expression>, high: Box<Expression> },
+    /// `a LIKE 'constant'`.
+    Like { value: Box<Expression>, pattern: Box<Like> },
+    /// `a LIKE b` with a pattern that differs from row to row.
+    LikeComputed { value: Box<Expression>, pattern: Box<Expression>, escape: Option<char> },
+    /// A function with as many arguments as it takes.
+    Call(&'static Entry, Vec<Expression>),
+    /// The result of the query's aggregate of that number.
+    Aggregate(usize),
+    /// The value of the query's `GROUP BY` key of that number.
+    GroupKey(usize),
+    /// A subquery, run for each row around it.
+    Subquery { kind: SubqueryKind, query: Box<Query> },
+}
+
+/// One step into a value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Segment {
+    /// A member of an object.
+    Name(String),
+    /// An element of an array.
+    Index(usize),
+}
+
+/// The comparison operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `!=` and `<>`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+/// The operators on numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    BitAnd,
+    BitOr,
+    BitXor,
+    ShiftLeft,
+    ShiftRight,
+    ShiftRightZero,
+}
+
+/// What a container's definition adds to the language.
+#[derive(Debug, Clone, Default)]
+pub struct Dialect {
+    /// `computedProperties`: a name that queries may use, and the path or expression text that it stands for.
+    pub computed: Vec<(String, String)>,
+    /// The distance function of each vector embedding path.
+    pub embeddings: Vec<(Path, String)>,
+}
