@@ -3,7 +3,11 @@
 //! A function gets its arguments evaluated, `None` being undefined, and gives a value or undefined; what it may know
 //! beyond them is in [`Context`]. Aggregates are not here: they see many rows and live with the executor.
 
+mod bounds;
 pub(crate) mod regex;
+#[cfg(test)]
+mod testing;
+mod types;
 
 use document::{Value, ValueRef};
 
@@ -29,7 +33,7 @@ pub(crate) struct Entry {
 }
 
 /// Every table.
-const TABLES: &[&[Entry]] = &[regex::TABLE];
+const TABLES: &[&[Entry]] = &[regex::TABLE, types::TABLE];
 
 /// The function of that name, in any case.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {

@@ -1,0 +1,36 @@
+//! What one call may walk and build. Texts come from items and parameters, results feed other calls: without a
+//! bound a few nested `REPLACE` would double themselves beyond any memory.
+
+use document::Value;
+
+use crate::context::{Context, Fault};
+
+/// Longest text that a function makes, in bytes. Twice the largest item.
+pub(crate) const TEXT_BYTES: usize = 4 * 1024 * 1024;
+
+/// Largest list that a function cuts a text into, in bytes of its values.
+pub(crate) const LIST_BYTES: usize = 16 * 1024 * 1024;
+
+/// Pays for a walk over that many bytes of text; `None` when the request has done all it may.
+pub(crate) fn walk(bytes: usize, context: &Context) -> Option<()> {
+    context.spend(bytes as u64 / 64 + 1).then_some(())
+}
+
+/// Pays for a text of that many bytes that is about to be made; `None` when it is too long.
+pub(crate) fn make(bytes: usize, context: &Context) -> Option<()> {
+    if bytes > TEXT_BYTES {
+        context.fail(Fault::OutOfMemory { what: "one computed string", limit: TEXT_BYTES });
+        return None;
+    }
+    walk(bytes, context)
+}
+
+/// Pays for a list of that many items that is about to be made; `None` when it is too long.
+pub(crate) fn list(items: usize, context: &Context) -> Option<()> {
+    let bytes = items.saturating_mul(size_of::<Value>());
+    if bytes > LIST_BYTES {
+        context.fail(Fault::OutOfMemory { what: "one computed array", limit: LIST_BYTES });
+        return None;
+    }
+    walk(bytes, context)
+}

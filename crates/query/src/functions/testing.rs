@@ -1,0 +1,67 @@
+//! Tables of calls for the tests of functions: a name, arguments as JSON, what comes out as JSON.
+
+use document::{Value, parse_json};
+
+use super::find;
+use crate::context::Context;
+
+/// The request's time in these tests: 2024-10-14T14:20:30.666Z.
+pub(crate) const NOW_MILLIS: u64 = 1_728_915_630_666;
+
+/// Checks rows of function, arguments and result. Arguments are separated by commas and may be `undefined`, as may
+/// the result; numbers must be written the way they print.
+pub(crate) fn check(rows: &[(&str, &str, &str)]) {
+    let wrong: Vec<String> = rows
+        .iter()
+        .filter_map(|(name, arguments, expected)| {
+            let found = call(name, arguments).map_or("undefined".to_owned(), |value| value.to_json());
+            let expected = value(expected).map_or("undefined".to_owned(), |value| value.to_json());
+            (found != expected).then(|| format!("{name}({arguments}) is {found}, not {expected}"))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Calls a function as a query would.
+pub(crate) fn call(name: &str, arguments: &str) -> Option<Value> {
+    call_in(&Context::new(NOW_MILLIS, 7), name, arguments)
+}
+
+/// The same in surroundings of one's own.
+pub(crate) fn call_in(context: &Context, name: &str, arguments: &str) -> Option<Value> {
+    let entry = find(name).unwrap_or_else(|| panic!("there is no function {name}"));
+    let arguments: Vec<Option<Value>> = split(arguments).into_iter().map(value).collect();
+    assert!((entry.least..=entry.most).contains(&arguments.len()), "{name} with {arguments:?}");
+    let arguments: Vec<_> = arguments.iter().map(|argument| argument.as_ref().map(Value::view)).collect();
+    (entry.run)(&arguments, context)
+}
+
+fn value(text: &str) -> Option<Value> {
+    let parsed = || parse_json(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
+    (text != "undefined").then(parsed)
+}
+
+/// The pieces between the commas that are in no string and no brackets.
+fn split(text: &str) -> Vec<&str> {
+    let (mut pieces, mut start, mut depth) = (Vec::new(), 0, 0);
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth -= 1,
+            b',' if depth == 0 => {
+                pieces.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if !text.trim().is_empty() {
+        pieces.push(text[start..].trim());
+    }
+    pieces
+}
