@@ -4,6 +4,9 @@
 //! beyond them is in [`Context`]. Aggregates are not here: they see many rows and live with the executor.
 
 mod bounds;
+pub(crate) mod calendar;
+pub(crate) mod datetime;
+mod datetime_format;
 pub(crate) mod regex;
 #[cfg(test)]
 mod testing;
@@ -33,7 +36,7 @@ pub(crate) struct Entry {
 }
 
 /// Every table.
-const TABLES: &[&[Entry]] = &[regex::TABLE, types::TABLE];
+const TABLES: &[&[Entry]] = &[regex::TABLE, types::TABLE, datetime::TABLE];
 
 /// The function of that name, in any case.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
