@@ -5,12 +5,16 @@
 
 mod bounds;
 pub(crate) mod calendar;
+mod convert;
 pub(crate) mod datetime;
 mod datetime_format;
 pub(crate) mod regex;
+mod search;
+mod string;
 #[cfg(test)]
 mod testing;
 mod types;
+mod utf16;
 
 use document::{Value, ValueRef};
 
@@ -36,7 +40,15 @@ pub(crate) struct Entry {
 }
 
 /// Every table.
-const TABLES: &[&[Entry]] = &[regex::TABLE, types::TABLE, datetime::TABLE];
+#[rustfmt::skip]
+const TABLES: &[&[Entry]] = &[
+    convert::TABLE,
+    datetime::TABLE,
+    regex::TABLE,
+    search::TABLE,
+    string::TABLE,
+    types::TABLE,
+];
 
 /// The function of that name, in any case.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
@@ -57,6 +69,6 @@ pub(crate) fn number(value: f64) -> Option<Value> {
 }
 
 /// The text of an argument.
-pub(crate) fn text<'a>(argument: Arg<'a>) -> Option<&'a str> {
+pub(crate) fn text(argument: Arg<'_>) -> Option<&str> {
     argument?.as_str()
 }

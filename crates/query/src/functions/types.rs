@@ -2,67 +2,33 @@
 
 use document::{Value, ValueRef};
 
-use super::{Arg, Entry};
-use crate::context::Context;
+use super::{Arg, Entry, Native, datetime};
 
 /// The functions of this file.
 pub(crate) const TABLE: &[Entry] = &[
-    Entry { name: "IS_ARRAY", least: 1, most: 1, run: is_array },
-    Entry { name: "IS_BOOL", least: 1, most: 1, run: is_bool },
-    Entry { name: "IS_DEFINED", least: 1, most: 1, run: is_defined },
-    Entry { name: "IS_FINITE_NUMBER", least: 1, most: 1, run: is_finite_number },
-    Entry { name: "IS_INTEGER", least: 1, most: 1, run: is_integer },
-    Entry { name: "IS_NULL", least: 1, most: 1, run: is_null },
-    Entry { name: "IS_NUMBER", least: 1, most: 1, run: is_number },
-    Entry { name: "IS_OBJECT", least: 1, most: 1, run: is_object },
-    Entry { name: "IS_PRIMITIVE", least: 1, most: 1, run: is_primitive },
-    Entry { name: "IS_STRING", least: 1, most: 1, run: is_string },
+    one("IS_ARRAY", |it, _| is(it, |value| matches!(value, ValueRef::Array(_)))),
+    one("IS_BOOL", |it, _| is(it, |value| matches!(value, ValueRef::Bool(_)))),
+    one("IS_DATETIME", |it, _| is(it, |value| value.as_str().and_then(datetime::parse).is_some())),
+    one("IS_DEFINED", |it, _| is(it, |_| true)),
+    one("IS_FINITE_NUMBER", |it, _| is(it, |value| value.as_f64().is_some_and(f64::is_finite))),
+    // A number of 64 bits with sign, however it was written: `5.0` is one.
+    one("IS_INTEGER", |it, _| is(it, |value| value.as_i64().is_some())),
+    one("IS_NULL", |it, _| is(it, |value| matches!(value, ValueRef::Null))),
+    one("IS_NUMBER", |it, _| is(it, |value| matches!(value, ValueRef::Int(_) | ValueRef::Double(_)))),
+    one("IS_OBJECT", |it, _| is(it, |value| matches!(value, ValueRef::Object(_)))),
+    one("IS_PRIMITIVE", |it, _| is(it, |value| !matches!(value, ValueRef::Array(_) | ValueRef::Object(_)))),
+    one("IS_STRING", |it, _| is(it, |value| matches!(value, ValueRef::String(_)))),
 ];
 
+/// A function of one argument.
+const fn one(name: &'static str, run: Native) -> Entry {
+    Entry { name, least: 1, most: 1, run }
+}
+
 /// Whether the only argument is there and is as the test says.
-fn is(arguments: &[Arg<'_>], test: impl FnOnce(ValueRef<'_>) -> bool) -> Option<Value> {
+#[expect(clippy::unnecessary_wraps, reason = "the form of every function")]
+fn is(arguments: &[Arg<'_>], test: fn(ValueRef<'_>) -> bool) -> Option<Value> {
     Some(Value::Bool(arguments[0].is_some_and(test)))
-}
-
-fn is_array(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
-    is(arguments, |value| matches!(value, ValueRef::Array(_)))
-}
-
-fn is_bool(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
-    is(arguments, |value| matches!(value, ValueRef::Bool(_)))
-}
-
-fn is_defined(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
-    is(arguments, |_| true)
-}
-
-fn is_finite_number(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
-    is(arguments, |value| value.as_f64().is_some_and(f64::is_finite))
-}
-
-/// Whether the number is one of 64 bits with sign, however it was written: `5.0` is.
-fn is_integer(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
-    is(arguments, |value| value.as_i64().is_some())
-}
-
-fn is_null(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
-    is(arguments, |value| matches!(value, ValueRef::Null))
-}
-
-fn is_number(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
-    is(arguments, |value| matches!(value, ValueRef::Int(_) | ValueRef::Double(_)))
-}
-
-fn is_object(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
-    is(arguments, |value| matches!(value, ValueRef::Object(_)))
-}
-
-fn is_primitive(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
-    is(arguments, |value| !matches!(value, ValueRef::Array(_) | ValueRef::Object(_)))
-}
-
-fn is_string(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
-    is(arguments, |value| matches!(value, ValueRef::String(_)))
 }
 
 #[cfg(test)]
@@ -71,9 +37,10 @@ mod tests {
 
     #[test]
     fn every_value_is_of_exactly_the_kinds_it_should_be() {
-        const KINDS: [&str; 10] = [
+        const KINDS: [&str; 11] = [
             "IS_ARRAY",
             "IS_BOOL",
+            "IS_DATETIME",
             "IS_DEFINED",
             "IS_FINITE_NUMBER",
             "IS_INTEGER",
@@ -83,13 +50,14 @@ mod tests {
             "IS_PRIMITIVE",
             "IS_STRING",
         ];
-        let values: [(&str, &[&str]); 9] = [
+        let values: [(&str, &[&str]); 10] = [
             ("undefined", &[]),
             ("null", &["IS_DEFINED", "IS_NULL", "IS_PRIMITIVE"]),
             ("false", &["IS_BOOL", "IS_DEFINED", "IS_PRIMITIVE"]),
             ("1", &["IS_DEFINED", "IS_FINITE_NUMBER", "IS_INTEGER", "IS_NUMBER", "IS_PRIMITIVE"]),
             ("1.5", &["IS_DEFINED", "IS_FINITE_NUMBER", "IS_NUMBER", "IS_PRIMITIVE"]),
             (r#""""#, &["IS_DEFINED", "IS_PRIMITIVE", "IS_STRING"]),
+            (r#""2026-01-02T03:04:05Z""#, &["IS_DATETIME", "IS_DEFINED", "IS_PRIMITIVE", "IS_STRING"]),
             ("[]", &["IS_ARRAY", "IS_DEFINED"]),
             ("[null]", &["IS_ARRAY", "IS_DEFINED"]),
             ("{}", &["IS_DEFINED", "IS_OBJECT"]),
