@@ -3,13 +3,18 @@
 //! A function gets its arguments evaluated, `None` being undefined, and gives a value or undefined; what it may know
 //! beyond them is in [`Context`]. Aggregates are not here: they see many rows and live with the executor.
 
+mod array;
 mod bounds;
 pub(crate) mod calendar;
 mod convert;
 pub(crate) mod datetime;
 mod datetime_format;
+mod integer;
+mod list;
+mod math;
 pub(crate) mod regex;
 mod search;
+mod set;
 mod string;
 #[cfg(test)]
 mod testing;
@@ -40,15 +45,7 @@ pub(crate) struct Entry {
 }
 
 /// Every table.
-#[rustfmt::skip]
-const TABLES: &[&[Entry]] = &[
-    convert::TABLE,
-    datetime::TABLE,
-    regex::TABLE,
-    search::TABLE,
-    string::TABLE,
-    types::TABLE,
-];
+const TABLES: &[&[Entry]] = &[convert::TABLE, datetime::TABLE, regex::TABLE, search::TABLE, string::TABLE, types::TABLE, math::TABLE, integer::TABLE, array::TABLE, set::TABLE];
 
 /// The function of that name, in any case.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
