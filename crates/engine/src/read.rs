@@ -9,7 +9,7 @@
 
 use std::ops::Bound;
 
-use document::{EffectiveRange, ItemNumber, PartitionKey};
+use document::{EffectiveRange, ItemNumber, PartitionKey, Value};
 use query::{Access, Operand, Query, Row, Segment, Stamps};
 use storage::{Direction, KeyRange, Keyspace};
 
@@ -22,7 +22,7 @@ use crate::expiry::{Millis, Queue, from_seconds};
 use crate::footprint::Home;
 use crate::gate::{Usage, View};
 use crate::header::Record;
-use crate::item::Item;
+use crate::item::{Item, SYSTEM_PROPERTIES};
 use crate::keys::{self, Key};
 use crate::limits::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
 use crate::operation::{ItemName, Outcome, Page, PageRequest, Precondition, QueryMetrics, Scope};
@@ -122,6 +122,22 @@ impl Row for Item {
             return Some(Operand::Owned(value));
         }
         query::walk(self.body.root(), path).map(Operand::Borrowed)
+    }
+
+    fn whole(&self) -> Value {
+        let mut whole = self.body.root().to_value();
+        if let Value::Object(members) = &mut whole {
+            for name in SYSTEM_PROPERTIES {
+                if let Some(value) = self.system_property(name) {
+                    members.insert(name, value);
+                }
+            }
+        }
+        whole
+    }
+
+    fn write_json(&self, out: &mut Vec<u8>) {
+        Item::write_json(self, out);
     }
 }
 

@@ -18,9 +18,9 @@ use document::{KeyPart, PartitionKey, PartitionKeyDefinition, Value};
 
 use crate::Query;
 use crate::ast::{Comparison, Segment};
-use crate::evaluate;
 use crate::expression::Expression;
 use crate::function::Function;
+use crate::matching;
 
 /// Partition keys beyond which looking each of them up is no better than reading through.
 const MAX_KEYS: usize = 4096;
@@ -165,7 +165,7 @@ impl Analysis {
         match (left, right) {
             (Expression::Undefined, _) | (_, Expression::Undefined) => None,
             (Expression::Literal(left), Expression::Literal(right)) => {
-                (evaluate::compare(operator, left.view(), right.view()) == Some(true))
+                (matching::compare(operator, left.view(), right.view()) == Some(true))
                     .then(|| self.everything())
             }
             (Expression::Path(path), Expression::Literal(value)) => self.path(operator, path, value),

@@ -7,6 +7,7 @@
 use document::Value;
 
 use crate::lexer::Span;
+pub(crate) use crate::logical::{Comparison, Segment};
 
 /// A whole query.
 #[derive(Debug)]
@@ -53,56 +54,4 @@ pub(crate) enum NodeKind {
     Between { value: Box<Node>, low: Box<Node>, high: Box<Node> },
     /// `F(a, b)`.
     Call { name: String, arguments: Vec<Node> },
-}
-
-/// One step of a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Segment {
-    /// A member of an object: `.name` or `["name"]`.
-    Name(String),
-    /// An element of an array: `[3]`.
-    Index(usize),
-}
-
-/// The comparison operators.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
-    /// `=`
-    Equal,
-    /// `!=` and `<>`
-    NotEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-}
-
-impl Comparison {
-    /// The operator that is true exactly where this one is false.
-    pub(crate) fn negated(self) -> Self {
-        match self {
-            Self::Equal => Self::NotEqual,
-            Self::NotEqual => Self::Equal,
-            Self::Less => Self::GreaterOrEqual,
-            Self::LessOrEqual => Self::Greater,
-            Self::Greater => Self::LessOrEqual,
-            Self::GreaterOrEqual => Self::Less,
-        }
-    }
-
-    /// The operator that says the same with its operands exchanged.
-    pub(crate) fn mirrored(self) -> Self {
-        match self {
-            Self::Equal => Self::Equal,
-            Self::NotEqual => Self::NotEqual,
-            Self::Less => Self::Greater,
-            Self::LessOrEqual => Self::GreaterOrEqual,
-            Self::Greater => Self::Less,
-            Self::GreaterOrEqual => Self::LessOrEqual,
-        }
-    }
 }

@@ -15,30 +15,37 @@
 //! Text comes from anybody: its length and nesting are bounded, and no text makes this crate panic.
 
 mod access;
+#[allow(dead_code, reason = "used once the whole language is resolved")]
+mod aggregate;
 mod ast;
 #[allow(dead_code, reason = "used once the whole language is resolved")]
 mod context;
 mod error;
+#[allow(dead_code, unused_imports, reason = "used once the whole language is resolved")]
 mod evaluate;
 mod expression;
 mod function;
 #[allow(dead_code, reason = "called once the whole language is resolved")]
 mod functions;
 mod lexer;
+#[allow(dead_code, unreachable_pub, reason = "used once the whole language is resolved")]
+mod logical;
+mod matching;
 mod parser;
 mod resolve;
+mod row;
 #[allow(dead_code, reason = "the parser follows")]
 mod syntax;
 
 use document::Value;
 
 pub use access::{Access, Stamps, access};
-pub use ast::{Comparison, Segment};
 pub use context::{Context, DEFAULT_BUDGET, Fault};
 pub use error::{Error, Result};
-pub use evaluate::{Operand, Row, walk};
 pub use expression::Expression;
 pub use function::Function;
+pub use logical::{Comparison, Dialect, Segment};
+pub use row::{Operand, Row, walk};
 
 /// Longest query text.
 pub const MAX_TEXT_BYTES: usize = 256 * 1024;

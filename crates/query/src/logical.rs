@@ -4,26 +4,43 @@
 //! that is more than the item itself binds a further slot, and a subquery's sources continue behind those of the
 //! queries around it, so that an inner expression reaches outer values by their slots.
 //!
+//! A query with aggregates or `GROUP BY` has two lives. In the first its rows are those of its sources: filter, keys
+//! and arguments see their slots. In the second its rows are the groups: `select` and `order` see, from
+//! `group_slot` on, first the keys and then the results of the aggregates, and no source any more.
+//!
+//! ```text
+//! SELECT t.name, COUNT(1) AS n, MAX(t.x) FROM c JOIN t IN c.tags GROUP BY t.name
+//!
+//! slot   0      1      2            3          4
+//!        item   t      t.name       COUNT(1)   MAX(t.x)
+//!        '--- rows ---'  '--------- groups ---------'
+//! ```
+//!
 //! The only way to get one is through [`crate::parse`], so whoever holds one need not ask whether it makes sense.
 
 use document::{Path, Value};
 
-use crate::functions::{Entry, like::Like};
-pub use crate::syntax::ast::SubqueryKind;
+use crate::functions::Entry;
+pub(crate) use crate::syntax::ast::SubqueryKind;
 
 /// A checked `SELECT`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Query {
     /// Whether it reads items at all: `SELECT 1` does not and has one row.
     pub(crate) reads_items: bool,
+    /// `FROM (SELECT ...)` where the rows inside depend on more than one item (`DISTINCT`, aggregates, an order, a
+    /// window). The query inside reads the items; here slot 0 stands for each of its rows in place of an item.
+    pub(crate) nested: Option<Box<Query>>,
     /// What binds slots beyond the item, in order. Each multiplies the rows before it.
     pub(crate) sources: Vec<Source>,
     /// What a row must fulfil.
     pub(crate) filter: Option<Expression>,
     /// The keys of `GROUP BY`.
     pub(crate) group_by: Vec<Expression>,
-    /// The aggregates that `select` refers to by number. With any of them, or a `group_by`, rows are groups.
+    /// What is computed over the rows of each group. With any of them, or a `group_by`, rows are groups.
     pub(crate) aggregates: Vec<Aggregate>,
+    /// The slot of the first group key; the aggregates follow the keys.
+    pub(crate) group_slot: usize,
     /// What an answer's row looks like.
     pub(crate) select: Projection,
     /// Whether equal rows are shown once.
@@ -36,8 +53,15 @@ pub struct Query {
     pub(crate) take: Option<u64>,
 }
 
+impl Query {
+    /// Whether its rows are groups. Without a `GROUP BY` there is exactly one, even of no rows at all.
+    pub(crate) fn is_grouped(&self) -> bool {
+        !self.group_by.is_empty() || !self.aggregates.is_empty()
+    }
+}
+
 /// A source of `FROM` that binds a slot.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Source {
     pub(crate) slot: usize,
     /// Whether the slot stands for each element of the array, or for the value itself. An undefined value has no
@@ -47,7 +71,7 @@ pub(crate) struct Source {
 }
 
 /// Where a source's rows come from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Rows {
     /// A value.
     Value(Expression),
@@ -56,7 +80,7 @@ pub(crate) enum Rows {
 }
 
 /// The form of a row.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Projection {
     /// The value itself; `SELECT *` is the slot of the only source. Undefined means no row.
     Value(Expression),
@@ -65,7 +89,7 @@ pub(crate) enum Projection {
 }
 
 /// The order of the rows.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Order {
     /// As they come.
     None,
@@ -76,14 +100,14 @@ pub(crate) enum Order {
 }
 
 /// One key of `ORDER BY`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SortKey {
     pub(crate) value: Expression,
     pub(crate) descending: bool,
 }
 
 /// One component of `ORDER BY RANK`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Score {
     pub(crate) kind: ScoreKind,
     /// Its weight in `RRF`.
@@ -93,7 +117,7 @@ pub(crate) struct Score {
 }
 
 /// What a component measures.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ScoreKind {
     /// `FullTextScore(path, keyword, ...)`: BM25, larger is better.
     FullText { text: Expression, keywords: Vec<String> },
@@ -102,7 +126,7 @@ pub(crate) enum ScoreKind {
 }
 
 /// A function over the rows of a group.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Aggregate {
     pub(crate) kind: AggregateKind,
     pub(crate) argument: Expression,
@@ -110,7 +134,7 @@ pub(crate) struct Aggregate {
 
 /// The aggregates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AggregateKind {
+pub(crate) enum AggregateKind {
     /// `AVG`
     Average,
     /// `COUNT`: of defined values
@@ -130,7 +154,7 @@ pub enum AggregateKind {
 }
 
 /// A checked expression.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Expression {
     /// A constant: a literal, a parameter, or anything computed from constants alone.
     Literal(Value),
@@ -166,18 +190,12 @@ pub(crate) enum Expression {
     Conditional { condition: Box<Expression>, then: Box<Expression>, otherwise: Box<Expression> },
     /// `a IN (b, c)`.
     In { value: Box<Expression>, list: Vec<Expression> },
+    /// `a IN (1, 2)`: only constants, in ascending order, each once and none undefined.
+    InConstants { value: Box<Expression>, list: Vec<Value> },
     /// `a BETWEEN b AND c`, ends included.
     Between { value: Box<Expression>, low: Box<Expression>, high: Box<Expression> },
-    /// `a LIKE 'constant'`.
-    Like { value: Box<Expression>, pattern: Box<Like> },
-    /// `a LIKE b` with a pattern that differs from row to row.
-    LikeComputed { value: Box<Expression>, pattern: Box<Expression>, escape: Option<char> },
     /// A function with as many arguments as it takes.
     Call(&'static Entry, Vec<Expression>),
-    /// The result of the query's aggregate of that number.
-    Aggregate(usize),
-    /// The value of the query's `GROUP BY` key of that number.
-    GroupKey(usize),
     /// A subquery, run for each row around it.
     Subquery { kind: SubqueryKind, query: Box<Query> },
 }
@@ -206,6 +224,32 @@ pub enum Comparison {
     Greater,
     /// `>=`
     GreaterOrEqual,
+}
+
+impl Comparison {
+    /// The operator that is true exactly where this one is false.
+    pub(crate) fn negated(self) -> Self {
+        match self {
+            Self::Equal => Self::NotEqual,
+            Self::NotEqual => Self::Equal,
+            Self::Less => Self::GreaterOrEqual,
+            Self::LessOrEqual => Self::Greater,
+            Self::Greater => Self::LessOrEqual,
+            Self::GreaterOrEqual => Self::Less,
+        }
+    }
+
+    /// The operator that says the same with its operands exchanged.
+    pub(crate) fn mirrored(self) -> Self {
+        match self {
+            Self::Equal => Self::Equal,
+            Self::NotEqual => Self::NotEqual,
+            Self::Less => Self::Greater,
+            Self::LessOrEqual => Self::GreaterOrEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterOrEqual => Self::LessOrEqual,
+        }
+    }
 }
 
 /// The operators on numbers.

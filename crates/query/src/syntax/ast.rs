@@ -170,7 +170,7 @@ pub(crate) enum Step {
 
 /// What is made of a subquery's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SubqueryKind {
+pub(crate) enum SubqueryKind {
     /// `( SELECT ... )`: the one row.
     Scalar,
     /// Whether there is a row.
@@ -187,7 +187,7 @@ pub enum SubqueryKind {
 
 /// Operators before one operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unary {
+pub(crate) enum Unary {
     /// `NOT`
     Not,
     /// `-`
@@ -200,7 +200,7 @@ pub enum Unary {
 
 /// Operators between two operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Binary {
+pub(crate) enum Binary {
     /// `??`
     Coalesce,
     /// `OR`

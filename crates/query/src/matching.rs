@@ -16,57 +16,13 @@
 
 use std::cmp::Ordering;
 
-use document::{Document, Object, Value, ValueRef};
+use document::{Object, Value, ValueRef};
 
 use crate::Query;
-use crate::ast::{Comparison, Segment};
 use crate::expression::Expression;
 use crate::function::Function;
-
-/// An item as a query sees it, system properties included.
-pub trait Row {
-    /// The property at the end of the path, if it is defined; the whole item for the empty path.
-    fn get(&self, path: &[Segment]) -> Option<Operand<'_>>;
-}
-
-/// A defined value, borrowed from a row or a query where possible.
-#[derive(Debug, Clone)]
-pub enum Operand<'a> {
-    /// Seen where it lies.
-    Borrowed(ValueRef<'a>),
-    /// Made for the occasion.
-    Owned(Value),
-}
-
-impl Operand<'_> {
-    /// The value.
-    pub fn view(&self) -> ValueRef<'_> {
-        match self {
-            Self::Borrowed(value) => *value,
-            Self::Owned(value) => value.view(),
-        }
-    }
-}
-
-/// Follows a path down from a value: names into objects, indexes into arrays, anything else is undefined.
-pub fn walk<'a>(value: ValueRef<'a>, path: &[Segment]) -> Option<ValueRef<'a>> {
-    path.iter().try_fold(value, |value, segment| match segment {
-        Segment::Name(name) => value.get(name),
-        Segment::Index(index) => value.as_array()?.get(*index),
-    })
-}
-
-impl Row for Value {
-    fn get(&self, path: &[Segment]) -> Option<Operand<'_>> {
-        walk(self.view(), path).map(Operand::Borrowed)
-    }
-}
-
-impl Row for Document {
-    fn get(&self, path: &[Segment]) -> Option<Operand<'_>> {
-        walk(self.root(), path).map(Operand::Borrowed)
-    }
-}
+use crate::logical::Comparison;
+use crate::row::{Operand, Row};
 
 impl Query {
     /// Whether the filter is true for this item; undefined is not enough.

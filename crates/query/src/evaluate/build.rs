@@ -1,0 +1,131 @@
+//! New values from evaluated parts, and what they may hold.
+//!
+//! A short query can ask for a large value: `[c, c, c]` triples an item, and a subquery may do so for each of its
+//! rows. So whatever keeps values counts their bytes in a [`Hoard`], and stops the query before memory does.
+
+use document::{Object, Value, ValueRef};
+
+use super::{Environment, evaluate};
+use crate::context::{Context, Fault};
+use crate::logical::{Expression, Projection};
+use crate::row::Operand;
+
+/// Most bytes of one array, object or string that an expression builds. Several times the largest item.
+const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Memory that grows with the rows, and its bound.
+#[derive(Debug)]
+pub(crate) struct Hoard {
+    what: &'static str,
+    bytes: usize,
+    limit: usize,
+}
+
+impl Hoard {
+    /// An empty one. `what` completes "The query needs more than … bytes of memory for …".
+    pub(crate) fn new(what: &'static str, limit: usize) -> Hoard {
+        Hoard { what, bytes: 0, limit }
+    }
+
+    /// Counts more bytes; false when that is too much, and then the fault is recorded.
+    pub(crate) fn add(&mut self, bytes: usize, context: &Context) -> bool {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > self.limit {
+            context.fail(Fault::OutOfMemory { what: self.what, limit: self.limit });
+            return false;
+        }
+        context.spend(bytes as u64 / 64)
+    }
+
+    /// Counts a value.
+    pub(crate) fn add_value(&mut self, value: ValueRef<'_>, context: &Context) -> bool {
+        self.add(weight(value), context)
+    }
+
+    /// Stops counting bytes that are not held any more.
+    pub(crate) fn remove(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
+/// About how many bytes a value takes as a tree.
+pub(crate) fn weight(value: ValueRef<'_>) -> usize {
+    let inside = match value {
+        ValueRef::String(text) => text.len(),
+        ValueRef::Array(items) => items.iter().map(weight).sum(),
+        ValueRef::Object(members) => {
+            members.iter().map(|(name, member)| size_of::<String>() + name.len() + weight(member)).sum()
+        }
+        ValueRef::Null | ValueRef::Bool(_) | ValueRef::Int(_) | ValueRef::Double(_) => 0,
+    };
+    size_of::<Value>() + inside
+}
+
+/// A row of the answer, `None` if there is none.
+pub(crate) fn project(
+    projection: &Projection,
+    environment: &Environment<'_>,
+    context: &Context,
+) -> Option<Value> {
+    match projection {
+        Projection::Value(value) => evaluate(value, environment, context).map(Operand::into_value),
+        Projection::Members(members) => object(members, environment, context).map(Operand::into_value),
+    }
+}
+
+/// `[a, b]` without its undefined elements.
+pub(super) fn array<'a>(
+    items: &[Expression],
+    environment: &Environment<'_>,
+    context: &Context,
+) -> Option<Operand<'a>> {
+    let mut hoard = Hoard::new("one value", VALUE_BYTES_MAX);
+    let mut array = Vec::with_capacity(items.len());
+    for item in items {
+        if let Some(item) = evaluate(item, environment, context) {
+            if !hoard.add_value(item.view(), context) {
+                return None;
+            }
+            array.push(item.into_value());
+        }
+    }
+    Some(Operand::Owned(Value::Array(array)))
+}
+
+/// `{"a": x}` without its undefined members.
+pub(super) fn object<'a>(
+    members: &[(String, Expression)],
+    environment: &Environment<'_>,
+    context: &Context,
+) -> Option<Operand<'a>> {
+    let mut hoard = Hoard::new("one value", VALUE_BYTES_MAX);
+    let mut object = Object::new();
+    for (name, member) in members {
+        if let Some(member) = evaluate(member, environment, context) {
+            if !hoard.add(name.len(), context) || !hoard.add_value(member.view(), context) {
+                return None;
+            }
+            object.insert(name.as_str(), member.into_value());
+        }
+    }
+    Some(Operand::Owned(Value::Object(object)))
+}
+
+/// `a || b`: one text of several.
+pub(super) fn concat<'a>(
+    parts: &[Expression],
+    environment: &Environment<'_>,
+    context: &Context,
+) -> Option<Operand<'a>> {
+    let mut hoard = Hoard::new("one value", VALUE_BYTES_MAX);
+    let mut text = String::new();
+    for part in parts {
+        let part = evaluate(part, environment, context)?;
+        let part = part.view().as_str()?;
+        if !hoard.add(part.len(), context) {
+            return None;
+        }
+        text.push_str(part);
+    }
+    Some(Operand::Owned(Value::String(text)))
+}

@@ -1,0 +1,68 @@
+//! The values that an expression can refer to.
+//!
+//! An environment is a chain on the call stack: each join, subquery and group adds a link with the slots it binds
+//! and points to the one around it. So a row of a join may borrow from the item or from the row of an outer
+//! source, and nothing is copied to go one level down.
+
+use document::Value;
+
+use crate::logical::Segment;
+use crate::row::{Operand, Row};
+
+/// One link: some slots and the environment around them.
+#[derive(Clone)]
+pub(crate) struct Environment<'a> {
+    outer: Option<&'a Environment<'a>>,
+    first: usize,
+    slots: Slots<'a>,
+}
+
+#[derive(Clone)]
+enum Slots<'a> {
+    Nothing,
+    Item(&'a dyn Row),
+    One(Operand<'a>),
+    Group(&'a [Option<Value>]),
+}
+
+impl<'a> Environment<'a> {
+    /// No slots at all: what a query without `FROM` sees, and constants.
+    pub(crate) fn empty() -> Environment<'a> {
+        Environment { outer: None, first: 0, slots: Slots::Nothing }
+    }
+
+    /// An item in slot 0.
+    pub(crate) fn of_item(item: &'a dyn Row) -> Environment<'a> {
+        Environment { outer: None, first: 0, slots: Slots::Item(item) }
+    }
+
+    /// This environment and one more slot.
+    pub(crate) fn with<'b>(&'b self, slot: usize, value: Operand<'b>) -> Environment<'b> {
+        Environment { outer: Some(self), first: slot, slots: Slots::One(value) }
+    }
+
+    /// This environment and the values of a group, one slot each: keys first, then the results of aggregates.
+    pub(crate) fn with_group<'b>(&'b self, first: usize, values: &'b [Option<Value>]) -> Environment<'b> {
+        Environment { outer: Some(self), first, slots: Slots::Group(values) }
+    }
+
+    /// The value at a place in a slot; no segments mean the whole of it.
+    pub(crate) fn get(&'a self, slot: usize, path: &[Segment]) -> Option<Operand<'a>> {
+        let mut link = self;
+        loop {
+            match &link.slots {
+                Slots::Item(item) if slot == link.first => {
+                    return if path.is_empty() { Some(Operand::Owned(item.whole())) } else { item.get(path) };
+                }
+                Slots::One(value) if slot == link.first => {
+                    return Operand::Borrowed(value.view()).step_into(path);
+                }
+                Slots::Group(values) if (link.first..link.first + values.len()).contains(&slot) => {
+                    let value = values[slot - link.first].as_ref()?;
+                    return Operand::Borrowed(value.view()).step_into(path);
+                }
+                _ => link = link.outer?,
+            }
+        }
+    }
+}

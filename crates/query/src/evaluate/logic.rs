@@ -1,0 +1,104 @@
+//! Conditions: true, false or undefined.
+
+use std::cmp::Ordering;
+
+use document::{ValueRef, total_order};
+
+use super::{Environment, evaluate};
+use crate::context::Context;
+use crate::logical::{Comparison, Expression};
+
+/// The value of an expression as a condition: anything but a boolean is undefined.
+pub(crate) fn truth(
+    expression: &Expression,
+    environment: &Environment<'_>,
+    context: &Context,
+) -> Option<bool> {
+    match expression {
+        Expression::Not(inner) => truth(inner, environment, context).map(|truth| !truth),
+        Expression::And(parts) => decide(parts, environment, context, false),
+        Expression::Or(parts) => decide(parts, environment, context, true),
+        Expression::Compare { operator, left, right } => {
+            let left = evaluate(left, environment, context)?;
+            let right = evaluate(right, environment, context)?;
+            compare(*operator, left.view(), right.view())
+        }
+        Expression::In { value, list } => is_in(value, list, environment, context),
+        Expression::InConstants { value, list } => {
+            let value = evaluate(value, environment, context)?;
+            let order = |item: &document::Value| total_order(Some(item.view()), Some(value.view()));
+            Some(list.binary_search_by(order).is_ok())
+        }
+        Expression::Between { value, low, high } => between([value, low, high], environment, context),
+        _ => evaluate(expression, environment, context)?.view().as_bool(),
+    }
+}
+
+/// `AND` (decided by the first false) or `OR` (decided by the first true).
+fn decide(
+    parts: &[Expression],
+    environment: &Environment<'_>,
+    context: &Context,
+    deciding: bool,
+) -> Option<bool> {
+    let mut outcome = Some(!deciding);
+    for part in parts {
+        match truth(part, environment, context) {
+            Some(truth) if truth == deciding => return Some(deciding),
+            Some(_) => {}
+            None => outcome = None,
+        }
+    }
+    outcome
+}
+
+fn is_in(
+    value: &Expression,
+    list: &[Expression],
+    environment: &Environment<'_>,
+    context: &Context,
+) -> Option<bool> {
+    let value = evaluate(value, environment, context)?;
+    if !context.spend(list.len() as u64) {
+        return None;
+    }
+    let mut outcome = Some(false);
+    for item in list {
+        match evaluate(item, environment, context) {
+            Some(item) if document::equal(value.view(), item.view()) => return Some(true),
+            Some(_) => {}
+            None => outcome = None,
+        }
+    }
+    outcome
+}
+
+/// `low <= value AND value <= high`, with the same say for undefined.
+fn between(
+    [value, low, high]: [&Expression; 3],
+    environment: &Environment<'_>,
+    context: &Context,
+) -> Option<bool> {
+    let value = evaluate(value, environment, context)?;
+    let not_beyond = |bound: &Expression, operator| {
+        let bound = evaluate(bound, environment, context)?;
+        compare(operator, value.view(), bound.view())
+    };
+    match (not_beyond(low, Comparison::GreaterOrEqual), not_beyond(high, Comparison::LessOrEqual)) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    }
+}
+
+/// Compares two defined values.
+pub(crate) fn compare(operator: Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> Option<bool> {
+    Some(match operator {
+        Comparison::Equal => document::equal(left, right),
+        Comparison::NotEqual => !document::equal(left, right),
+        Comparison::Less => document::compare(left, right)? == Ordering::Less,
+        Comparison::LessOrEqual => document::compare(left, right)? != Ordering::Greater,
+        Comparison::Greater => document::compare(left, right)? == Ordering::Greater,
+        Comparison::GreaterOrEqual => document::compare(left, right)? != Ordering::Less,
+    })
+}

@@ -1,0 +1,119 @@
+//! Expressions over the slots of an environment, in the three-valued logic of the language.
+//!
+//! `None` is *undefined*: the value of a property that is not there, and of everything computed from one.
+//!
+//! | | |
+//! |---|---|
+//! | `=`, `!=` | undefined operand: undefined; different types: different; numbers by value, `1 = 1.0` |
+//! | `<`, `<=`, `>`, `>=` | undefined unless both are of one scalar type |
+//! | `AND` | false wins over undefined, undefined over true |
+//! | `OR` | true wins over undefined, undefined over false |
+//! | `NOT` | undefined stays undefined |
+//! | non-boolean in `AND`, `OR`, `NOT` | counts as undefined |
+//! | `+ - * / %`, `& \| ^ ~ << >> >>>` | undefined unless all are numbers, and where the result is no finite number |
+//! | `\|\|` | undefined unless all are strings |
+//! | `a ?? b` | `b` only where `a` is undefined; null is a value |
+//! | `a ? b : c` | `b` only where `a` is true |
+//!
+//! Evaluation cannot fail. What goes beyond a limit or makes the query impossible to answer is recorded in the
+//! [`Context`], and whoever walks through rows asks for it after each of them. Values are borrowed from the row
+//! wherever they lie there as they are: comparing a stored property with a constant builds nothing.
+
+mod arithmetic;
+mod build;
+mod environment;
+mod logic;
+mod rows;
+
+use document::ValueRef;
+
+pub(crate) use build::{Hoard, project};
+pub(crate) use environment::Environment;
+pub(crate) use logic::{compare, truth};
+pub(crate) use rows::{Flow, each_binding, rows_of};
+
+use crate::context::Context;
+use crate::functions::{Arg, Entry};
+use crate::logical::{Expression, Segment};
+use crate::row::Operand;
+
+/// The value of an expression, `None` if undefined.
+pub(crate) fn evaluate<'a>(
+    expression: &'a Expression,
+    environment: &'a Environment<'a>,
+    context: &Context,
+) -> Option<Operand<'a>> {
+    match expression {
+        Expression::Literal(value) => Some(Operand::Borrowed(value.view())),
+        Expression::Undefined => None,
+        Expression::Path { slot, segments } => environment.get(*slot, segments),
+        Expression::Within { base, segments } => evaluate(base, environment, context)?.step_into(segments),
+        Expression::Index { base, index } => {
+            let segment = segment(evaluate(index, environment, context)?.view())?;
+            evaluate(base, environment, context)?.step_into(&[segment])
+        }
+        Expression::Array(items) => build::array(items, environment, context),
+        Expression::Object(members) => build::object(members, environment, context),
+        Expression::Concat(parts) => build::concat(parts, environment, context),
+        Expression::Arithmetic { operator, left, right } => {
+            let left = evaluate(left, environment, context)?.view().as_f64()?;
+            let right = evaluate(right, environment, context)?.view().as_f64()?;
+            arithmetic::apply(*operator, left, right).map(Operand::Owned)
+        }
+        Expression::BitNot(operand) => {
+            let operand = evaluate(operand, environment, context)?.view().as_f64()?;
+            arithmetic::bit_not(operand).map(Operand::Owned)
+        }
+        Expression::Coalesce(parts) => parts.iter().find_map(|part| evaluate(part, environment, context)),
+        Expression::Conditional { condition, then, otherwise } => {
+            let holds = truth(condition, environment, context) == Some(true);
+            evaluate(if holds { then } else { otherwise }, environment, context)
+        }
+        Expression::Call(entry, arguments) => call(entry, arguments, environment, context),
+        Expression::Subquery { kind, query } => rows::subquery(*kind, query, environment, context),
+        Expression::Not(_)
+        | Expression::And(_)
+        | Expression::Or(_)
+        | Expression::Compare { .. }
+        | Expression::In { .. }
+        | Expression::InConstants { .. }
+        | Expression::Between { .. } => truth(expression, environment, context).map(Operand::from),
+    }
+}
+
+/// The step that a computed index stands for: a name, or a whole number that is not negative.
+fn segment(index: ValueRef<'_>) -> Option<Segment> {
+    match index {
+        ValueRef::String(name) => Some(Segment::Name(name.to_owned())),
+        other => usize::try_from(other.as_i64()?).ok().map(Segment::Index),
+    }
+}
+
+/// Calls a function. Most take few arguments, which then stay on the stack.
+fn call<'a>(
+    entry: &Entry,
+    arguments: &'a [Expression],
+    environment: &'a Environment<'a>,
+    context: &Context,
+) -> Option<Operand<'a>> {
+    if !context.spend(1) {
+        return None;
+    }
+    let value = |argument| evaluate(argument, environment, context);
+    let result = match arguments {
+        [one] => {
+            let one = value(one);
+            (entry.run)(&[one.as_ref().map(Operand::view)], context)
+        }
+        [one, two] => {
+            let (one, two) = (value(one), value(two));
+            (entry.run)(&[one.as_ref().map(Operand::view), two.as_ref().map(Operand::view)], context)
+        }
+        all => {
+            let all: Vec<_> = all.iter().map(value).collect();
+            let views: Vec<Arg<'_>> = all.iter().map(|one| one.as_ref().map(Operand::view)).collect();
+            (entry.run)(&views, context)
+        }
+    };
+    result.map(Operand::Owned)
+}
