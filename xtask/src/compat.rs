@@ -10,14 +10,13 @@ use anyhow::{Context, Result, ensure};
 
 use crate::Tier;
 use crate::paths;
-use crate::process;
+use crate::process::{self, install};
 use crate::published;
 use crate::report::{Outcome, Report, count_before};
 use crate::rust::{counted, verdict};
 use crate::server;
 use crate::tour;
 
-const INSTALL_TIMEOUT: Duration = Duration::from_mins(10);
 const SUITE_TIMEOUT: Duration = Duration::from_mins(10);
 const LONG_TIMEOUT: Duration = Duration::from_hours(2);
 
@@ -157,12 +156,6 @@ fn unless_fresh(folder: &Path, lock: &Path, fill: impl FnOnce() -> Result<()>) -
     fs::create_dir_all(paths::cache())?;
     fill()?;
     Ok(fs::write(mark, wanted)?)
-}
-
-pub(crate) fn install(command: &mut Command) -> Result<()> {
-    let finished = process::run_quietly(command, INSTALL_TIMEOUT)?;
-    ensure!(finished.success, "{command:?} failed:\n{}", finished.output);
-    Ok(())
 }
 
 fn python(binary: &PathBuf, tier: Tier) -> Result<Outcome> {

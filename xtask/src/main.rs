@@ -3,7 +3,7 @@
 //! ```text
 //! test [--long]                         everything; --long adds what is big
 //! tidy                                  rules about the source tree
-//! deny                                  licences, bans and sources of dependencies
+//! deny                                  licences, bans, sources and published weaknesses of dependencies
 //! compat [python|js|rust|published]     official SDKs against a live server; all of them without a name
 //! tour                                  runs the README's code blocks
 //! ```
@@ -25,7 +25,6 @@ mod relay;
 mod report;
 mod rust;
 mod server;
-mod spdx;
 mod tidy;
 mod tour;
 

@@ -1,4 +1,5 @@
-//! Where things are. Everything that is installed or built by the suites goes below `compat/.cache`, which git ignores.
+//! Where things are. Everything that is installed or built goes below `compat/.cache` or cargo's target folder; git ignores
+//! both.
 
 use std::path::{Path, PathBuf};
 
@@ -17,9 +18,9 @@ pub(crate) fn cache() -> PathBuf {
     root().join("compat/.cache")
 }
 
-/// Cargo's target folder for the main workspace.
+/// Cargo's target folder for the main workspace. Cargo is started in the root, so that is where a relative one lies.
 pub(crate) fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+    root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
 /// All files below `folder` with one of these extensions, sorted; hidden folders, build output and installed packages

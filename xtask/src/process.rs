@@ -7,8 +7,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
+const INSTALL_TIMEOUT: Duration = Duration::from_mins(10);
 const POLL: Duration = Duration::from_millis(20);
 
 /// What a finished child left behind.
@@ -26,6 +27,13 @@ pub(crate) fn run(command: &mut Command, timeout: Duration) -> Result<Finished> 
 /// As `run`, without showing the output.
 pub(crate) fn run_quietly(command: &mut Command, timeout: Duration) -> Result<Finished> {
     run_with(command, timeout, Echo::No)
+}
+
+/// Runs something that fetches or builds what the tests need; its output is worth reading only when it fails.
+pub(crate) fn install(command: &mut Command) -> Result<()> {
+    let finished = run_quietly(command, INSTALL_TIMEOUT)?;
+    ensure!(finished.success, "{command:?} failed:\n{}", finished.output);
+    Ok(())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

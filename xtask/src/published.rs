@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::compat::{install, last_line};
+use crate::compat::last_line;
 use crate::paths;
-use crate::process;
+use crate::process::{self, install};
 use crate::relay::{self, Relay};
 use crate::report::Outcome;
 use crate::rust::verdict;
