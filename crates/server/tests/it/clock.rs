@@ -1,6 +1,10 @@
 //! The test clock and the purge loop in the real process.
 
-use std::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, ManualClock, Store, Time};
 
 use crate::process::{Server, command};
 
@@ -86,15 +90,25 @@ fn an_idle_store_on_disk_purges_what_dies_t19() {
 
 #[test]
 fn the_limit_of_a_start_gap_is_set_t34() {
-    let directory = tempfile::tempdir().unwrap();
-    let server = Server::in_directory(directory.path(), &[]);
-    // A store that was never used knows no time to measure a gap from.
-    server.create_container("");
-    server.terminate();
-    wait(Duration::from_millis(1500));
-    let server = Server::in_directory(directory.path(), &["--max-start-gap", "1"]);
-    let (_, clock) = server.admin("GET", "/_bolide/clock", "");
-    assert!(clock.contains("\"leap\":\"start\""), "{clock}");
+    for (limit, leap) in [("60", true), ("7200", false)] {
+        let directory = tempfile::tempdir().unwrap();
+        use_an_hour_ago(directory.path());
+        let server = Server::in_directory(directory.path(), &["--max-start-gap", limit]);
+        let (_, clock) = server.admin("GET", "/_bolide/clock", "");
+        assert_eq!(clock.contains("\"leap\":\"start\""), leap, "limit {limit}: {clock}");
+    }
+}
+
+/// Leaves a store in the directory that was closed in order an hour ago, by its own clock.
+fn use_an_hour_ago(directory: &Path) {
+    #[expect(clippy::disallowed_methods, reason = "the server that opens the store goes by the real time")]
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let clock = ManualClock::new(Time::from_seconds(now.as_secs() - 3600));
+    let store = EmbeddedStore::open(EmbeddedOptions::new(directory, ClockOptions::new(Arc::new(clock))));
+    let store = store.unwrap();
+    // A store that never told the time knows none to measure a gap from.
+    store.now().unwrap();
+    store.close().unwrap();
 }
 
 #[expect(clippy::disallowed_methods, reason = "another process cannot be told to hurry")]
