@@ -121,6 +121,19 @@ impl EffectiveRange {
         EffectiveRange { min: EffectiveKey::min(), max: EffectiveKey::max() }
     }
 
+    /// The whole line in `count` stretches that hold about equally many keys, in order and without gaps.
+    pub fn split(count: u32, definition: &PartitionKeyDefinition) -> Vec<EffectiveRange> {
+        let count = count.max(1);
+        let bounds: Vec<EffectiveKey> = (0..=count)
+            .map(|index| match index {
+                0 => EffectiveKey::min(),
+                last if last == count => EffectiveKey::max(),
+                index => EffectiveKey(hash_bound(index, count, definition)),
+            })
+            .collect();
+        bounds.windows(2).map(|pair| EffectiveRange::new(pair[0].clone(), pair[1].clone())).collect()
+    }
+
     /// Just this key.
     pub fn point(key: EffectiveKey) -> EffectiveRange {
         EffectiveRange { max: key.successor(), min: key }
@@ -189,6 +202,21 @@ impl PartitionKey {
             return EffectiveRange { max: key.followed_by(0xFF), min: key };
         }
         EffectiveRange::point(key)
+    }
+}
+
+/// Where the `index`th of `count` equal pieces of the hashes begins.
+fn hash_bound(index: u32, count: u32, definition: &PartitionKeyDefinition) -> Vec<u8> {
+    match (definition.kind, definition.version) {
+        (PartitionKeyKind::Hash, HashVersion::V1) => {
+            let mut out = Vec::new();
+            write_ordered_number(((u64::from(index) << 32) / u64::from(count)) as f64, &mut out);
+            out
+        }
+        // 126 bits of hash: the top two are clear.
+        (PartitionKeyKind::Hash, HashVersion::V2) | (PartitionKeyKind::MultiHash, _) => {
+            ((1_u128 << 126) / u128::from(count) * u128::from(index)).to_be_bytes().to_vec()
+        }
     }
 }
 
@@ -310,6 +338,31 @@ mod tests {
         assert!(!point.contains(&"22E342F300".parse().unwrap()));
         assert!(!point.contains(&"22E342F2FF".parse().unwrap()));
         assert!(EffectiveRange::all().covers(&point));
+    }
+
+    #[test]
+    fn a_split_line_has_no_gaps_and_shares_the_keys_out() {
+        for json in [
+            r#"{"paths":["/pk"],"kind":"Hash","version":1}"#,
+            r#"{"paths":["/pk"],"kind":"Hash","version":2}"#,
+            r#"{"paths":["/a","/b"],"kind":"MultiHash","version":2}"#,
+        ] {
+            let definition = crate::parse_json(json.as_bytes()).unwrap();
+            let definition = PartitionKeyDefinition::from_value(&definition).unwrap();
+            let ranges = EffectiveRange::split(5, &definition);
+            assert_eq!(
+                (ranges[0].min.clone(), ranges[4].max.clone()),
+                (EffectiveKey::min(), EffectiveKey::max())
+            );
+            assert!(ranges.windows(2).all(|pair| pair[0].max == pair[1].min && !pair[0].is_empty()));
+            let mut held = [0; 5];
+            for n in 0..1000 {
+                let part = KeyPart::String(format!("key {n}"));
+                let key = PartitionKey::new(vec![part; definition.paths.len()]).effective(&definition);
+                held[ranges.iter().position(|range| range.contains(&key)).unwrap()] += 1;
+            }
+            assert!(held.iter().all(|count| (120..280).contains(count)), "{json}: {held:?}");
+        }
     }
 
     #[test]

@@ -197,14 +197,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes a container with one physical partition.
+    /// Makes a container, with as many physical partitions as its throughput asks for.
     pub fn create_container(
         &self,
         database: &Database,
         definition: ContainerDefinition,
         throughput: Option<Throughput>,
     ) -> Result<Arc<Container>> {
-        self.create_partitioned(database, definition, throughput, vec![EffectiveRange::all()])
+        let partitions = throughput.map_or(1, Throughput::partitions).max(self.options.partitions);
+        let ranges = EffectiveRange::split(partitions, &definition.partition_key);
+        self.create_partitioned(database, definition, throughput, ranges)
     }
 
     /// Makes a container with a physical partition for each of `ranges`, which must cover everything in order.

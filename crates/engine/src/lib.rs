@@ -70,11 +70,30 @@ pub struct Engine {
     changes: Mutex<()>,
     alarm: Arc<alarm::Alarm>,
     purge: purge::PurgeState,
+    options: Options,
+}
+
+/// How an engine behaves.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// The fewest physical partitions that a new container gets; its throughput may ask for more.
+    pub partitions: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { partitions: 1 }
+    }
 }
 
 impl Engine {
     /// Opens the engine over a store.
     pub fn open(store: Arc<dyn Store>) -> Result<Engine> {
+        Engine::open_with(store, Options::default())
+    }
+
+    /// Opens the engine over a store, with other options than the default.
+    pub fn open_with(store: Arc<dyn Store>, options: Options) -> Result<Engine> {
         let catalog = catalog::Catalog::load(&*store.snapshot()?)?;
         Ok(Engine {
             store,
@@ -82,6 +101,7 @@ impl Engine {
             changes: Mutex::new(()),
             alarm: Arc::default(),
             purge: purge::PurgeState::default(),
+            options,
         })
     }
 

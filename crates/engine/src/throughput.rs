@@ -21,6 +21,10 @@ const MANUAL_STEP: u32 = 100;
 const AUTOSCALE_MIN: u32 = 1000;
 const AUTOSCALE_STEP: u32 = 1000;
 const THROUGHPUT_MAX: u32 = 1_000_000;
+/// What one physical partition can be given; beyond it a new container gets several.
+const PARTITION_MAX: u32 = 10_000;
+/// What the service then plans for each of them.
+const PARTITION_SHARE: u32 = 6000;
 
 impl Throughput {
     /// Refuses what the service would refuse.
@@ -37,6 +41,12 @@ impl Throughput {
         Err(Error::invalid(format!(
             "The {kind} {value} is invalid: it must be between {min} and {THROUGHPUT_MAX} in steps of {step}."
         )))
+    }
+
+    /// Physical partitions that the service would make for it.
+    pub(crate) fn partitions(self) -> u32 {
+        let (Throughput::Manual(rate) | Throughput::Autoscale { max: rate }) = self;
+        if rate <= PARTITION_MAX { 1 } else { rate.div_ceil(PARTITION_SHARE) }
     }
 
     pub(crate) fn to_value(self) -> Value {
@@ -75,6 +85,14 @@ pub struct Offer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn partitions_follow_the_rate() {
+        for (rate, partitions) in [(400, 1), (10_000, 1), (10_100, 2), (11_000, 2), (20_000, 4), (30_000, 5)]
+        {
+            assert_eq!(Throughput::Manual(rate).partitions(), partitions, "{rate}");
+        }
+    }
 
     #[test]
     fn limits_and_steps_are_kept() {

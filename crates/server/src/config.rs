@@ -16,6 +16,7 @@ use crate::settings::{self, Layer, Settings};
 const EMULATOR_KEY: &str =
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 const DEFAULT_LISTEN: &str = "127.0.0.1:8081";
+const PARTITIONS_MAX: u32 = 200;
 const DEFAULT_DATA: &str = "./bolide-data";
 
 /// A document database that speaks Azure Cosmos DB's protocols and keeps its time-to-live contract.
@@ -83,6 +84,9 @@ struct Flags {
     /// [default: 2592000, thirty days].
     #[arg(long, value_name = "SECONDS", global = true)]
     max_start_gap: Option<String>,
+    /// The fewest physical partitions of a new container; its throughput may ask for more [default: 1].
+    #[arg(long, value_name = "COUNT", global = true)]
+    partitions: Option<String>,
     /// When a write counts as done: `sync` on disk, `buffered` in the operating system [default: sync].
     #[arg(long, value_name = "MODE", global = true)]
     durability: Option<String>,
@@ -106,6 +110,7 @@ impl Flags {
             ("max-start-gap", self.max_start_gap),
             ("memory", on(self.memory)),
             ("mongo-listen", self.mongo_listen),
+            ("partitions", self.partitions),
             ("storage", self.storage),
             ("test-clock", on(self.test_clock)),
         ];
@@ -145,6 +150,8 @@ pub(crate) struct Config {
     /// The store's own limit if not given (T34).
     pub(crate) max_start_gap: Option<Duration>,
     pub(crate) durability: Durability,
+    /// The fewest physical partitions of a new container.
+    pub(crate) partitions: u32,
 }
 
 /// Why there is no configuration.
@@ -200,6 +207,7 @@ fn resolve(settings: &Settings) -> Result<Config> {
         max_clock_jump: settings.seconds("max-clock-jump")?,
         max_start_gap: settings.seconds("max-start-gap")?,
         durability,
+        partitions: settings.count("partitions", PARTITIONS_MAX)?.unwrap_or(1),
     })
 }
 
@@ -304,6 +312,9 @@ mod tests {
         for bad in ["0", "-1", "1h", "1.5", "99999999999", ""] {
             assert!(refusal(&[("max-clock-jump", bad)]).contains("'max-clock-jump'"), "{bad}");
             assert!(refusal(&[("max-start-gap", bad)]).contains("'max-start-gap'"), "{bad}");
+        }
+        for bad in ["0", "-1", "201", "many", ""] {
+            assert!(refusal(&[("partitions", bad)]).contains("from 1 to 200"), "{bad}");
         }
         assert!(refusal(&[("key", "!!")]).contains("base64"));
         assert!(refusal(&[("key", "c2VjcmV0"), ("key-file", "f")]).contains("exclude"));

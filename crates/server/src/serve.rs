@@ -25,7 +25,8 @@ const BLOCKING_THREADS: usize = 16;
 pub(crate) fn run(config: Config) -> Result<()> {
     let clock: Arc<dyn WallClock> = Arc::new(RealClock::new());
     let store = open(&config, Arc::clone(&clock))?;
-    let engine = Arc::new(Engine::open(store).context("cannot open the store")?);
+    let options = engine::Options { partitions: config.partitions };
+    let engine = Arc::new(Engine::open_with(store, options).context("cannot open the store")?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .max_blocking_threads(BLOCKING_THREADS)

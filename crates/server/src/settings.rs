@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow, bail};
 use toml::de::{DeTable, DeValue};
 
 /// Every setting's name. `config` itself cannot stand in the file.
-pub(crate) const NAMES: [&str; 13] = [
+pub(crate) const NAMES: [&str; 14] = [
     "config",
     "data",
     "durability",
@@ -22,6 +22,7 @@ pub(crate) const NAMES: [&str; 13] = [
     "max-start-gap",
     "memory",
     "mongo-listen",
+    "partitions",
     "storage",
     "test-clock",
 ];
@@ -50,6 +51,13 @@ impl Settings {
         let seconds = seconds
             .ok_or_else(|| anyhow!("'{name}' must be a positive number of seconds, it is '{text}'"))?;
         Ok(Some(Duration::from_secs(seconds.into())))
+    }
+
+    /// A setting that is a number from 1 to `most`.
+    pub(crate) fn count(&self, name: &str, most: u32) -> Result<Option<u32>> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let count = text.trim().parse::<u32>().ok().filter(|count| (1..=most).contains(count));
+        count.map(Some).ok_or_else(|| anyhow!("'{name}' must be a number from 1 to {most}, it is '{text}'"))
     }
 
     /// The strongest place that says anything about one of these settings, which exclude each other there.
