@@ -10,6 +10,7 @@ mod convert;
 pub(crate) mod datetime;
 mod datetime_format;
 mod integer;
+pub(crate) mod like;
 mod list;
 mod math;
 pub(crate) mod regex;
@@ -52,7 +53,18 @@ impl PartialEq for Entry {
 }
 
 /// Every table.
-const TABLES: &[&[Entry]] = &[convert::TABLE, datetime::TABLE, regex::TABLE, search::TABLE, string::TABLE, types::TABLE, math::TABLE, integer::TABLE, array::TABLE, set::TABLE];
+const TABLES: &[&[Entry]] = &[
+    convert::TABLE,
+    datetime::TABLE,
+    regex::TABLE,
+    search::TABLE,
+    string::TABLE,
+    types::TABLE,
+    math::TABLE,
+    integer::TABLE,
+    array::TABLE,
+    set::TABLE,
+];
 
 /// The function of that name, in any case.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
