@@ -18,6 +18,8 @@ mod access;
 #[allow(dead_code, reason = "used once the whole language is resolved")]
 mod aggregate;
 mod ast;
+#[allow(dead_code, unused_imports, unreachable_pub, reason = "used once the whole language is resolved")]
+mod conditions;
 #[allow(dead_code, reason = "used once the whole language is resolved")]
 mod context;
 mod error;
