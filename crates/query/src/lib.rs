@@ -36,6 +36,8 @@ mod matching;
 mod parser;
 mod resolve;
 mod row;
+#[allow(dead_code, unreachable_pub, reason = "used once the whole language is resolved")]
+mod run;
 #[allow(dead_code, reason = "the parser follows")]
 mod syntax;
 

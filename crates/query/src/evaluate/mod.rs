@@ -30,7 +30,7 @@ use document::ValueRef;
 pub(crate) use build::{Hoard, project};
 pub(crate) use environment::Environment;
 pub(crate) use logic::{compare, truth};
-pub(crate) use rows::{Flow, each_binding, rows_of};
+pub(crate) use rows::{Collector, Flow, each_binding, rows_of};
 
 use crate::context::Context;
 use crate::functions::{Arg, Entry};

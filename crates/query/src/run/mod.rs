@@ -1,0 +1,354 @@
+//! Items in, a page of rows out: everything of a query that does not care where its items come from.
+//!
+//! Whoever runs a query pushes items, in any order or in the order that `ORDER BY` asks for, and gets the rows of one
+//! page as JSON texts and a [`Resume`] that says where the next page begins. Nothing else is remembered between two
+//! pages, so a page may be asked for days later, from another process.
+//!
+//! | query | what is kept while items go by |
+//! |---|---|
+//! | plain, or its order comes with the items | the page; stops as soon as it is full |
+//! | aggregates without `GROUP BY` | one accumulator each |
+//! | `ORDER BY`, `DISTINCT`, `GROUP BY` | the [smallest] keys behind the last page's |
+//! | `DISTINCT` or `GROUP BY` together with `ORDER BY` | every distinct row or group, within the memory of one query |
+
+mod groups;
+mod output;
+mod smallest;
+mod window;
+
+use std::collections::BTreeMap;
+
+use crate::aggregate::Accumulator;
+use crate::context::{Context, Fault};
+use crate::evaluate::{self, Collector, Environment, each_binding, evaluate};
+use crate::logical::{AggregateKind, Expression, Order, Query};
+use crate::row::{Operand, Row};
+use groups::Groups;
+use output::{Output, Shown, order_key};
+use smallest::{MEMORY_MAX, Smallest};
+use window::{Pass, Window};
+
+/// How much one page holds.
+#[derive(Debug, Clone, Copy)]
+pub struct PageLimits {
+    /// At most this many rows.
+    pub rows: usize,
+    /// No further row once this many bytes are reached.
+    pub bytes: usize,
+}
+
+/// How the items come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// In any order.
+    Any,
+    /// In the order of the query's `ORDER BY`, ties by number in the direction of the first key.
+    InOrder,
+}
+
+/// Where a page ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resume {
+    /// Rows that have passed, shown or left out by `OFFSET`.
+    pub passed: u64,
+    /// An item of which only the first rows fitted: its number, and how many.
+    pub within: Option<(u64, u32)>,
+    /// The key of the last row, where rows are sorted. Rows up to it have passed.
+    pub after: Option<Vec<u8>>,
+}
+
+/// What to do after an item was pushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on.
+    More,
+    /// The page is full. The item was not taken, or not wholly: the next page must begin with it.
+    Full,
+    /// No further item can matter, on any page.
+    Enough,
+}
+
+/// One page of rows.
+#[derive(Debug)]
+pub struct Answer {
+    /// The rows as JSON texts.
+    pub rows: Vec<Vec<u8>>,
+    /// Present if there may be more.
+    pub resume: Option<Resume>,
+}
+
+/// A page in the making.
+pub struct Run<'q> {
+    query: &'q Query,
+    context: &'q Context,
+    window: Window,
+    output: Output,
+    stage: Stage,
+    /// What earlier pages have dealt with.
+    before: Resume,
+    /// The rows of `FROM (SELECT ...)` in the making, where they depend on many items.
+    nested: Option<Collector<'q>>,
+    /// Rows made of nested ones that earlier pages have shown; such rows are made anew for each page.
+    shown_before: u64,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Rows are shown as they come.
+    Stream(Stream),
+    /// One row over everything.
+    Total(Vec<Accumulator>),
+    /// One row per group.
+    Groups(Groups),
+    /// Rows by key; equal rows share one if they must be distinct.
+    Sorted(Smallest<Vec<u8>>),
+    /// Distinct rows, each with the smallest key it came with.
+    SortedDistinct { rows: BTreeMap<Vec<u8>, (Vec<u8>, Vec<u8>)>, bytes: usize },
+}
+
+/// The state of a page whose rows are shown as they come.
+#[derive(Debug, Default)]
+struct Stream {
+    /// The item that did not fit wholly.
+    within: Option<(u64, u32)>,
+    /// The key of the last row that passed, if the rows are sorted.
+    last_key: Option<Vec<u8>>,
+    /// Whether an item was refused: there is more.
+    full: bool,
+}
+
+impl Query {
+    /// Whether rows can be shown as the items come.
+    pub fn is_streaming(&self, arrival: Arrival) -> bool {
+        let ordered = matches!(self.order, Order::Keys(_)) && arrival == Arrival::Any;
+        !ordered && !self.distinct && !self.is_grouped() && self.nested.is_none()
+    }
+
+    /// Whether the answer depends only on how many items match.
+    pub fn counts_only(&self) -> bool {
+        let counts = |aggregate: &crate::logical::Aggregate| {
+            aggregate.kind == AggregateKind::Count && matches!(aggregate.argument, Expression::Literal(_))
+        };
+        self.reads_items
+            && self.nested.is_none()
+            && self.sources.is_empty()
+            && self.group_by.is_empty()
+            && !self.aggregates.is_empty()
+            && self.aggregates.iter().all(counts)
+    }
+}
+
+impl<'q> Run<'q> {
+    /// Begins a page; `resume` is where the page before ended.
+    pub fn new(
+        query: &'q Query,
+        context: &'q Context,
+        arrival: Arrival,
+        resume: Option<Resume>,
+        limits: PageLimits,
+    ) -> Run<'q> {
+        let before = resume.unwrap_or_default();
+        let window = Window::new(query, &before, limits);
+        let sorted = matches!(query.order, Order::Keys(_));
+        let nested = query.nested.as_deref();
+        let unordered = !sorted || (arrival == Arrival::InOrder && nested.is_none());
+        let stage = if unordered && !query.distinct && !query.is_grouped() {
+            Stage::Stream(Stream::default())
+        } else if !query.group_by.is_empty() {
+            Stage::Groups(Groups::new(query, &window))
+        } else if !query.aggregates.is_empty() {
+            Stage::Total(query.aggregates.iter().map(|aggregate| Accumulator::new(aggregate.kind)).collect())
+        } else if query.distinct && sorted {
+            Stage::SortedDistinct { rows: BTreeMap::new(), bytes: 0 }
+        } else {
+            Stage::Sorted(Smallest::new(window.wanted()))
+        };
+        let shown_before = if nested.is_some() { before.passed } else { 0 };
+        let nested = nested.map(|nested| Collector::new(nested, u64::MAX));
+        Run { query, context, window, output: Output::default(), stage, before, nested, shown_before }
+    }
+
+    /// Takes an item; its number breaks ties.
+    pub fn push(&mut self, item: &dyn Row, number: u64) -> Result<Flow, Fault> {
+        if self.window.is_full() {
+            return Ok(Flow::Enough);
+        }
+        let (Some(collector), Some(nested)) = (&mut self.nested, &self.query.nested) else {
+            return self.each_row(Some(item), number);
+        };
+        let context = self.context;
+        let flow = each_binding(nested, &Environment::of_item(item), context, &mut |row| {
+            collector.push(row, context)
+        });
+        match context.fault() {
+            Some(fault) => Err(fault),
+            None if flow == evaluate::Flow::Enough => Ok(Flow::Enough),
+            None => Ok(Flow::More),
+        }
+    }
+
+    /// Counts items that match without looking at them; only for a query that [counts only](Query::counts_only).
+    pub fn push_count(&mut self, items: u64) {
+        if let Stage::Total(accumulators) = &mut self.stage {
+            for accumulator in accumulators {
+                accumulator.add_many(items);
+            }
+        }
+    }
+
+    /// The page.
+    pub fn finish(mut self) -> Result<Answer, Fault> {
+        if let Some(collector) = self.nested.take() {
+            let rows = collector.finish(&Environment::empty(), self.context);
+            self.context.fault().map_or(Ok(()), Err)?;
+            for (number, row) in rows.iter().enumerate() {
+                if self.each_row(Some(row), number as u64)? != Flow::More {
+                    break;
+                }
+            }
+        } else if !self.query.reads_items {
+            self.each_row(None, 0)?;
+        }
+        let Run { query, context, mut window, mut output, stage, before, .. } = self;
+        let after = before.after.as_deref();
+        let more = match stage {
+            Stage::Stream(stream) => {
+                let resume = Resume {
+                    passed: window.passed(),
+                    within: stream.within,
+                    after: stream.last_key.or(before.after),
+                };
+                return Ok(Answer { rows: output.rows, resume: stream.full.then_some(resume) });
+            }
+            Stage::Total(accumulators) => {
+                let json = groups::total(query, context, accumulators)?;
+                output.show(&mut window, std::iter::once((Vec::new(), json)), false)
+            }
+            Stage::Groups(groups) => {
+                let (rows, more) = groups.into_rows(query, context, after)?;
+                output.show(&mut window, rows, more)
+            }
+            Stage::Sorted(smallest) => {
+                let (rows, more) = smallest.into_parts();
+                output.show(&mut window, rows.map(|(key, json)| (key, Some(json))), more)
+            }
+            Stage::SortedDistinct { rows, .. } => {
+                let sorted: BTreeMap<Vec<u8>, Option<Vec<u8>>> = rows
+                    .into_iter()
+                    .map(|(row, (order, json))| ([order, row].concat(), Some(json)))
+                    .filter(|(key, _)| after.is_none_or(|after| key.as_slice() > after))
+                    .collect();
+                output.show(&mut window, sorted.into_iter(), false)
+            }
+        };
+        Ok(Answer { rows: output.rows, resume: more })
+    }
+
+    fn each_row(&mut self, item: Option<&dyn Row>, number: u64) -> Result<Flow, Fault> {
+        let (query, context) = (self.query, self.context);
+        let around = item.map_or_else(Environment::empty, Environment::of_item);
+        let mut flow = Ok(Flow::More);
+        let mut index = 0;
+        each_binding(query, &around, context, &mut |environment| {
+            flow = self.row(&Shown { query, item, environment, context }, number, index);
+            index += 1;
+            if matches!(flow, Ok(Flow::More)) { evaluate::Flow::More } else { evaluate::Flow::Enough }
+        });
+        match context.fault() {
+            Some(fault) => Err(fault),
+            None => flow,
+        }
+    }
+
+    /// Takes one row of an item that fulfils the filter, the item's `index`th.
+    fn row(&mut self, row: &Shown<'_>, number: u64, index: u32) -> Result<Flow, Fault> {
+        let after = self.before.after.as_deref();
+        match &mut self.stage {
+            Stage::Stream(_) => return Ok(self.stream(row, number, index)),
+            Stage::Total(accumulators) => {
+                for (accumulator, aggregate) in accumulators.iter_mut().zip(&self.query.aggregates) {
+                    let value = evaluate(&aggregate.argument, row.environment, self.context);
+                    accumulator.add(value.as_ref().map(Operand::view), self.context);
+                }
+            }
+            Stage::Groups(groups) => groups.add(row, after)?,
+            Stage::Sorted(smallest) => {
+                let distinct = self.query.distinct;
+                let key = if distinct { row.key() } else { Some(order_key(row, number, index)) };
+                let Some(key) = key else { return Ok(Flow::More) };
+                let dealt_with = after.is_some_and(|after| key.as_slice() <= after)
+                    || (distinct && smallest.get_mut(&key).is_some());
+                if !dealt_with
+                    && smallest.admits(&key)
+                    && let Some(json) = row.json()
+                {
+                    let bytes = json.len();
+                    smallest.insert(key, json, bytes)?;
+                }
+            }
+            Stage::SortedDistinct { rows, bytes } => {
+                let Some(key) = row.key() else { return Ok(Flow::More) };
+                let order = row.order_values();
+                match rows.get_mut(&key) {
+                    Some((known, _)) if order < *known => *known = order,
+                    Some(_) => {}
+                    None => {
+                        let Some(json) = row.json() else { return Ok(Flow::More) };
+                        *bytes += key.len() + order.len() + json.len();
+                        if *bytes > MEMORY_MAX {
+                            return Err(Fault::OutOfMemory { what: "the distinct rows", limit: MEMORY_MAX });
+                        }
+                        rows.insert(key, (order, json));
+                    }
+                }
+            }
+        }
+        Ok(Flow::More)
+    }
+
+    fn stream(&mut self, row: &Shown<'_>, number: u64, index: u32) -> Flow {
+        let Stage::Stream(stream) = &mut self.stage else { return Flow::More };
+        if self.before.within.is_some_and(|(item, rows)| item == number && index < rows) {
+            return Flow::More;
+        }
+        let key = matches!(self.query.order, Order::Keys(_)).then(|| order_key(row, number, index));
+        if key.is_some() && key <= self.before.after {
+            return Flow::More;
+        }
+        let Some(json) = row.json() else { return Flow::More };
+        if self.shown_before > 0 {
+            self.shown_before -= 1;
+            return Flow::More;
+        }
+        match self.window.next() {
+            Pass::WindowIsFull => return Flow::Enough,
+            Pass::PageIsFull => {
+                stream.full = true;
+                stream.within = (index > 0).then_some((number, index));
+                return Flow::Full;
+            }
+            Pass::LeftOut => self.window.pass(0),
+            Pass::Shown => {
+                self.window.pass(json.len());
+                self.output.rows.push(json);
+            }
+        }
+        stream.last_key = key;
+        if self.window.is_full() { Flow::Enough } else { Flow::More }
+    }
+}
+
+/// The sort key that a client resumes from: values of the `ORDER BY` keys and the number of an item. Rows up to the
+/// item are dealt with if it is `excluded`, rows before it otherwise.
+pub fn resume_key(query: &Query, values: &[Option<document::Value>], number: u64, excluded: bool) -> Vec<u8> {
+    let Order::Keys(keys) = &query.order else { return Vec::new() };
+    let mut out = Vec::new();
+    for (key, value) in keys.iter().zip(values) {
+        output::encode_sort_key(value.as_ref().map(document::Value::view), key.descending, &mut out);
+    }
+    out.extend_from_slice(&output::tie(query, number));
+    if excluded {
+        out.extend_from_slice(&u32::MAX.to_be_bytes());
+    }
+    out
+}

@@ -1,0 +1,139 @@
+//! The rows of a page: their text, and the keys that sort them.
+
+use document::{ValueRef, encode_key, encode_key_descending, write_json};
+
+use super::Resume;
+use super::window::{Pass, Window};
+use crate::context::Context;
+use crate::evaluate::{Environment, evaluate};
+use crate::logical::{Expression, Order, Projection, Query};
+use crate::row::{Operand, Row};
+
+/// The page so far.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    pub(super) rows: Vec<Vec<u8>>,
+}
+
+impl Output {
+    /// Lets rows pass through the window in order; says where to go on if there is more. A key without a row, such as a
+    /// group whose value is undefined, only counts as dealt with.
+    pub(super) fn show(
+        &mut self,
+        window: &mut Window,
+        rows: impl Iterator<Item = (Vec<u8>, Option<Vec<u8>>)>,
+        more: bool,
+    ) -> Option<Resume> {
+        let mut last = None;
+        for (key, json) in rows {
+            let Some(json) = json else {
+                last = Some(key);
+                continue;
+            };
+            match window.next() {
+                Pass::WindowIsFull => return None,
+                Pass::PageIsFull => {
+                    return Some(Resume { passed: window.passed(), within: None, after: last });
+                }
+                Pass::LeftOut => window.pass(0),
+                Pass::Shown => {
+                    window.pass(json.len());
+                    self.rows.push(json);
+                }
+            }
+            last = Some(key);
+        }
+        let go_on = more && !window.is_full() && last.is_some();
+        go_on.then(|| Resume { passed: window.passed(), within: None, after: last })
+    }
+}
+
+/// A row that fulfils the filter, with all that it takes to show it.
+pub(super) struct Shown<'a> {
+    pub(super) query: &'a Query,
+    /// The item it comes from; none for groups.
+    pub(super) item: Option<&'a dyn Row>,
+    pub(super) environment: &'a Environment<'a>,
+    pub(super) context: &'a Context,
+}
+
+impl Shown<'_> {
+    fn value<'b>(&'b self, expression: &'b Expression) -> Option<Operand<'b>> {
+        evaluate(expression, self.environment, self.context)
+    }
+
+    /// The row's text; none if the row's value is undefined.
+    pub(super) fn json(&self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        match (&self.query.select, self.item) {
+            (Projection::Value(Expression::Path { slot: 0, segments }), Some(item))
+                if segments.is_empty() =>
+            {
+                item.write_json(&mut out);
+            }
+            (Projection::Value(value), _) => write_json(self.value(value)?.view(), &mut out),
+            (Projection::Members(members), _) => {
+                out.push(b'{');
+                for (name, member) in members {
+                    let Some(value) = self.value(member) else { continue };
+                    if out.len() > 1 {
+                        out.push(b',');
+                    }
+                    write_json(ValueRef::String(name), &mut out);
+                    out.push(b':');
+                    write_json(value.view(), &mut out);
+                }
+                out.push(b'}');
+            }
+        }
+        Some(out)
+    }
+
+    /// Bytes that are equal for equal rows; none if the row's value is undefined.
+    pub(super) fn key(&self) -> Option<Vec<u8>> {
+        let mut key = Vec::new();
+        match &self.query.select {
+            Projection::Value(value) => encode_key(Some(self.value(value)?.view()), &mut key),
+            Projection::Members(members) => {
+                for (_, member) in members {
+                    encode_key(self.value(member).as_ref().map(Operand::view), &mut key);
+                }
+            }
+        }
+        Some(key)
+    }
+
+    /// The values of the `ORDER BY` keys as bytes that sort as the query asks.
+    pub(super) fn order_values(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let Order::Keys(keys) = &self.query.order else { return out };
+        for key in keys {
+            encode_sort_key(self.value(&key.value).as_ref().map(Operand::view), key.descending, &mut out);
+        }
+        out
+    }
+}
+
+/// One value of a sort key.
+pub(super) fn encode_sort_key(value: Option<ValueRef<'_>>, descending: bool, out: &mut Vec<u8>) {
+    if descending {
+        encode_key_descending(value, out);
+    } else {
+        encode_key(value, out);
+    }
+}
+
+/// The whole sort key of an item's row: values, the item's number, the row's place within the item.
+pub(super) fn order_key(row: &Shown<'_>, number: u64, index: u32) -> Vec<u8> {
+    let mut out = row.order_values();
+    out.extend_from_slice(&tie(row.query, number));
+    out.extend_from_slice(&index.to_be_bytes());
+    out
+}
+
+/// How an item's number breaks ties: in the direction of the first key.
+pub(super) fn tie(query: &Query, number: u64) -> [u8; 8] {
+    let descends =
+        matches!(&query.order, Order::Keys(keys) if keys.first().is_some_and(|key| key.descending));
+    (if descends { !number } else { number }).to_be_bytes()
+}

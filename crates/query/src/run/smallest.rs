@@ -1,0 +1,119 @@
+//! The smallest keys of many, with what belongs to them: the memory of every query that must see all rows before
+//! it can show one.
+//!
+//! A page needs only the rows with the smallest keys behind the last page's, so only those are kept, however many
+//! rows go by. A key that falls out was larger than enough others and can never come back on the same page.
+
+use std::collections::BTreeMap;
+
+use crate::context::Fault;
+
+/// What a query may hold for the rows of one page, those left out by `OFFSET` included.
+pub(super) const MEMORY_MAX: usize = 64 << 20;
+
+/// What a map entry costs beside its bytes.
+const ENTRY_OVERHEAD: usize = 96;
+
+/// The smallest keys seen, at most `wanted` of them and within the memory of one query.
+#[derive(Debug)]
+pub(super) struct Smallest<T> {
+    entries: BTreeMap<Vec<u8>, (T, usize)>,
+    wanted: usize,
+    bytes: usize,
+    /// The smallest key that found no room. Nothing from here on is kept: what was dropped once is not known whole.
+    ceiling: Option<Vec<u8>>,
+}
+
+impl<T> Smallest<T> {
+    pub(super) fn new(wanted: usize) -> Smallest<T> {
+        Smallest { entries: BTreeMap::new(), wanted: wanted.max(1), bytes: 0, ceiling: None }
+    }
+
+    /// Whether a key would be kept; if not, its row need not be made. Remembers that there is more.
+    pub(super) fn admits(&mut self, key: &[u8]) -> bool {
+        if self.ceiling.as_ref().is_some_and(|ceiling| key >= ceiling.as_slice()) {
+            return false;
+        }
+        let full = self.entries.len() >= self.wanted;
+        let beyond = full && self.entries.last_key_value().is_some_and(|(last, _)| key > last.as_slice());
+        if beyond {
+            self.ceiling = Some(key.to_vec());
+        }
+        !beyond
+    }
+
+    /// What is kept under a key.
+    pub(super) fn get_mut(&mut self, key: &[u8]) -> Option<&mut T> {
+        self.entries.get_mut(key).map(|(value, _)| value)
+    }
+
+    /// Keeps a value of about that many bytes under a key that is admitted; what no longer has room falls out.
+    pub(super) fn insert(&mut self, key: Vec<u8>, value: T, bytes: usize) -> Result<(), Fault> {
+        let cost = key.len() + bytes + ENTRY_OVERHEAD;
+        if let Some((_, before)) = self.entries.insert(key, (value, cost)) {
+            self.bytes -= before;
+        }
+        self.bytes += cost;
+        self.evict()
+    }
+
+    fn evict(&mut self) -> Result<(), Fault> {
+        while self.entries.len() > self.wanted || self.bytes > MEMORY_MAX {
+            if self.entries.len() == 1 {
+                return Err(Fault::OutOfMemory { what: "one row of the result", limit: MEMORY_MAX });
+            }
+            let Some((key, (_, cost))) = self.entries.pop_last() else { return Ok(()) };
+            self.bytes -= cost;
+            self.ceiling = Some(key);
+        }
+        Ok(())
+    }
+
+    /// The kept entries in order, and whether there is more behind them.
+    pub(super) fn into_parts(self) -> (impl Iterator<Item = (Vec<u8>, T)>, bool) {
+        (self.entries.into_iter().map(|(key, (value, _))| (key, value)), self.ceiling.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_smallest_stay_and_more_is_remembered() {
+        let mut smallest = Smallest::new(3);
+        for key in [9_u8, 2, 7, 4, 4, 1] {
+            if smallest.admits(&[key]) {
+                smallest.insert(vec![key], key, 1).expect("fits");
+            }
+        }
+        let (entries, more) = smallest.into_parts();
+        assert_eq!(entries.map(|(_, value)| value).collect::<Vec<_>>(), [1, 2, 4]);
+        assert!(more);
+    }
+
+    #[test]
+    fn without_overflow_there_is_no_more() {
+        let mut smallest = Smallest::new(3);
+        for key in [3_u8, 1, 3] {
+            assert!(smallest.admits(&[key]));
+            smallest.insert(vec![key], (), 1).expect("fits");
+        }
+        assert!(!smallest.into_parts().1);
+    }
+
+    #[test]
+    fn memory_bounds_the_page_before_it_fails_the_query() {
+        let mut smallest = Smallest::new(1000);
+        for key in 0_u8..10 {
+            if smallest.admits(&[key]) {
+                smallest.insert(vec![key], (), MEMORY_MAX / 4).expect("the page gets shorter");
+            }
+        }
+        assert!(!smallest.admits(&[5]), "what was dropped does not come back in part");
+        let (entries, more) = smallest.into_parts();
+        assert_eq!((entries.count(), more), (3, true));
+        let mut smallest = Smallest::new(1000);
+        assert!(smallest.insert(vec![0], (), MEMORY_MAX + 1).is_err());
+    }
+}

@@ -1,0 +1,78 @@
+//! `OFFSET`, `LIMIT` and `TOP` over any number of pages: what is still to be left out, what may still be shown.
+
+use super::{PageLimits, Resume};
+use crate::logical::Query;
+
+/// Where the rows that pass stand in the query's window, and what the page still takes.
+#[derive(Debug)]
+pub(super) struct Window {
+    /// Rows that have passed so far, on this page and those before, shown or left out.
+    passed: u64,
+    skip: u64,
+    take: u64,
+    room: PageLimits,
+}
+
+/// What becomes of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// It lies before the window.
+    LeftOut,
+    /// It belongs on the page.
+    Shown,
+    /// It belongs on a later page.
+    PageIsFull,
+    /// It lies behind the window, and so does every later one.
+    WindowIsFull,
+}
+
+impl Window {
+    pub(super) fn new(query: &Query, resume: &Resume, limits: PageLimits) -> Window {
+        Window {
+            passed: resume.passed,
+            skip: query.skip,
+            take: query.take.unwrap_or(u64::MAX),
+            room: PageLimits { rows: limits.rows.max(1), bytes: limits.bytes },
+        }
+    }
+
+    /// What would become of the next row.
+    pub(super) fn next(&self) -> Pass {
+        if self.is_full() {
+            Pass::WindowIsFull
+        } else if self.passed < self.skip {
+            Pass::LeftOut
+        } else if self.room.rows == 0 || self.room.bytes == 0 {
+            Pass::PageIsFull
+        } else {
+            Pass::Shown
+        }
+    }
+
+    /// Lets the next row pass; `bytes` is what it adds to the page.
+    pub(super) fn pass(&mut self, bytes: usize) {
+        if self.passed >= self.skip {
+            self.room.rows = self.room.rows.saturating_sub(1);
+            self.room.bytes = self.room.bytes.saturating_sub(bytes);
+        }
+        self.passed = self.passed.saturating_add(1);
+    }
+
+    /// Whether no further row can be shown, on any page.
+    pub(super) fn is_full(&self) -> bool {
+        self.passed.saturating_sub(self.skip) >= self.take
+    }
+
+    /// Rows that could still matter to this page: those to leave out, those to show, and one that tells whether
+    /// there is more.
+    pub(super) fn wanted(&self) -> usize {
+        let left_out = self.skip.saturating_sub(self.passed);
+        let left_to_show = self.take.saturating_sub(self.passed.saturating_sub(self.skip));
+        let shown = left_to_show.min(self.room.rows as u64 + 1);
+        usize::try_from(left_out.saturating_add(shown)).unwrap_or(usize::MAX)
+    }
+
+    pub(super) fn passed(&self) -> u64 {
+        self.passed
+    }
+}
