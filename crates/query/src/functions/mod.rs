@@ -16,6 +16,7 @@ mod math;
 pub(crate) mod regex;
 mod search;
 mod set;
+mod spatial;
 mod string;
 #[cfg(test)]
 mod testing;
@@ -64,6 +65,7 @@ const TABLES: &[&[Entry]] = &[
     integer::TABLE,
     array::TABLE,
     set::TABLE,
+    spatial::TABLE,
 ];
 
 /// The function of that name, in any case.
