@@ -155,35 +155,27 @@ fn engine_wire(error: &engine::Error) -> Wire {
     }
 }
 
-/// Query errors are JSON inside the message, with a position and the service's own number where there is one.
+/// Query errors are JSON inside the message: each with its place, where there is one, and the service's own number.
 fn query_wire(error: &query::Error) -> Wire {
-    use query::Error as E;
-    let code = match error {
-        E::Syntax { .. } => "SC1001",
-        E::Unresolved { .. } => "SC2001",
-        E::UnknownFunction { .. } => "SC2005",
-        E::ArgumentCount { .. } => "SC2050",
-        E::NotSupported { .. } => "SC9001",
-        E::MissingParameter { .. } | E::DuplicateParameter { .. } | E::TooLong { .. } | E::TooDeep { .. } => {
-            "SC9002"
-        }
-    };
-    let message = match error {
-        E::Syntax { near, .. } if !near.is_empty() => {
-            format!("Syntax error, incorrect syntax near '{near}'.")
-        }
-        E::NotSupported { what, .. } => format!("{what} is not supported yet."),
-        other => other.to_string(),
-    };
-    let location = error
-        .location()
+    let reports = error.reports().iter().map(report).collect::<Vec<_>>().join(",");
+    Wire {
+        status: 400,
+        substatus: 0,
+        code: "BadRequest",
+        message: format!("Message: {{\"errors\":[{reports}]}}"),
+    }
+}
+
+fn report(report: &query::Report) -> String {
+    let location = report
+        .location
         .map(|(start, end)| format!("\"location\":{{\"start\":{start},\"end\":{end}}},"))
         .unwrap_or_default();
-    let message = format!(
-        "Message: {{\"errors\":[{{\"severity\":\"Error\",{location}\"code\":\"{code}\",\"message\":{}}}]}}",
-        quoted(&message)
-    );
-    Wire { status: 400, substatus: 0, code: "BadRequest", message }
+    let code = match report.code {
+        query::Code::Text(text) => quoted(text),
+        query::Code::Number(number) => number.to_string(),
+    };
+    format!("{{\"severity\":\"Error\",{location}\"code\":{code},\"message\":{}}}", quoted(&report.message))
 }
 
 fn bad_request(message: &str) -> Wire {

@@ -38,14 +38,14 @@ mod resolve;
 mod row;
 #[allow(dead_code, unreachable_pub, reason = "used once the whole language is resolved")]
 mod run;
-#[allow(dead_code, reason = "the parser follows")]
+#[allow(dead_code, reason = "called once the whole language is resolved")]
 mod syntax;
 
 use document::Value;
 
 pub use access::{Access, Stamps, access};
 pub use context::{Context, DEFAULT_BUDGET, Fault};
-pub use error::{Error, Result};
+pub use error::{Code, CountClause, Error, Report, Result, TokenKind};
 pub use expression::Expression;
 pub use function::Function;
 pub use logical::{Comparison, Dialect, Segment};

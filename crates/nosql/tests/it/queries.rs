@@ -85,7 +85,11 @@ async fn query_text_has_one_limit_in_every_form() {
     let patch = server.patch(&format!("{DOCS}/0"), &format!("{{\"condition\":\"{condition}\",{change}}}"));
     for reply in [server.query(&text).await, bare.send().await, patch.key("even").send().await] {
         let reply = reply.expect_error(400, 0, "BadRequest");
-        assert!(reply.message().contains("more than the 262144 allowed"), "{}", reply.message());
+        assert!(
+            reply.message().contains("exceeded the maximum limit of 262144 characters"),
+            "{}",
+            reply.message()
+        );
     }
     assert_eq!(server.read("even", "0").await.member("x"), Value::Null);
 }
