@@ -7,6 +7,7 @@
 pub(crate) mod ast;
 mod lexer;
 mod parser;
+pub(crate) mod print;
 
 use ast::{Name, Node, Query};
 use parser::Parser;
