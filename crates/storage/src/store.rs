@@ -21,9 +21,6 @@ pub trait Store: Send + Sync {
     /// The time now. It never goes back, not even over a crash (T13). Rarely waits for one commit.
     fn now(&self) -> Result<Time>;
 
-    /// The time by which data may be destroyed: [`now`](Self::now), unless the clock is suspect (T34).
-    fn trusted_now(&self) -> Result<Time>;
-
     /// The state of the clock.
     fn clock_status(&self) -> Result<ClockStatus>;
 

@@ -207,10 +207,6 @@ impl Store for EmbeddedStore {
         Ok(self.clock_status()?.now)
     }
 
-    fn trusted_now(&self) -> Result<Time> {
-        Ok(self.clock_status()?.trusted)
-    }
-
     fn clock_status(&self) -> Result<ClockStatus> {
         self.shared.status(|wait| self.command(Command::Renew, wait))
     }

@@ -93,10 +93,6 @@ impl Store for MemoryStore {
         Ok(self.clock_status()?.now)
     }
 
-    fn trusted_now(&self) -> Result<Time> {
-        Ok(self.clock_status()?.trusted)
-    }
-
     fn clock_status(&self) -> Result<ClockStatus> {
         self.shared.status(|_| self.command(Command::Renew))
     }
