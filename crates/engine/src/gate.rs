@@ -1,6 +1,7 @@
 //! The one gate: nobody obtains a stored item without a policy and a `now`.
 //!
-//! A read takes policy, snapshot and `now`, in that order and all under the partition's policy lock:
+//! A read takes policy, snapshot and `now`, in that order and all under the partition's policy lock (`order_of_a_view` tests
+//! each reason):
 //!
 //! - `now` after the snapshot: what the snapshot holds was written at or before `now`, and whoever has answered "expired"
 //!   did so at a time that is not after ours (T17).

@@ -29,6 +29,8 @@ mod item;
 mod keys;
 pub mod limits;
 mod operation;
+#[cfg(test)]
+mod order_of_a_view;
 pub mod patch;
 mod purge;
 mod read;
