@@ -18,7 +18,7 @@ const LONG_TIMEOUT: Duration = Duration::from_hours(4);
 /// Seeds and the time they may take; the second figure is a promise of the project, not a guess.
 const SEEDS: u64 = 2_000;
 const SEEDS_TIMEOUT: Duration = Duration::from_mins(1);
-const LONG_SEEDS: u64 = 200_000;
+const LONG_SEEDS: u64 = 40_000;
 
 fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
