@@ -61,16 +61,12 @@ impl Context {
 
     /// Takes `steps` from the budget; false when it is used up, and then the fault is recorded.
     pub fn spend(&self, steps: u64) -> bool {
-        match self.budget.get().checked_sub(steps) {
-            Some(rest) => {
-                self.budget.set(rest);
-                true
-            }
-            None => {
-                self.fail(Fault::OutOfBudget);
-                false
-            }
-        }
+        let Some(rest) = self.budget.get().checked_sub(steps) else {
+            self.fail(Fault::OutOfBudget);
+            return false;
+        };
+        self.budget.set(rest);
+        true
     }
 
     /// Records why the evaluation cannot go on. The first reason stays.

@@ -18,19 +18,30 @@ pub(crate) fn walk(bytes: usize, context: &Context) -> Option<()> {
 
 /// Pays for a text of that many bytes that is about to be made; `None` when it is too long.
 pub(crate) fn make(bytes: usize, context: &Context) -> Option<()> {
-    if bytes > TEXT_BYTES {
-        context.fail(Fault::OutOfMemory { what: "one computed string", limit: TEXT_BYTES });
-        return None;
-    }
+    limit_text(bytes, context)?;
     walk(bytes, context)
 }
 
 /// Pays for a list of that many items that is about to be made; `None` when it is too long.
 pub(crate) fn list(items: usize, context: &Context) -> Option<()> {
-    let bytes = items.saturating_mul(size_of::<Value>());
-    if bytes > LIST_BYTES {
-        context.fail(Fault::OutOfMemory { what: "one computed array", limit: LIST_BYTES });
-        return None;
+    limit_list(items, context)?;
+    walk(items.saturating_mul(size_of::<Value>()), context)
+}
+
+/// `None`, and the request fails, if a text of that many bytes is too long.
+pub(crate) fn limit_text(bytes: usize, context: &Context) -> Option<()> {
+    let fits = bytes <= TEXT_BYTES;
+    if !fits {
+        context.fail(Fault::OutOfMemory { what: "one computed string", limit: TEXT_BYTES });
     }
-    walk(bytes, context)
+    fits.then_some(())
+}
+
+/// `None`, and the request fails, if a list of that many items is too long.
+pub(crate) fn limit_list(items: usize, context: &Context) -> Option<()> {
+    let fits = items <= LIST_BYTES / size_of::<Value>();
+    if !fits {
+        context.fail(Fault::OutOfMemory { what: "one computed array", limit: LIST_BYTES });
+    }
+    fits.then_some(())
 }

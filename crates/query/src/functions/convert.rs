@@ -83,7 +83,7 @@ fn write(value: ValueRef<'_>, out: &mut Vec<u8>, context: &Context) -> Option<()
         }
         scalar => write_json(scalar, out),
     }
-    if out.len() > bounds::TEXT_BYTES { bounds::make(out.len(), context) } else { Some(()) }
+    bounds::limit_text(out.len(), context)
 }
 
 #[cfg(test)]
