@@ -48,6 +48,8 @@ pub use context::{Context, DEFAULT_BUDGET, Fault};
 pub use error::{Code, CountClause, Error, Report, Result, TokenKind};
 pub use expression::Expression;
 pub use function::Function;
+pub use functions::full_text::tokens;
+pub use functions::vector::DistanceFunction;
 pub use logical::{Comparison, Dialect, Segment};
 pub use row::{Operand, Row, walk};
 

@@ -9,7 +9,9 @@ pub(crate) mod calendar;
 mod convert;
 pub(crate) mod datetime;
 mod datetime_format;
+pub(crate) mod full_text;
 mod integer;
+mod item;
 pub(crate) mod like;
 mod list;
 mod math;
@@ -17,11 +19,13 @@ pub(crate) mod regex;
 mod search;
 mod set;
 mod spatial;
+mod stem;
 mod string;
 #[cfg(test)]
 mod testing;
 mod types;
 mod utf16;
+pub(crate) mod vector;
 
 use document::{Value, ValueRef};
 
@@ -66,6 +70,9 @@ const TABLES: &[&[Entry]] = &[
     array::TABLE,
     set::TABLE,
     spatial::TABLE,
+    vector::TABLE,
+    full_text::TABLE,
+    item::TABLE,
 ];
 
 /// The function of that name, in any case.

@@ -2,7 +2,7 @@
 
 use document::{Value, parse_json};
 
-use super::find;
+use super::{TABLES, find};
 use crate::context::Context;
 
 /// The request's time in these tests: 2024-10-14T14:20:30.666Z.
@@ -64,4 +64,53 @@ fn split(text: &str) -> Vec<&str> {
         pieces.push(text[start..].trim());
     }
     pieces
+}
+
+#[test]
+fn names_are_in_capitals_and_occur_once() {
+    let mut names: Vec<&str> = TABLES.iter().flat_map(|table| table.iter()).map(|entry| entry.name).collect();
+    assert!(names.iter().all(|name| !name.bytes().any(|byte| byte.is_ascii_lowercase())));
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+}
+
+#[test]
+fn no_function_panics_whatever_it_gets() {
+    const ODD: &[&str] = &[
+        "undefined",
+        "null",
+        "true",
+        "0",
+        "-1",
+        "2.5",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "-1.7976931348623157e308",
+        r#""""#,
+        r#""\u0000é\ud83d\ude00 (.*)+ %_[""#,
+        r#""2024-02-29T23:59:59.9999999Z""#,
+        r#""yyyy""#,
+        "[]",
+        r#"[1, "a", null, [0], {"a": 1}]"#,
+        r#"{"a": {"b": [1]}, "term": "red", "distance": 2}"#,
+        r#"{"type": "Polygon", "coordinates": [[[0, 0], [90, 0], [0, 90], [0, 0]], [[1, 1], [1, 1], [1, 1], [1, 1]]]}"#,
+        r#"{"type": "MultiPolygon", "coordinates": [[[[0, 0], [10, 10], [10, 0], [0, 10], [0, 0]]]]}"#,
+        r#"{"type": "LineString", "coordinates": [[0, 90], [0, -90]]}"#,
+    ];
+    let odd: Vec<Option<Value>> = ODD.iter().map(|text| value(text)).collect();
+    for entry in TABLES.iter().flat_map(|table| table.iter()) {
+        for count in entry.least..=entry.most.min(entry.least + 2) {
+            // Every pair in the first two places; those behind run along.
+            for pair in 0..odd.len() * odd.len() {
+                let pick = |place: usize| match place {
+                    0 => pair % odd.len(),
+                    1 => pair / odd.len(),
+                    _ => (pair * 7 + place) % odd.len(),
+                };
+                let arguments: Vec<_> =
+                    (0..count).map(|place| odd[pick(place)].as_ref().map(Value::view)).collect();
+                let _ = (entry.run)(&arguments, &Context::new(NOW_MILLIS, 7));
+            }
+        }
+    }
 }
