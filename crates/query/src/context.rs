@@ -6,8 +6,8 @@
 
 use std::cell::{Cell, RefCell};
 
-/// Work that one request may do, in steps of roughly a microsecond's worth of computing on one value.
-pub const DEFAULT_BUDGET: u64 = 2_000_000_000;
+/// Work that one request may do, in steps of roughly a row, an element or some dozens of letters: minutes of computing.
+pub const DEFAULT_BUDGET: u64 = 500_000_000;
 
 /// Why an evaluation had to stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

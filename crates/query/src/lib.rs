@@ -36,7 +36,7 @@ mod matching;
 mod parser;
 mod resolve;
 mod row;
-#[allow(dead_code, unreachable_pub, reason = "used once the whole language is resolved")]
+#[allow(dead_code, reason = "used once the whole language is resolved")]
 mod run;
 #[allow(dead_code, reason = "called once the whole language is resolved")]
 mod syntax;
@@ -52,6 +52,7 @@ pub use functions::full_text::tokens;
 pub use functions::vector::DistanceFunction;
 pub use logical::{Comparison, Dialect, Segment};
 pub use row::{Operand, Row, walk};
+pub use run::{Answer, Arrival, Flow, PageLimits, Ranking, Resume, Run, resume_key};
 
 /// Longest query text.
 pub const MAX_TEXT_BYTES: usize = 256 * 1024;

@@ -13,10 +13,13 @@
 
 mod groups;
 mod output;
+mod rank;
 mod smallest;
 mod window;
 
 use std::collections::BTreeMap;
+
+pub use rank::Ranking;
 
 use crate::aggregate::Accumulator;
 use crate::context::{Context, Fault};

@@ -1,0 +1,167 @@
+//! `ORDER BY RANK`: scores over all items that match, fused into one order.
+//!
+//! A score needs to know the others: BM25 weighs a word by how many texts have it, and rank fusion counts places. So the
+//! items go by twice, once for the [statistics](Ranking::observe) over every living item and once to be
+//! [scored](Ranking::score); then their numbers stand in order, best first.
+//!
+//! Fusion is the reciprocal kind: an item's rank in each component, equal scores sharing one, adds `weight / (60 + rank)`.
+
+use document::ValueRef;
+
+use super::smallest::MEMORY_MAX;
+use crate::context::{Context, Fault};
+use crate::evaluate::{Environment, evaluate, truth};
+use crate::functions::full_text::{Corpus, Phrase, bm25, tokens};
+use crate::logical::{Expression, Order, Query, Score, ScoreKind};
+use crate::row::{Operand, Row};
+
+/// The constant of reciprocal rank fusion.
+const FUSION: f64 = 60.0;
+
+/// The order of a query's items by rank, in the making.
+#[derive(Debug)]
+pub struct Ranking<'q> {
+    query: &'q Query,
+    context: &'q Context,
+    components: Vec<Component<'q>>,
+    numbers: Vec<u64>,
+    /// The scores of all items, component after component for each item; larger is better.
+    scores: Vec<f64>,
+}
+
+#[derive(Debug)]
+struct Component<'q> {
+    score: &'q Score,
+    /// What BM25 must know, if the component scores text.
+    lexicon: Option<Lexicon<'q>>,
+}
+
+/// What is sought in a text, and what is known of all texts.
+#[derive(Debug)]
+struct Lexicon<'q> {
+    text: &'q Expression,
+    sought: Vec<Phrase>,
+    corpus: Corpus,
+    /// In how many texts each thing sought is.
+    found_in: Vec<f64>,
+}
+
+impl<'q> Ranking<'q> {
+    /// A ranking, if the query orders by rank.
+    pub fn of(query: &'q Query, context: &'q Context) -> Option<Ranking<'q>> {
+        let Order::Rank(scores) = &query.order else { return None };
+        let component = |score: &'q Score| Component { score, lexicon: Lexicon::of(score) };
+        let components = scores.iter().map(component).collect();
+        Some(Ranking { query, context, components, numbers: Vec::new(), scores: Vec::new() })
+    }
+
+    /// Whether any component needs statistics, that is, whether [`observe`](Self::observe) must see every item.
+    pub fn needs_statistics(&self) -> bool {
+        self.components.iter().any(|component| component.lexicon.is_some())
+    }
+
+    /// Learns from an item of the container, whether it matches or not.
+    pub fn observe(&mut self, item: &dyn Row) -> Result<(), Fault> {
+        let environment = Environment::of_item(item);
+        for lexicon in self.components.iter_mut().filter_map(|component| component.lexicon.as_mut()) {
+            lexicon.observe(&environment, self.context);
+        }
+        self.context.fault().map_or(Ok(()), Err)
+    }
+
+    /// Scores an item if it fulfils the filter.
+    pub fn score(&mut self, item: &dyn Row, number: u64) -> Result<(), Fault> {
+        let environment = Environment::of_item(item);
+        let passes = |filter| truth(filter, &environment, self.context) == Some(true);
+        if self.query.filter.as_ref().is_none_or(passes) {
+            if (self.scores.len() + self.numbers.len()) * size_of::<f64>() > MEMORY_MAX {
+                return Err(Fault::OutOfMemory { what: "the scores", limit: MEMORY_MAX });
+            }
+            self.numbers.push(number);
+            for component in &self.components {
+                self.scores.push(component.score(&environment, self.context));
+            }
+        }
+        self.context.fault().map_or(Ok(()), Err)
+    }
+
+    /// The numbers of the scored items, best first; ties in the order of their numbers.
+    pub fn finish(self) -> Vec<u64> {
+        let Ranking { components, numbers, scores, .. } = self;
+        let width = components.len();
+        let score = |item: usize, component: usize| scores[item * width + component];
+        let mut total: Vec<f64> = vec![0.0; numbers.len()];
+        if width == 1 {
+            total = (0..numbers.len()).map(|item| score(item, 0)).collect();
+        } else {
+            for (component, Component { score: Score { weight, .. }, .. }) in components.iter().enumerate() {
+                let mut best_first: Vec<usize> = (0..numbers.len()).collect();
+                best_first.sort_by(|&one, &other| score(other, component).total_cmp(&score(one, component)));
+                let (mut rank, mut last) = (0.0, f64::NAN);
+                for item in best_first {
+                    let score = score(item, component);
+                    // The first comparison is with nothing, and nothing equals no score.
+                    if score.total_cmp(&last).is_ne() {
+                        rank += 1.0;
+                        last = score;
+                    }
+                    total[item] += weight / (FUSION + rank);
+                }
+            }
+        }
+        let mut order: Vec<usize> = (0..numbers.len()).collect();
+        order.sort_by(|&one, &other| {
+            total[other].total_cmp(&total[one]).then(numbers[one].cmp(&numbers[other]))
+        });
+        order.into_iter().map(|item| numbers[item]).collect()
+    }
+}
+
+impl Component<'_> {
+    /// How good an item is, larger is better; what has no score comes last.
+    fn score(&self, environment: &Environment<'_>, context: &Context) -> f64 {
+        let score = match (&self.score.kind, &self.lexicon) {
+            (ScoreKind::Vector { distance, larger_is_better }, _) => {
+                let distance = evaluate(distance, environment, context);
+                let distance = distance.as_ref().map(Operand::view).and_then(ValueRef::as_f64);
+                distance.map(|distance| if *larger_is_better { distance } else { -distance })
+            }
+            (ScoreKind::FullText { .. }, lexicon) => {
+                lexicon.as_ref().and_then(|lexicon| lexicon.score(environment, context))
+            }
+        };
+        let score = score.unwrap_or(f64::NEG_INFINITY);
+        if self.score.reversed { -score } else { score }
+    }
+}
+
+impl<'q> Lexicon<'q> {
+    fn of(score: &'q Score) -> Option<Lexicon<'q>> {
+        let ScoreKind::FullText { text, keywords } = &score.kind else { return None };
+        let sought: Vec<Phrase> =
+            keywords.iter().filter_map(|keyword| Phrase::read(ValueRef::String(keyword))).collect();
+        let found_in = vec![0.0; sought.len()];
+        Some(Lexicon { text, sought, corpus: Corpus { documents: 0.0, words: 0.0 }, found_in })
+    }
+
+    fn words(&self, environment: &Environment<'_>, context: &Context) -> Option<Vec<String>> {
+        let text = evaluate(self.text, environment, context);
+        let text = text.as_ref()?.view().as_str()?;
+        context.spend(text.len() as u64 / 8 + 1).then(|| tokens(text).collect())
+    }
+
+    fn observe(&mut self, environment: &Environment<'_>, context: &Context) {
+        self.corpus.documents += 1.0;
+        let Some(words) = self.words(environment, context) else { return };
+        self.corpus.words += words.len() as f64;
+        for (phrase, found_in) in self.sought.iter().zip(&mut self.found_in) {
+            *found_in += f64::from(u8::from(phrase.count(&words) > 0));
+        }
+    }
+
+    fn score(&self, environment: &Environment<'_>, context: &Context) -> Option<f64> {
+        let words = self.words(environment, context)?;
+        let times = self.sought.iter().map(|phrase| phrase.count(&words) as f64);
+        Some(bm25(self.corpus, words.len() as f64, times.zip(self.found_in.iter().copied())))
+    }
+}
