@@ -181,9 +181,11 @@ fn slice(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
 }
 
 /// The argument at a place, the first being 1.
-fn choose(arguments: &[Arg<'_>], _: &Context) -> Option<Value> {
+fn choose(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let place = usize::try_from(arguments[0]?.as_i64()?).ok()?;
-    arguments[1..].get(place.checked_sub(1)?)?.map(ValueRef::to_value)
+    let chosen = (*arguments[1..].get(place.checked_sub(1)?)?)?;
+    bounds::walk(weight(chosen), context)?;
+    Some(chosen.to_value())
 }
 
 /// An object for each member, holding its name and its value.
