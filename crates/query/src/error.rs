@@ -235,7 +235,10 @@ impl Error {
                     CountClause::Limit => "SC2061",
                     CountClause::Offset => "SC2062",
                 },
-                format!("The count value provided for a {clause} clause must be an integer."),
+                format!(
+                    "The count value provided for {} {clause} clause must be an integer.",
+                    if *clause == CountClause::Offset { "an" } else { "a" }
+                ),
             ),
             Self::NotSupported { what, .. } => ("SC9001", format!("{what} is not supported yet.")),
             Self::Unresolved { name, .. } => {
@@ -335,7 +338,7 @@ mod tests {
             (
                 count(CountClause::Offset),
                 "SC2062",
-                "The count value provided for a OFFSET clause must be an integer.",
+                "The count value provided for an OFFSET clause must be an integer.",
             ),
         ] {
             let report =

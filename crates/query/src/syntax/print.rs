@@ -179,13 +179,24 @@ impl Printer {
         }
     }
 
+    /// What a path leads into. A number would take the dot behind it for its own.
+    fn base(&mut self, node: &Node) {
+        if matches!(node.kind, NodeKind::Literal(Value::Int(_) | Value::Double(_))) {
+            self.put("(");
+            self.node(node);
+            self.put(")");
+        } else {
+            self.operand(node);
+        }
+    }
+
     fn node(&mut self, node: &Node) {
         match &node.kind {
             NodeKind::Literal(value) => self.value(value),
             NodeKind::Undefined => self.put("undefined"),
             NodeKind::Parameter(name) | NodeKind::Name(name) => self.put(name),
             NodeKind::Path { base, steps } => {
-                self.operand(base);
+                self.base(base);
                 for step in steps {
                     self.step(step);
                 }
