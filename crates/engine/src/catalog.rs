@@ -14,6 +14,7 @@ use crate::definition::{ContainerDefinition, DefaultTtl, check_replacement};
 use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::expiry::{Millis, Policy, Queue};
+use crate::index::{self, Indexes};
 use crate::keys::{self, Key, PartitionId};
 use crate::limits::RESOURCES_MAX;
 use crate::operation::Precondition;
@@ -47,7 +48,8 @@ impl Catalog {
                 .get(&database)
                 .ok_or_else(|| Error::Corrupt(format!("container {container} has no database {database}")))?;
             let rid = ContainerRid { database, container };
-            let container = Container::decode(rid, name, &value, |partition| load_policy(reader, partition))?;
+            let rules = |partition| Ok((load_policy(reader, partition)?, Indexes::load(reader, partition)?));
+            let container = Container::decode(rid, name, &value, rules)?;
             catalog.insert(Arc::new(container));
         }
         Ok(catalog)
@@ -230,11 +232,12 @@ impl Engine {
             let stamp = stamp(tx);
             let rid = ContainerRid { database: owner.rid.0, container: next_number(tx)? };
             let mut partitions = Vec::with_capacity(ranges.len());
-            for (index, range) in ranges.into_iter().enumerate() {
+            for (position, range) in ranges.into_iter().enumerate() {
                 let id = PartitionId(next_number(tx)?);
                 let policy = Policy::new(definition.default_ttl);
                 put(tx, Key::Policy(id), policy.encode());
-                partitions.push(Arc::new(Partition::new(id, index, range, policy)));
+                let indexes = index::follow(tx, id, &definition.indexing)?;
+                partitions.push(Arc::new(Partition::new(id, position, range, policy, indexes)));
             }
             let provision = throughput.map(|throughput| Provision { throughput, stamp });
             let database = owner.name.clone();
@@ -246,7 +249,8 @@ impl Engine {
         Ok(container)
     }
 
-    /// Replaces a container's definition. A change of `defaultTtl` costs the same however many items there are (T11).
+    /// Replaces a container's definition. A change of `defaultTtl` costs the same however many items there are (T11), and a
+    /// new indexing policy is built in the background while queries go on with the old one.
     pub fn replace_container(
         &self,
         container: &Container,
@@ -261,22 +265,28 @@ impl Engine {
         // Readers wait from before the change takes its time until it is in force: see `gate`.
         let mut locks: Vec<_> = current.partitions.iter().map(|partition| partition.policy.write()).collect();
         let doomed = Arc::clone(&current);
-        let (replaced, policies) = self.change(move |tx| {
+        let (replaced, policies, indexes) = self.change(move |tx| {
             let mut next = Container { definition, ..(*doomed).clone() };
             let policies = next
                 .partitions
                 .iter()
                 .map(|partition| change_policy(tx, partition, next.definition.default_ttl))
                 .collect::<Result<Vec<_>>>()?;
+            let indexes = next
+                .partitions
+                .iter()
+                .map(|partition| index::follow(tx, partition.id, &next.definition.indexing))
+                .collect::<Result<Vec<_>>>()?;
             next.stamp = stamp(tx);
             put_container(tx, &next);
-            Ok((Arc::new(next), policies))
+            Ok((Arc::new(next), policies, indexes))
         })?;
         for (lock, policy) in locks.iter_mut().zip(policies) {
             **lock = Arc::new(policy);
         }
         drop(locks);
-        for partition in &replaced.partitions {
+        for (partition, indexes) in replaced.partitions.iter().zip(indexes) {
+            partition.install_indexes(indexes);
             partition.next_look.at_once();
         }
         self.update(|catalog| catalog.insert(Arc::clone(&replaced)));
@@ -372,6 +382,7 @@ fn change_policy(tx: &mut Transaction<'_>, partition: &Partition, default_ttl: D
 fn drop_container(tx: &mut Transaction<'_>, container: &Container) -> Result<()> {
     for partition in &container.partitions {
         remove(tx, Key::Policy(partition.id));
+        index::forget(tx, partition.id)?;
         put(tx, Key::Dropped(partition.id), Vec::new());
     }
     remove(tx, Key::Container { database: container.rid.database, container: container.rid.container });

@@ -37,25 +37,24 @@ impl Progress {
 }
 
 impl Engine {
-    /// Removes some entries of one dropped partition. True if there may be more to do.
-    pub(crate) fn clear_dropped(&self, limit: usize) -> Result<bool> {
+    /// Removes some entries of one dropped partition, and says how many; none if no partition is dropped.
+    pub(crate) fn clear_dropped(&self, limit: usize) -> Result<Option<u64>> {
         let snapshot = self.store.snapshot()?;
         let dropped = KeyRange::prefix(keys::DROPPED_PARTITIONS);
         let Some(entry) = snapshot.scan(Keyspace::Catalog, dropped, Direction::Forward).next() else {
-            return Ok(false);
+            return Ok(None);
         };
         let (note, _) = entry?;
         let partition = keys::dropped_partition(&note)
             .ok_or_else(|| Error::Corrupt("a note of a dropped partition".into()))?;
         let chunk = limit.clamp(1, DROP_CHUNK);
         let clear = move |tx: &mut Transaction<'_>| clear(tx, partition, note.to_vec(), chunk);
-        transact(&*self.store, Lanes::one(u64::from(partition.0)), clear).wait()?;
-        Ok(true)
+        transact(&*self.store, Lanes::one(u64::from(partition.0)), clear).wait().map(Some)
     }
 }
 
-fn clear(tx: &mut Transaction<'_>, partition: PartitionId, note: Vec<u8>, chunk: usize) -> Result<()> {
-    let Some(value) = tx.get(Keyspace::Catalog, &note)? else { return Ok(()) };
+fn clear(tx: &mut Transaction<'_>, partition: PartitionId, note: Vec<u8>, chunk: usize) -> Result<u64> {
+    let Some(value) = tx.get(Keyspace::Catalog, &note)? else { return Ok(0) };
     let mut progress = Progress::decode(&value);
     let mut room = chunk;
     while let Some(&keyspace) = PARTITIONED.get(progress.keyspace) {
@@ -68,10 +67,10 @@ fn clear(tx: &mut Transaction<'_>, partition: PartitionId, note: Vec<u8>, chunk:
         }
         if room == 0 {
             tx.put(Keyspace::Catalog, note, progress.encode());
-            return Ok(());
+            return Ok(chunk as u64);
         }
         progress = Progress { keyspace: progress.keyspace + 1, last: Vec::new() };
     }
     tx.remove(Keyspace::Catalog, note);
-    Ok(())
+    Ok((chunk - room) as u64)
 }

@@ -11,6 +11,7 @@ use parking_lot::RwLock;
 use crate::definition::ContainerDefinition;
 use crate::error::{Error, Result};
 use crate::expiry::Policy;
+use crate::index::Indexes;
 use crate::keys::PartitionId;
 use crate::purge::NextLook;
 use crate::throughput::Throughput;
@@ -166,12 +167,12 @@ impl Container {
         encode(members)
     }
 
-    /// Reads a record; `policy` fetches each partition's policy.
+    /// Reads a record; `rules` fetches each partition's policy and what there is of its index.
     pub(crate) fn decode(
         rid: ContainerRid,
         database: &str,
         bytes: &[u8],
-        policy: impl Fn(PartitionId) -> Result<Policy>,
+        rules: impl Fn(PartitionId) -> Result<(Policy, Indexes)>,
     ) -> Result<Container> {
         let damaged = || Error::Corrupt(format!("the record of container {rid}"));
         let value = decode(bytes)?;
@@ -180,7 +181,8 @@ impl Container {
         let mut partitions = Vec::new();
         for entry in value.get("partitions").and_then(Value::as_array).ok_or_else(damaged)? {
             let (id, range) = Partition::from_value(entry).ok_or_else(damaged)?;
-            partitions.push(Arc::new(Partition::new(id, partitions.len(), range, policy(id)?)));
+            let (policy, indexes) = rules(id)?;
+            partitions.push(Arc::new(Partition::new(id, partitions.len(), range, policy, indexes)));
         }
         let stamp = value.get("stamp").and_then(Stamp::from_value).ok_or_else(damaged)?;
         let provision = value.get("provision").and_then(Provision::from_value);
@@ -201,11 +203,39 @@ pub struct Partition {
     pub(crate) policy: RwLock<Arc<Policy>>,
     /// When the purge should look at it next.
     pub(crate) next_look: NextLook,
+    /// The generations of its index as of some recent commit; a transaction asks the store for the current ones.
+    indexes: RwLock<Arc<Indexes>>,
 }
 
 impl Partition {
-    pub(crate) fn new(id: PartitionId, index: usize, range: EffectiveRange, policy: Policy) -> Partition {
-        Partition { id, index, range, policy: RwLock::new(Arc::new(policy)), next_look: NextLook::default() }
+    pub(crate) fn new(
+        id: PartitionId,
+        index: usize,
+        range: EffectiveRange,
+        policy: Policy,
+        indexes: Indexes,
+    ) -> Partition {
+        Partition {
+            id,
+            index,
+            range,
+            policy: RwLock::new(Arc::new(policy)),
+            next_look: NextLook::default(),
+            indexes: RwLock::new(Arc::new(indexes)),
+        }
+    }
+
+    /// What is known of its index.
+    pub(crate) fn indexes(&self) -> Arc<Indexes> {
+        Arc::clone(&self.indexes.read())
+    }
+
+    /// Keeps a committed state of the index, unless a newer one is known.
+    pub(crate) fn install_indexes(&self, indexes: Indexes) {
+        let mut current = self.indexes.write();
+        if indexes.state.version > current.state.version {
+            *current = Arc::new(indexes);
+        }
     }
 
     /// Puts a committed policy in force, unless a newer one is already.

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::events::{self, Events};
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
+use crate::index::{Drafted, Upkeep};
 use crate::keys;
 use crate::limits::DELETE_CHUNK;
 use crate::write::home_of_key;
@@ -65,13 +66,14 @@ fn delete_chunk(
         }
         numbers.push(keys::number_from_value(&value)?);
     }
+    let upkeep = Upkeep::load(tx, container.partition_of(&home.effective))?;
     let (mut deleted, mut events) = (0, Events::default());
     for number in numbers {
         if let Found::Living(record) = gate.by_number(tx, number)?
             && events::commit_of(record.header.sequence) <= begun
         {
             events.next(tx);
-            Footprint::new(home, &container.definition, &record).remove(tx)?;
+            Footprint::new(home, &container.definition, &upkeep, &record, Drafted::default()).remove(tx)?;
             deleted += 1;
         }
     }

@@ -12,6 +12,7 @@ use crate::counters::{self, Weight};
 use crate::definition::ContainerDefinition;
 use crate::error::{Error, Result};
 use crate::header::Record;
+use crate::index::{Drafted, IndexFootprint, Upkeep};
 use crate::keys::{self, Key, PartitionId};
 
 /// The logical partition an item lives in.
@@ -73,12 +74,20 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Footprint {
     entries: Vec<Entry>,
+    index: IndexFootprint,
     weight: Weight,
     number: ItemNumber,
 }
 
 impl Footprint {
-    pub(crate) fn new(home: &Home, definition: &ContainerDefinition, record: &Record) -> Footprint {
+    /// The footprint of a version; what `drafted` has of its index terms need not be extracted again.
+    pub(crate) fn new(
+        home: &Home,
+        definition: &ContainerDefinition,
+        upkeep: &Upkeep,
+        record: &Record,
+        drafted: Drafted,
+    ) -> Footprint {
         let (partition, number) = (home.partition, record.number);
         let mut entries = Vec::with_capacity(6);
         let mut add = |(keyspace, key): (Keyspace, Vec<u8>), value: Bytes| {
@@ -102,7 +111,8 @@ impl Footprint {
         add(Key::Feed(partition, record.header.sequence).encode(), feed.into());
 
         let weight = Weight { partition, place: record.header.mortal_place(), bytes: record.size() };
-        Footprint { entries, weight, number }
+        let index = IndexFootprint::new(upkeep, record, drafted);
+        Footprint { entries, index, weight, number }
     }
 
     /// Writes a new item.
@@ -111,11 +121,11 @@ impl Footprint {
         for Entry { keyspace, key, value } in self.entries {
             tx.put(keyspace, key, value);
         }
-        Ok(())
+        self.index.insert(tx)
     }
 
     /// Turns the entries of `old` into those of `self`, leaving alone what both share.
-    pub(crate) fn replace(self, old: &Footprint, tx: &mut Transaction<'_>) -> Result<()> {
+    pub(crate) fn replace(self, old: Footprint, tx: &mut Transaction<'_>) -> Result<()> {
         debug_assert_eq!(self.number, old.number, "a replace keeps the item's number");
         counters::subtract(tx, &old.weight)?;
         counters::add(tx, &self.weight)?;
@@ -128,7 +138,7 @@ impl Footprint {
                 tx.put(entry.keyspace, entry.key, entry.value);
             }
         }
-        Ok(())
+        self.index.replace(old.index, tx)
     }
 
     /// Removes every trace. An entry that names another item by now is left alone (T22).
@@ -141,6 +151,6 @@ impl Footprint {
                 tx.remove(keyspace, key);
             }
         }
-        Ok(())
+        self.index.remove(tx)
     }
 }

@@ -22,7 +22,8 @@ use crate::container::Partition;
 use crate::counters::{self, Tally};
 use crate::error::{Error, Result};
 use crate::expiry::Policy;
-use crate::header::Record;
+use crate::header::{Header, Record};
+use crate::index::{self, Index, Mark};
 use crate::keys::{self, Key, PartitionId};
 
 /// One partition as it is at one instant. It has no reader of its own, so that a transaction can write meanwhile.
@@ -93,6 +94,19 @@ impl View {
         Ok(self.gate.by_id_key(&*self.snapshot, id_key)?.living())
     }
 
+    #[allow(dead_code, reason = "what queries read through is here before they do")]
+    /// Whether the item of an index entry lives. Mostly the entry's mark tells; else the item's header does.
+    pub(crate) fn is_living(&self, number: ItemNumber, mark: &Mark) -> Result<bool> {
+        self.gate.is_living(&*self.snapshot, number, mark)
+    }
+
+    #[allow(dead_code, reason = "what queries read through is here before they do")]
+    /// The index as queries may use it: every item of the snapshot is in it. None if the container has no index, or none
+    /// that is whole.
+    pub(crate) fn index(&self, partition: &Partition) -> Result<Option<Index>> {
+        index::serving(&*self.snapshot, partition)
+    }
+
     /// What lives and what lies dead in the partition.
     pub(crate) fn usage(&self) -> Result<Usage> {
         let gate = &self.gate;
@@ -129,6 +143,26 @@ impl Gate {
         let record = Record::decode(number, &bytes)?;
         let dead = self.policy.is_dead(&record.header, self.now);
         Ok(if dead { Found::Dead(record) } else { Found::Living(record) })
+    }
+
+    #[allow(dead_code, reason = "what queries read through is here before they do")]
+    /// Whether the item of an index entry lives. A mark is never behind the item's place, so what it calls alive is alive.
+    pub(crate) fn is_living(
+        &self,
+        reader: &(impl Read + ?Sized),
+        number: ItemNumber,
+        mark: &Mark,
+    ) -> Result<bool> {
+        let Some(place) = mark.place else { return Ok(true) };
+        if self.policy.dead_through(place.queue, self.now).is_none_or(|through| place.base > through) {
+            return Ok(true);
+        }
+        let (keyspace, key) = Key::Item(self.partition, number).encode();
+        let Some(bytes) = reader.get(keyspace, &key)? else {
+            return Err(Error::Corrupt(format!("an index entry of item {}, which is not there", number.0)));
+        };
+        let (header, _) = Header::decode(&bytes)?;
+        Ok(!self.policy.is_dead(&header, self.now))
     }
 
     /// Looks an item up by the key of its `Id` entry.

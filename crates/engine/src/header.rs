@@ -51,7 +51,7 @@ impl Header {
     }
 
     /// Reads a header and says where the body begins.
-    fn decode(bytes: &[u8]) -> Result<(Header, usize)> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<(Header, usize)> {
         let Some((fixed, rest)) = bytes.split_first_chunk::<FIXED_LENGTH>() else {
             return Err(Error::Corrupt(format!("an item header of {} bytes", bytes.len())));
         };

@@ -17,6 +17,10 @@ use crate::expiry::{Millis, Queue};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartitionId(pub u32);
 
+/// One build of a partition's index, after one indexing policy. Numbers are never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Generation(pub(crate) u32);
+
 /// How fine a counter is: a prefix is summed over whole hours, then over the seconds of the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -48,6 +52,10 @@ pub(crate) enum Key<'a> {
     Policy(PartitionId),
     /// A partition whose container is gone and whose entries are being removed.
     Dropped(PartitionId),
+    /// Which generations of a partition's index there are, and what happens to them.
+    IndexState(PartitionId),
+    /// The indexing policy of one generation.
+    IndexPolicy(PartitionId, Generation),
     /// A user or script of a database or container.
     Resource { kind: u8, owner: u32, number: u32 },
     /// Header and body.
@@ -72,6 +80,10 @@ pub(crate) enum Key<'a> {
     Bucket { partition: PartitionId, queue: Queue, grain: Grain, start: Millis },
     /// Where the purge stands in a queue: no entry lies below.
     Hand(PartitionId, Queue),
+    /// How many items of a generation have a shape.
+    ShapeCount(PartitionId, Generation, [u8; 16]),
+    /// The places that make up a shape; there as long as its count is.
+    ShapePlaces(PartitionId, Generation, [u8; 16]),
 }
 
 const LAST_NUMBER: u8 = 0x10;
@@ -80,10 +92,14 @@ const CONTAINER: u8 = 0x30;
 const POLICY: u8 = 0x40;
 const DROPPED: u8 = 0x50;
 const RESOURCE: u8 = 0x60;
+const INDEX_STATE: u8 = 0x70;
+const INDEX_POLICY: u8 = 0x80;
 
 const TOTAL: u8 = 0x10;
 const BUCKET: u8 = 0x20;
 const HAND: u8 = 0x30;
+const SHAPE_COUNT: u8 = 0x40;
+const SHAPE_PLACES: u8 = 0x50;
 
 impl Key<'_> {
     /// The keyspace and the bytes.
@@ -98,6 +114,12 @@ impl Key<'_> {
             }
             Key::Policy(partition) => (Keyspace::Catalog, tagged(POLICY, partition.0)),
             Key::Dropped(partition) => (Keyspace::Catalog, tagged(DROPPED, partition.0)),
+            Key::IndexState(partition) => (Keyspace::Catalog, tagged(INDEX_STATE, partition.0)),
+            Key::IndexPolicy(partition, generation) => {
+                let mut key = index_policies(partition);
+                key.extend_from_slice(&generation.0.to_be_bytes());
+                (Keyspace::Catalog, key)
+            }
             Key::Resource { kind, owner, number } => {
                 let mut key = resources(kind, owner);
                 key.extend_from_slice(&number.to_be_bytes());
@@ -131,6 +153,12 @@ impl Key<'_> {
                 let mut bytes = counter(partition, HAND);
                 bytes.extend_from_slice(&queue.number().to_be_bytes());
                 (Keyspace::Counter, bytes)
+            }
+            Key::ShapeCount(partition, generation, shape) => {
+                (Keyspace::Counter, [&shape_counts(partition, generation), &shape[..]].concat())
+            }
+            Key::ShapePlaces(partition, generation, shape) => {
+                (Keyspace::Counter, [&shape_places(partition, generation), &shape[..]].concat())
             }
         }
     }
@@ -211,6 +239,12 @@ pub(crate) fn queue_prefix(partition: PartitionId, queue: Queue) -> Vec<u8> {
     bytes
 }
 
+/// The number out of an item's key.
+pub(crate) fn item_number(key: &[u8]) -> crate::Result<ItemNumber> {
+    let parse = || Some(ItemNumber(u64::from_be_bytes(key.get(4..)?.try_into().ok()?)));
+    parse().ok_or_else(|| crate::Error::Corrupt("an item's key of wrong length".into()))
+}
+
 /// Base and number out of a queue key.
 pub(crate) fn queue_entry(key: &[u8]) -> crate::Result<(Millis, ItemNumber)> {
     let parse = || {
@@ -235,6 +269,26 @@ pub(crate) fn buckets(partition: PartitionId, queue: Queue, grain: Grain) -> Vec
     bytes.extend_from_slice(&queue.number().to_be_bytes());
     bytes.push(grain as u8);
     bytes
+}
+
+/// The prefix of a generation in `Index`; what follows is written in `index`.
+pub(crate) fn index_generation(partition: PartitionId, generation: Generation) -> Vec<u8> {
+    [partition.0.to_be_bytes(), generation.0.to_be_bytes()].concat()
+}
+
+/// The prefix of the policies of all generations of a partition.
+pub(crate) fn index_policies(partition: PartitionId) -> Vec<u8> {
+    tagged(INDEX_POLICY, partition.0)
+}
+
+/// The prefix of all shape counts of a generation.
+pub(crate) fn shape_counts(partition: PartitionId, generation: Generation) -> Vec<u8> {
+    [&counter(partition, SHAPE_COUNT), &generation.0.to_be_bytes()[..]].concat()
+}
+
+/// The prefix of all shapes of a generation.
+pub(crate) fn shape_places(partition: PartitionId, generation: Generation) -> Vec<u8> {
+    [&counter(partition, SHAPE_PLACES), &generation.0.to_be_bytes()[..]].concat()
 }
 
 /// An item number as the value of an `Id` or `Unique` entry.
@@ -341,10 +395,14 @@ mod tests {
             Key::Container { database: 7, container: 7 },
             Key::Policy(P),
             Key::Dropped(P),
+            Key::IndexState(P),
+            Key::IndexPolicy(P, Generation(7)),
             Key::Resource { kind: 0, owner: 7, number: 7 },
             Key::Total(P),
             bucket,
             Key::Hand(P, Queue::Own),
+            Key::ShapeCount(P, Generation(7), [7; 16]),
+            Key::ShapePlaces(P, Generation(7), [7; 16]),
         ];
         for (at, one) in kinds.iter().enumerate() {
             for other in &kinds[at + 1..] {

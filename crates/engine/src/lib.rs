@@ -25,6 +25,7 @@ mod expiry;
 mod footprint;
 mod gate;
 mod header;
+mod index;
 mod item;
 mod keys;
 pub mod limits;
@@ -52,6 +53,7 @@ pub use counters::Tally;
 pub use definition::{ContainerDefinition, DefaultTtl};
 pub use error::{Error, Result};
 pub use gate::Usage;
+pub use index::IndexReport;
 pub use item::{Item, SYSTEM_PROPERTIES};
 pub use keys::PartitionId;
 pub use operation::{
@@ -72,6 +74,7 @@ pub struct Engine {
     changes: Mutex<()>,
     alarm: Arc<alarm::Alarm>,
     purge: purge::PurgeState,
+    index_turn: index::IndexTurn,
     options: Options,
 }
 
@@ -97,14 +100,17 @@ impl Engine {
     /// Opens the engine over a store, with other options than the default.
     pub fn open_with(store: Arc<dyn Store>, options: Options) -> Result<Engine> {
         let catalog = catalog::Catalog::load(&*store.snapshot()?)?;
-        Ok(Engine {
+        let engine = Engine {
             store,
             catalog: RwLock::new(Arc::new(catalog)),
             changes: Mutex::new(()),
             alarm: Arc::default(),
             purge: purge::PurgeState::default(),
+            index_turn: index::IndexTurn::default(),
             options,
-        })
+        };
+        engine.adopt_unindexed()?;
+        Ok(engine)
     }
 
     /// The store's time.

@@ -20,5 +20,9 @@ pub const PAGE_ENTRIES_MAX: usize = 100_000;
 pub const DELETE_CHUNK: usize = 256;
 /// Entries removed in one transaction when a dropped container is cleared away.
 pub const DROP_CHUNK: usize = 2048;
+/// A step of an index build ends when it has written this many entries…
+pub const INDEX_BUILD_ENTRIES: usize = 2048;
+/// …or has read this many bytes of items; one item at least is done.
+pub const INDEX_BUILD_BYTES: usize = 4 * 1024 * 1024;
 /// Databases, containers and partitions ever made: resource ids keep the top bit of the number for themselves.
 pub const RESOURCES_MAX: u32 = i32::MAX as u32;

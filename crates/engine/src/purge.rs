@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::expiry::{Millis, Place, Policy, Queue};
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
+use crate::index::{Drafted, Upkeep};
 use crate::keys::{self, Key, PartitionId};
 
 /// The least that a visited partition may remove in a step, however many wait.
@@ -39,6 +40,8 @@ pub struct PurgeReport {
     pub purged_items: u64,
     /// Their bytes.
     pub purged_bytes: u64,
+    /// Entries written or removed by other background work: index builds, and what dropped containers and old indexes left.
+    pub other_entries: u64,
     /// When there is something to do again; none if nothing will ever be due as things stand.
     pub next_due: Option<Time>,
 }
@@ -59,15 +62,19 @@ pub struct PurgeStatus {
 }
 
 impl Engine {
-    /// Removes about `limit` dead items at most and says when to come back. A damaged partition does not keep the others
-    /// from being purged; the first such error is returned at the end.
+    /// Removes about `limit` dead items at most and says when to come back; a piece of index work is done besides, also
+    /// while the purge is paused. A damaged partition does not keep the others from being purged; the first such error is
+    /// returned at the end.
     pub fn purge_step(&self, limit: usize) -> Result<PurgeReport> {
         let mut report = PurgeReport::default();
         let mut outcome = Ok(());
         self.alarm.awake();
+        let index = self.index_step(limit)?;
+        report.other_entries = index.entries;
         if !self.purge.paused.load(Ordering::Acquire) && self.store.clock_status()?.suspect.is_none() {
             let now = self.store.now()?;
-            if self.clear_dropped(limit)? {
+            if let Some(cleared) = self.clear_dropped(limit)? {
+                report.other_entries += cleared;
                 report.next_due = Some(now);
             }
             let catalog = self.catalog();
@@ -75,6 +82,9 @@ impl Engine {
             outcome = self.visit(&waiting, limit, &mut report);
             let looks = catalog.partitions().filter_map(|(_, partition)| partition.next_look.get());
             report.next_due = looks.chain(report.next_due).min();
+        }
+        if index.more {
+            report.next_due = Some(self.store.now()?);
         }
         self.purge.record(&report, self.store.now()?);
         self.alarm.sleep_until(report.next_due);
@@ -131,9 +141,9 @@ impl Engine {
 
     /// One transaction that removes what is dead in a partition, up to `limit` items.
     fn sweep(&self, container: &Arc<Container>, partition: &Arc<Partition>, limit: usize) -> Result<Swept> {
-        let (id, owner) = (partition.id, Arc::clone(container));
+        let (id, owner, swept) = (partition.id, Arc::clone(container), Arc::clone(partition));
         let sweep = move |tx: &mut Transaction<'_>| match Gate::for_write(tx, id) {
-            Ok(gate) if !tx.clock_is_suspect() => sweep(tx, &gate, &owner, limit),
+            Ok(gate) if !tx.clock_is_suspect() => sweep(tx, &gate, &owner, &swept, limit),
             // The clock has become suspect since the step began: the look is still wanted once it is trusted again.
             Ok(gate) => Ok(Swept { next_due: Some(gate.now), ..Swept::default() }),
             Err(Error::OwnerNotFound { .. }) => Ok(Swept::default()),
@@ -164,8 +174,15 @@ struct Swept {
     next_due: Option<Time>,
 }
 
-fn sweep(tx: &mut Transaction<'_>, gate: &Gate, container: &Container, limit: usize) -> Result<Swept> {
+fn sweep(
+    tx: &mut Transaction<'_>,
+    gate: &Gate,
+    container: &Container,
+    partition: &Partition,
+    limit: usize,
+) -> Result<Swept> {
     let (id, now) = (gate.partition, gate.now);
+    let upkeep = Upkeep::load(tx, partition)?;
     let mut swept = Swept::default();
     let mut policy = Arc::clone(&gate.policy);
     for queue in Queue::MORTAL {
@@ -180,7 +197,7 @@ fn sweep(tx: &mut Transaction<'_>, gate: &Gate, container: &Container, limit: us
             tx.put(keyspace, key, last.clone());
         }
         for (entry, _) in &dead {
-            swept.bytes += remove(tx, gate, container, entry)?;
+            swept.bytes += remove(tx, gate, container, &upkeep, entry)?;
             swept.items += 1;
         }
         if emptied && let Some(next) = policy.forget(queue, through) {
@@ -195,13 +212,19 @@ fn sweep(tx: &mut Transaction<'_>, gate: &Gate, container: &Container, limit: us
 }
 
 /// Removes the dead item that a queue entry stands for, and returns its size.
-fn remove(tx: &mut Transaction<'_>, gate: &Gate, container: &Container, entry: &[u8]) -> Result<u64> {
+fn remove(
+    tx: &mut Transaction<'_>,
+    gate: &Gate,
+    container: &Container,
+    upkeep: &Upkeep,
+    entry: &[u8],
+) -> Result<u64> {
     let (_, number) = keys::queue_entry(entry)?;
     let Found::Dead(record) = gate.by_number(tx, number)? else {
         return Err(Error::Corrupt(format!("item {} stands among the dead but is not one", number.0)));
     };
     let home = Home::of(gate.partition, &container.definition, &record)?;
-    Footprint::new(&home, &container.definition, &record).remove(tx)?;
+    Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default()).remove(tx)?;
     Ok(record.size())
 }
 

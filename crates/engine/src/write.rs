@@ -22,6 +22,7 @@ use crate::events::{self, Events};
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
 use crate::header::{Header, Record};
+use crate::index::{Drafted, Upkeep};
 use crate::item::{Item, SYSTEM_PROPERTIES};
 use crate::limits::{self, BATCH_ANSWER_BYTES_MAX, BATCH_OPERATIONS_MAX, UNIQUE_VALUES_BYTES_MAX};
 use crate::operation::{BatchError, Effect, ItemName, Operation, Outcome, Precondition};
@@ -44,7 +45,8 @@ impl Engine {
         let partition = prepared.home.partition;
         transact(&*self.store, Lanes::one(u64::from(partition.0)), move |tx| {
             let gate = Gate::for_write(tx, partition)?;
-            prepared.apply(tx, &gate, &desk, &mut Events::default())
+            let upkeep = Upkeep::load(tx, &desk.partition)?;
+            prepared.apply(tx, &gate, &upkeep, &desk, &mut Events::default())
         })
     }
 
@@ -63,10 +65,11 @@ impl Engine {
         let partition = prepared[0].home.partition;
         transact(&*self.store, Lanes::one(u64::from(partition.0)), move |tx| {
             let gate = Gate::for_write(tx, partition)?;
+            let upkeep = Upkeep::load(tx, &desk.partition)?;
             let mut events = Events::default();
             let (mut outcomes, mut bytes) = (Vec::with_capacity(prepared.len()), 0);
             for (index, operation) in prepared.into_iter().enumerate() {
-                let outcome = operation.apply(tx, &gate, &desk, &mut events);
+                let outcome = operation.apply(tx, &gate, &upkeep, &desk, &mut events);
                 let outcome = outcome.map_err(|error| BatchError { index: Some(index), error })?;
                 bytes += outcome.item.as_ref().map_or(0, |item| item.body.as_bytes().len());
                 if bytes > BATCH_ANSWER_BYTES_MAX {
@@ -137,6 +140,8 @@ struct Draft {
     id: String,
     ttl: OwnTtl,
     body: Document,
+    /// What the index will have of it, as far as that is known.
+    terms: Drafted,
 }
 
 impl Draft {
@@ -150,7 +155,8 @@ impl Draft {
         };
         check_item_id(id)?;
         let ttl = OwnTtl::of(root).map_err(|invalid| Error::InvalidTtl { text: invalid.text })?;
-        let draft = Draft { id: id.to_owned(), ttl, body: body.without(&SYSTEM_PROPERTIES) };
+        let body = body.without(&SYSTEM_PROPERTIES);
+        let draft = Draft { id: id.to_owned(), ttl, body, terms: Drafted::default() };
         let size = draft.body.as_bytes().len();
         if size > limits::ITEM_BYTES_MAX {
             return Err(Error::TooLarge { what: "the item", actual: size, limit: limits::ITEM_BYTES_MAX });
@@ -158,10 +164,16 @@ impl Draft {
         Ok(draft)
     }
 
+    /// The same with its index terms, extracted before the transaction.
+    fn with_terms(mut self, container: &Container, home: &Home) -> Draft {
+        self.terms = Drafted::new(container.partition_of(&home.effective), &self.body);
+        self
+    }
+
     /// The version that the draft becomes now (T9).
-    fn into_record(self, tx: &Transaction<'_>, number: ItemNumber, sequence: Sequence) -> Record {
+    fn into_record(self, tx: &Transaction<'_>, number: ItemNumber, sequence: Sequence) -> (Record, Drafted) {
         let header = Header { sequence, ts: tx.time().seconds(), ttl: self.ttl };
-        Record { number, header, body: self.body }
+        (Record { number, header, body: self.body }, self.terms)
     }
 }
 
@@ -169,15 +181,17 @@ impl Prepared {
     fn new(container: &Container, key: Option<PartitionKey>, operation: Operation) -> Result<Prepared> {
         let (home, action) = match operation {
             Operation::Create { body } => {
-                (home_of_body(container, key, &body)?, Action::Create(Draft::new(&body)?))
+                let (home, draft) = prepare_body(container, key, &body)?;
+                (home, Action::Create(draft))
             }
             Operation::Upsert { body, precondition } => {
-                (home_of_body(container, key, &body)?, Action::Upsert(Draft::new(&body)?, precondition))
+                let (home, draft) = prepare_body(container, key, &body)?;
+                (home, Action::Upsert(draft, precondition))
             }
-            Operation::Replace { name, body, precondition } => (
-                home_of_body(container, key, &body)?,
-                Action::Replace(name, Draft::new(&body)?, precondition),
-            ),
+            Operation::Replace { name, body, precondition } => {
+                let (home, draft) = prepare_body(container, key, &body)?;
+                (home, Action::Replace(name, draft, precondition))
+            }
             Operation::Patch { name, patch, precondition } => {
                 patch.check_paths(&container.definition.partition_key)?;
                 (home_of_key(container, key)?, Action::Patch(name, patch, precondition))
@@ -196,10 +210,11 @@ impl Prepared {
         self,
         tx: &mut Transaction<'_>,
         gate: &Gate,
+        upkeep: &Upkeep,
         desk: &Desk,
         events: &mut Events,
     ) -> Result<Outcome> {
-        let mut job = Job { home: &self.home, gate, desk, events };
+        let mut job = Job { home: &self.home, gate, upkeep, desk, events };
         match self.action {
             Action::Create(draft) => job.create(tx, draft),
             Action::Upsert(draft, precondition) => job.upsert(tx, draft, &precondition),
@@ -214,10 +229,17 @@ impl Prepared {
     }
 }
 
+fn prepare_body(container: &Container, key: Option<PartitionKey>, body: &Document) -> Result<(Home, Draft)> {
+    let home = home_of_body(container, key, body)?;
+    let draft = Draft::new(body)?.with_terms(container, &home);
+    Ok((home, draft))
+}
+
 /// One operation inside its transaction.
 struct Job<'a> {
     home: &'a Home,
     gate: &'a Gate,
+    upkeep: &'a Upkeep,
     desk: &'a Desk,
     events: &'a mut Events,
 }
@@ -226,9 +248,9 @@ impl Job<'_> {
     fn create(&mut self, tx: &mut Transaction<'_>, draft: Draft) -> Result<Outcome> {
         self.claim_id(tx, &draft.id)?;
         let sequence = self.events.next(tx);
-        let record = draft.into_record(tx, ItemNumber(sequence.0), sequence);
+        let (record, terms) = draft.into_record(tx, ItemNumber(sequence.0), sequence);
         self.claim_unique_values(tx, &record)?;
-        self.footprint(&record).insert(tx)?;
+        self.footprint(&record, terms).insert(tx)?;
         Ok(self.written(Effect::Created, record))
     }
 
@@ -257,9 +279,9 @@ impl Job<'_> {
             self.claim_id(tx, &draft.id)?;
         }
         let sequence = self.events.next(tx);
-        let record = draft.into_record(tx, old.number, sequence);
+        let (record, terms) = draft.into_record(tx, old.number, sequence);
         self.claim_unique_values(tx, &record)?;
-        self.footprint(&record).replace(&self.footprint(old), tx)?;
+        self.footprint(&record, terms).replace(self.footprint(old, Drafted::default()), tx)?;
         Ok(self.written(Effect::Replaced, record))
     }
 
@@ -294,7 +316,7 @@ impl Job<'_> {
         let old = self.living(tx, name)?;
         check(&old, precondition)?;
         let sequence = self.events.next(tx);
-        self.footprint(&old).remove(tx)?;
+        self.footprint(&old, Drafted::default()).remove(tx)?;
         let charge = Charge::write(old.size());
         Ok(Outcome { effect: Effect::Deleted, item: None, charge, sequence: events::commit_of(sequence) })
     }
@@ -355,11 +377,11 @@ impl Job<'_> {
         if !self.gate.may_destroy(tx, dead) {
             return Err(Error::ClockSuspect { what: "the place of an expired item is taken" });
         }
-        self.footprint(dead).remove(tx)
+        self.footprint(dead, Drafted::default()).remove(tx)
     }
 
-    fn footprint(&self, record: &Record) -> Footprint {
-        Footprint::new(self.home, &self.desk.container.definition, record)
+    fn footprint(&self, record: &Record, terms: Drafted) -> Footprint {
+        Footprint::new(self.home, &self.desk.container.definition, self.upkeep, record, terms)
     }
 
     fn written(&self, effect: Effect, record: Record) -> Outcome {

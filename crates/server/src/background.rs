@@ -55,7 +55,7 @@ async fn step(engine: &Arc<Engine>, suspect: &mut bool) -> anyhow::Result<Durati
     let Some(due) = report.next_due else { return Ok(SLEEP_MAX) };
     let wait = Duration::from_millis(due.millis_since(clock.now)).min(SLEEP_MAX);
     // Nothing was due although something should be: do not spin.
-    let idle = wait.is_zero() && report.purged_items == 0;
+    let idle = wait.is_zero() && report.purged_items == 0 && report.other_entries == 0;
     Ok(if idle { IDLE_PAUSE } else { wait })
 }
 

@@ -26,6 +26,11 @@ pub(crate) fn partition_key(container: &str, key: usize) -> PartitionKey {
     PartitionKey::from_header(&text).expect("the text is a partition key")
 }
 
+/// How many properties of a document make up its partition key.
+pub(crate) fn key_parts(container: &str, key: usize) -> usize {
+    if container == TREE { 2 } else { usize::from(FLAT[key].is_some()) }
+}
+
 /// The first level that the hierarchical keys 0 and 1 share.
 pub(crate) fn key_prefix() -> PartitionKey {
     PartitionKey::from_header("[\"x\"]").expect("the text is a partition key")

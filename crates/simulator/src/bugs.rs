@@ -115,7 +115,7 @@ pub const BUGS: &[Bug] = &[
     Bug {
         name: "the purge removes entries that a living item has taken over",
         edits: &[
-            edit(WRITE, "self.footprint(dead).remove(tx)", "let _ = tx;\n        Ok(())"),
+            edit(WRITE, "self.footprint(dead, Drafted::default()).remove(tx)", "let _ = tx;\n        Ok(())"),
             edit(
                 FOOTPRINT,
                 "if !shared || tx.get(keyspace, &key)?.is_some_and(|owner| owner == value) {",
@@ -172,8 +172,8 @@ pub const BUGS: &[Bug] = &[
         name: "a replace does not restart the countdown",
         edits: &[edit(
             WRITE,
-            "let record = draft.into_record(tx, old.number, sequence);",
-            "let mut record = draft.into_record(tx, old.number, sequence);\n        record.header.ts = old.header.ts;",
+            "let (record, terms) = draft.into_record(tx, old.number, sequence);",
+            "let (mut record, terms) = draft.into_record(tx, old.number, sequence);\n        record.header.ts = old.header.ts;",
         )],
     },
     Bug {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::body;
 use crate::model::{Answer, Container, Item, Model, Stamp, Ttl};
 use crate::operation::{CONTAINERS, Filter, Reachable};
 use crate::world::{Raw, Seen, SeenContainer, SeenItem};
@@ -132,10 +133,17 @@ pub(crate) fn expected_raw(model: &Model) -> BTreeMap<&'static str, u64> {
     let mut add = |kind, count: usize| *entries.entry(kind).or_default() += count as u64;
     for (name, container) in &model.containers {
         let living = model.visible(name);
-        add("policy", 1);
+        for kind in ["policy", "index state", "index policy"] {
+            add(kind, 1);
+        }
         add("total", usize::from(!living.is_empty()));
-        let mut buckets = BTreeSet::new();
+        let (mut buckets, mut shapes) = (BTreeSet::new(), BTreeSet::new());
         for item in &living {
+            let key_parts = body::key_parts(name, item.body.key);
+            let (has_ttl, has_unique) = (item.body.ttl != Ttl::Absent, item.body.unique.is_some());
+            // Every property is a scalar; `id`, `n` and `pad` are always there; one entry says what shape the item has.
+            add("index", 4 + key_parts + usize::from(has_ttl) + usize::from(has_unique));
+            shapes.insert((key_parts, has_ttl, has_unique));
             add("item", 1);
             add("id", 1);
             add("feed", 1);
@@ -152,14 +160,34 @@ pub(crate) fn expected_raw(model: &Model) -> BTreeMap<&'static str, u64> {
             }
         }
         add("bucket", buckets.len());
+        add("shape", shapes.len());
+        add("shape count", shapes.len());
     }
     entries
 }
 
+/// Every kind of entry but the purge's hands, which stay where they are.
+const KINDS: [&str; 14] = [
+    "item",
+    "id",
+    "unique",
+    "queue",
+    "feed",
+    "index",
+    "total",
+    "bucket",
+    "shape",
+    "shape count",
+    "policy",
+    "index state",
+    "index policy",
+    "dropped",
+];
+
 /// Compares a drained store, entry kind by entry kind.
 pub(crate) fn compare_raw(model: &Model, raw: &Raw) -> Result<(), String> {
     let expected = expected_raw(model);
-    for kind in ["item", "id", "unique", "queue", "feed", "index", "total", "bucket", "policy", "dropped"] {
+    for kind in KINDS {
         let count = |entries: &BTreeMap<&'static str, u64>| entries.get(kind).copied().unwrap_or_default();
         let (should, are) = (count(&expected), count(&raw.entries));
         if should != are {

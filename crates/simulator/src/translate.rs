@@ -16,8 +16,12 @@ pub(crate) fn kind(keyspace: Keyspace, key: &[u8]) -> &'static str {
         (Keyspace::Counter, _, Some(0x10)) => "total",
         (Keyspace::Counter, _, Some(0x20)) => "bucket",
         (Keyspace::Counter, _, Some(0x30)) => "hand",
+        (Keyspace::Counter, _, Some(0x40)) => "shape count",
+        (Keyspace::Counter, _, Some(0x50)) => "shape",
         (Keyspace::Catalog, Some(0x40), _) => "policy",
         (Keyspace::Catalog, Some(0x50), _) => "dropped",
+        (Keyspace::Catalog, Some(0x70), _) => "index state",
+        (Keyspace::Catalog, Some(0x80), _) => "index policy",
         _ => keyspace.name(),
     }
 }

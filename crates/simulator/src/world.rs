@@ -457,6 +457,7 @@ impl World {
             return Err(format!("{name}: a small listing has a second page"));
         }
         let usage = engine.usage(container).map_err(|error| format!("{name}: usage: {error}"))?;
+        engine.check_index(container).map_err(|error| format!("{name}: T22: {error}"))?;
         let mut reads = BTreeMap::new();
         for (key, id) in ids {
             let read = Change::Read(Name::Id(id.clone()), Guard::None);

@@ -16,8 +16,12 @@
 use crate::clock::ClockRecord;
 use crate::{Error, Result, Time};
 
-/// The format this program reads and writes: the layout of this record and all that the engine puts beside it.
-pub(crate) const FORMAT: u32 = 1;
+/// The format this program writes: the layout of this record and all that the engine puts beside it.
+pub(crate) const FORMAT: u32 = 2;
+
+/// The formats this program reads. A store of an older one becomes one of [`FORMAT`] with its first commit; what that takes
+/// beyond this record is the engine's business.
+pub(crate) const READABLE: std::ops::RangeInclusive<u32> = 1..=FORMAT;
 
 const LENGTH: usize = 45;
 
@@ -45,7 +49,7 @@ impl StoreRecord {
         let damaged = || Error::Corrupt { what: "the store record is unreadable".to_owned() };
         let (format, rest) = bytes.split_first_chunk::<4>().ok_or_else(damaged)?;
         let found = u32::from_le_bytes(*format);
-        if found != FORMAT {
+        if !READABLE.contains(&found) {
             return Err(Error::Unsupported { found, supported: FORMAT });
         }
         let numbers: &[u8; LENGTH - 4] = rest.try_into().map_err(|_| damaged())?;
@@ -85,8 +89,13 @@ mod tests {
         for length in 0..bytes.len() {
             assert!(matches!(StoreRecord::decode(&bytes[..length]), Err(Error::Corrupt { .. })));
         }
-        let mut newer = bytes;
-        newer[0] = 2;
-        assert_eq!(StoreRecord::decode(&newer), Err(Error::Unsupported { found: 2, supported: 1 }));
+        let mut other = bytes;
+        for found in [0, 3] {
+            other[0] = found;
+            let found = u32::from(found);
+            assert_eq!(StoreRecord::decode(&other), Err(Error::Unsupported { found, supported: 2 }));
+        }
+        other[0] = 1;
+        assert_eq!(StoreRecord::decode(&other), Ok(StoreRecord::default()), "an older store is taken over");
     }
 }

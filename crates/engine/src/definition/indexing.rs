@@ -110,7 +110,7 @@ impl Default for IndexingPolicy {
 
 impl IndexingPolicy {
     /// Reads the member `indexingPolicy`, as sparse as it may be.
-    pub(super) fn from_value(value: &Value) -> Result<Self> {
+    pub(crate) fn from_value(value: &Value) -> Result<Self> {
         let known = [
             "indexingMode",
             "automatic",
@@ -145,8 +145,13 @@ impl IndexingPolicy {
         })
     }
 
+    /// The paths of the vector indexes.
+    pub(crate) fn vector_paths(&self) -> impl Iterator<Item = Path> {
+        self.vectors.iter().filter_map(super::search::path_of)
+    }
+
     /// The complete policy as clients know it.
-    pub(super) fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let paths = |paths: &[IndexPath]| paths.iter().map(path_entry).collect::<Vec<_>>();
         let mut policy = Object::new();
         policy.insert("indexingMode", self.mode.name());

@@ -31,7 +31,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let mut reply = Reply::json(StatusCode::OK, value.to_json())
         .etag(etag)
         .owned_by_database(&container.database)
-        .with(headers::INDEX_PROGRESS, 100);
+        .with(headers::INDEX_PROGRESS, call.engine().index_progress(&container));
     if let (true, Some(usage)) = (quota, &usage) {
         reply = reply.with(headers::RESOURCE_QUOTA, QUOTA).with(headers::RESOURCE_USAGE, usage_text(usage));
     }

@@ -19,5 +19,5 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let body = resources::container(&container).to_json();
     let reply =
         Reply::json(StatusCode::OK, body).etag(container.etag()).owned_by_database(&container.database);
-    Ok(reply.with(headers::INDEX_PROGRESS, 100))
+    Ok(reply.with(headers::INDEX_PROGRESS, call.engine().index_progress(&container)))
 }

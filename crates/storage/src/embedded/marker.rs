@@ -7,7 +7,7 @@
 //!
 //! Text, so that an operator can read it: `bolide store 1`, `commit 4711`, `clean` or `open`, each on its line.
 
-use crate::record::FORMAT;
+use crate::record::{FORMAT, READABLE};
 use crate::{Error, Result};
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -51,7 +51,7 @@ impl Marker {
         let mut lines = text.lines();
         let found = lines.next().and_then(|line| line.strip_prefix("bolide store ")?.parse().ok());
         let found: u32 = found.ok_or_else(unreadable)?;
-        if found != FORMAT {
+        if !READABLE.contains(&found) {
             return Err(Error::Unsupported { found, supported: FORMAT });
         }
         let commit = lines.next().and_then(|line| line.strip_prefix("commit ")?.parse().ok());
@@ -117,6 +117,6 @@ mod tests {
             assert!(matches!(Marker::read(directory.path()), Err(Error::Corrupt { .. })), "{text:?}");
         }
         std::fs::write(directory.path().join(FILE), "bolide store 9\n").unwrap();
-        assert_eq!(Marker::read(directory.path()), Err(Error::Unsupported { found: 9, supported: 1 }));
+        assert_eq!(Marker::read(directory.path()), Err(Error::Unsupported { found: 9, supported: 2 }));
     }
 }

@@ -1,0 +1,239 @@
+//! Terms: a scalar as bytes that sort as the scalars do.
+//!
+//! A term is the value's ordered key ([`document::encode_key`]), except that a long string is *cut*: its tag, the first
+//! [`TEXT_BYTES_MAX`] bytes of its escaped text (one more if that would part a `00` from its `FF`), then `0xFE`, a byte that
+//! UTF-8 does not have. A cut string sorts behind the string that ends where it was cut and before everything that differs
+//! earlier; strings that are alike up to there share one term. So a cut term says "look at the item", and everything else
+//! may be answered from the entry.
+
+use document::{Value, ValueRef, decode_key, encode_key};
+
+use crate::error::{Error, Result};
+
+/// How much of a string's escaped text a term keeps.
+pub(crate) const TEXT_BYTES_MAX: usize = 256;
+
+const STRING: u8 = 0x06;
+const CUT: u8 = 0xFE;
+
+/// A scalar as a query compares it with the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Term {
+    bytes: Vec<u8>,
+    /// Whether other values may have the same term.
+    pub(crate) cut: bool,
+}
+
+impl Term {
+    /// The term of a scalar; none for arrays and objects, which have none.
+    pub(crate) fn new(value: ValueRef<'_>) -> Option<Term> {
+        let mut bytes = Vec::new();
+        let cut = matches!(encode(value, &mut bytes)?, Fidelity::Cut);
+        Some(Term { bytes, cut })
+    }
+
+    /// Where the scalars of a type begin: a bound, not a value. Include it.
+    pub(crate) fn start_of(kind: ScalarType) -> Term {
+        Term { bytes: vec![kind.tags().start], cut: false }
+    }
+
+    /// Where the scalars of a type end: a bound, not a value. Exclude it.
+    pub(crate) fn end_of(kind: ScalarType) -> Term {
+        Term { bytes: vec![kind.tags().end], cut: false }
+    }
+
+    /// Its bytes.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The types whose values compare with each other; in the order of terms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ScalarType {
+    /// `null`.
+    Null,
+    /// `false` and `true`.
+    Boolean,
+    /// Numbers.
+    Number,
+    /// Text.
+    String,
+}
+
+impl ScalarType {
+    /// The first bytes that terms of this type have.
+    fn tags(self) -> std::ops::Range<u8> {
+        match self {
+            ScalarType::Null => 0x02..0x03,
+            ScalarType::Boolean => 0x03..0x05,
+            ScalarType::Number => 0x05..0x06,
+            ScalarType::String => STRING..0x07,
+        }
+    }
+}
+
+/// How well a term tells its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fidelity {
+    /// It decodes to the value as it is stored.
+    Exact,
+    /// It decodes to an equal number that is written in another way, such as 1 for 1.0.
+    Respelled,
+    /// It tells the beginning of the value only.
+    Cut,
+}
+
+/// Appends the term of a scalar; does nothing for arrays and objects.
+pub(super) fn encode(value: ValueRef<'_>, out: &mut Vec<u8>) -> Option<Fidelity> {
+    let fidelity = match value {
+        ValueRef::Array(_) | ValueRef::Object(_) => return None,
+        ValueRef::String(text) if text.len() > TEXT_BYTES_MAX / 2 => return Some(encode_text(text, out)),
+        ValueRef::Double(_) if value.as_i64().is_some() => Fidelity::Respelled,
+        _ => Fidelity::Exact,
+    };
+    encode_key(Some(value), out);
+    Some(fidelity)
+}
+
+fn encode_text(text: &str, out: &mut Vec<u8>) -> Fidelity {
+    out.push(STRING);
+    let start = out.len();
+    for byte in text.bytes() {
+        if out.len() - start >= TEXT_BYTES_MAX {
+            out.push(CUT);
+            return Fidelity::Cut;
+        }
+        out.push(byte);
+        if byte == 0 {
+            out.push(0xFF);
+        }
+    }
+    out.extend_from_slice(&[0x00, 0x00]);
+    Fidelity::Exact
+}
+
+/// What all strings that begin with `text` begin with as terms. Exact unless `text` reaches the cut.
+pub(super) fn encode_prefix(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match encode_text(text, &mut bytes) {
+        // Without the end of the string.
+        Fidelity::Exact | Fidelity::Respelled => bytes.truncate(bytes.len() - 2),
+        Fidelity::Cut => {}
+    }
+    bytes
+}
+
+/// The value of a term; none if it was cut.
+pub(super) fn decode(bytes: &[u8]) -> Result<Option<Value>> {
+    if bytes.first() == Some(&STRING) && bytes.last() == Some(&CUT) {
+        return Ok(None);
+    }
+    match decode_key(bytes) {
+        Ok((Some(value), [])) => Ok(Some(value)),
+        Ok(_) => Err(Error::Corrupt("a term of an index entry has no end".into())),
+        Err(error) => Err(Error::Corrupt(format!("a term of an index entry: {error}"))),
+    }
+}
+
+/// How many bytes a cut term at the beginning of `bytes` takes; none if there is another one.
+pub(super) fn cut_length(bytes: &[u8]) -> Option<usize> {
+    let (&STRING, text) = bytes.split_first()? else { return None };
+    let mut at = 0;
+    loop {
+        match text.get(at)? {
+            &CUT => return Some(at + 2),
+            // An escaped zero, or the end.
+            0x00 if text.get(at + 1) == Some(&0xFF) => at += 2,
+            0x00 => return None,
+            _ => at += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn term(text: &str) -> Term {
+        Term::new(ValueRef::String(text)).expect("a scalar")
+    }
+
+    #[test]
+    fn a_short_term_is_the_ordered_key_and_reads_back() {
+        let long = "y".repeat(TEXT_BYTES_MAX);
+        for value in [
+            Value::Null,
+            Value::Bool(true),
+            Value::Int(-7),
+            Value::Int(i64::MAX),
+            Value::Double(0.5),
+            Value::from(""),
+            Value::from("a\0b"),
+            Value::from(long),
+        ] {
+            let mut key = Vec::new();
+            encode_key(Some(value.view()), &mut key);
+            let term = Term::new(value.view()).expect("a scalar");
+            assert_eq!((term.as_bytes(), term.cut), (key.as_slice(), false), "{value:?}");
+            assert_eq!(decode(term.as_bytes()).expect("decodes"), Some(value));
+        }
+        assert_eq!(Term::new(Value::Array(vec![]).view()), None);
+    }
+
+    #[test]
+    fn a_long_string_is_cut_and_says_so() {
+        let long = term(&"y".repeat(TEXT_BYTES_MAX + 1));
+        assert!(long.cut && long.as_bytes().len() == TEXT_BYTES_MAX + 2);
+        assert_eq!(decode(long.as_bytes()).expect("decodes"), None);
+        assert_eq!(long, term(&"y".repeat(5000)));
+    }
+
+    #[test]
+    fn terms_sort_as_their_strings_do_also_around_the_cut() {
+        let stem = "s".repeat(TEXT_BYTES_MAX - 1);
+        let texts = ["", "\0", "\0\0x", "\u{1}", "a", "b", "bb", "\u{10FFFF}", "é"];
+        let mut strings: Vec<String> = texts.iter().map(|end| format!("{stem}{end}")).collect();
+        strings.extend(texts.iter().map(|end| format!("{}{end}", &stem[1..])));
+        strings.extend(texts.iter().map(|end| format!("{}{end}", &stem[2..])));
+        for one in &strings {
+            for other in &strings {
+                let (a, b) = (term(one), term(other));
+                if a != b {
+                    assert_eq!(a.as_bytes().cmp(b.as_bytes()), one.cmp(other), "{one:?} {other:?}");
+                } else if one != other {
+                    assert!(a.cut, "{one:?} {other:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_string_begins_with_the_prefix_of_its_beginning() {
+        let long = "p\0q".repeat(200);
+        for end in [0, 1, 2, 3, 30, 192, 255, 256, 257, 400] {
+            assert!(term(&long).as_bytes().starts_with(&encode_prefix(&long[..end])), "{end}");
+        }
+        assert!(!term("b").as_bytes().starts_with(&encode_prefix("a")));
+    }
+
+    #[test]
+    fn a_number_that_is_written_in_another_way_is_noticed() {
+        for (value, fidelity) in [
+            (ValueRef::Int(1), Fidelity::Exact),
+            (ValueRef::Double(1.0), Fidelity::Respelled),
+            (ValueRef::Double(-0.0), Fidelity::Respelled),
+            (ValueRef::Double(1.5), Fidelity::Exact),
+            (ValueRef::Double(1e300), Fidelity::Exact),
+        ] {
+            assert_eq!(encode(value, &mut Vec::new()), Some(fidelity), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn damaged_terms_are_errors() {
+        for bytes in [&[][..], &[0x09], &[0x06, 0x61], &[0x02, 0x02], &[0x01]] {
+            assert!(decode(bytes).is_err(), "{bytes:?}");
+        }
+    }
+}

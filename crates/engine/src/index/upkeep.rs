@@ -1,0 +1,229 @@
+//! Keeping the index with every write: what an item's versions leave in each generation that is kept.
+//!
+//! Terms are extracted before the transaction, for the generations known there ([`Drafted`]); the transaction learns which
+//! generations there are by then ([`Upkeep`]), takes what was extracted for them and extracts what is missing.
+//!
+//! A replace merges the sorted entries of both versions: what both have stays where it is, unless the new version may die
+//! earlier than the entry's mark says, or by another rule (decision 0004).
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use document::{Document, ItemNumber};
+use storage::{Keyspace, Read, Transaction};
+
+use super::entry::Mark;
+use super::policy::Coverage;
+use super::state::{IndexState, Indexes};
+use super::terms::{Entry, Terms};
+use crate::container::Partition;
+use crate::error::{Error, Result};
+use crate::expiry::Place;
+use crate::header::Record;
+use crate::keys::{Generation, PartitionId};
+
+/// The terms of a body that is about to be written, for the generations that were kept when it was prepared.
+#[derive(Debug, Default)]
+pub(crate) struct Drafted(Vec<(Generation, Terms)>);
+
+impl Drafted {
+    /// Extracts the terms of a body on the caller's thread.
+    pub(crate) fn new(partition: &Partition, body: &Document) -> Drafted {
+        let indexes = partition.indexes();
+        let extract = |(generation, coverage): (Generation, &Arc<Coverage>)| {
+            (generation, Terms::extract(partition.id, generation, coverage, body.root()))
+        };
+        Drafted(indexes.maintained().map(extract).collect())
+    }
+
+    fn take(&mut self, generation: Generation) -> Option<Terms> {
+        let at = self.0.iter().position(|(known, _)| *known == generation)?;
+        Some(self.0.swap_remove(at).1)
+    }
+}
+
+/// The generations that a transaction has to keep.
+#[derive(Debug)]
+pub(crate) struct Upkeep {
+    partition: PartitionId,
+    indexes: Arc<Indexes>,
+    /// The state as the transaction sees it; `indexes` may be of an earlier one with the same generations.
+    state: IndexState,
+}
+
+impl Upkeep {
+    /// Reads the state; policies come from memory where they are known.
+    pub(crate) fn load(reader: &dyn Read, partition: &Partition) -> Result<Upkeep> {
+        let state = IndexState::load(reader, partition.id)?.unwrap_or_default();
+        let known = partition.indexes();
+        let is_known = |generation: Option<Generation>| {
+            generation.is_none_or(|generation| known.coverage(generation).is_some())
+        };
+        let building = state.building.map(|building| building.generation);
+        let indexes = if is_known(state.serving) && is_known(building) {
+            known
+        } else {
+            Arc::new(Indexes::complete(reader, partition.id, state.clone(), &known)?)
+        };
+        Ok(Upkeep { partition: partition.id, indexes, state })
+    }
+
+    /// What a generation that is kept holds.
+    pub(super) fn coverage(&self, generation: Generation) -> Result<Arc<Coverage>> {
+        let known = self.indexes.coverage(generation).cloned();
+        known.ok_or_else(|| Error::Corrupt(format!("generation {} of an index has no policy", generation.0)))
+    }
+
+    /// The generations in which an item has entries.
+    fn generations(&self, number: ItemNumber) -> impl Iterator<Item = (Generation, &Arc<Coverage>)> {
+        let building = self.state.building.filter(|building| building.has(number));
+        let generations = self.state.serving.into_iter().chain(building.map(|building| building.generation));
+        generations.filter_map(|generation| Some((generation, self.indexes.coverage(generation)?)))
+    }
+}
+
+/// Everything that one version of an item leaves in the index.
+#[derive(Debug)]
+pub(crate) struct IndexFootprint {
+    partition: PartitionId,
+    place: Option<Place>,
+    generations: Vec<(Generation, Terms)>,
+}
+
+impl IndexFootprint {
+    /// The entries of a version; what `drafted` has of it need not be extracted again.
+    pub(crate) fn new(upkeep: &Upkeep, record: &Record, mut drafted: Drafted) -> IndexFootprint {
+        let terms = |(generation, coverage): (Generation, &Arc<Coverage>)| {
+            let terms = drafted.take(generation);
+            let extract = || Terms::extract(upkeep.partition, generation, coverage, record.body.root());
+            let mut terms = terms.unwrap_or_else(extract);
+            terms.complete(record.number, record.header.ts);
+            (generation, terms)
+        };
+        let generations = upkeep.generations(record.number).map(terms).collect();
+        IndexFootprint { partition: upkeep.partition, place: record.header.mortal_place(), generations }
+    }
+
+    /// The entries of a stored item in one generation.
+    pub(super) fn in_generation(
+        partition: PartitionId,
+        generation: Generation,
+        coverage: &Coverage,
+        record: &Record,
+    ) -> IndexFootprint {
+        let mut terms = Terms::extract(partition, generation, coverage, record.body.root());
+        terms.complete(record.number, record.header.ts);
+        let place = record.header.mortal_place();
+        IndexFootprint { partition, place, generations: vec![(generation, terms)] }
+    }
+
+    /// Writes the entries of a new item.
+    pub(crate) fn insert(self, tx: &mut Transaction<'_>) -> Result<()> {
+        let values = Values::new(self.place);
+        for (generation, terms) in self.generations {
+            if let Some(shape) = &terms.shape {
+                shape.add(tx, self.partition, generation)?;
+            }
+            for Entry { key, inexact, .. } in terms.entries {
+                tx.put(Keyspace::Index, key, values.of(inexact));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the entries of an item.
+    pub(crate) fn remove(self, tx: &mut Transaction<'_>) -> Result<()> {
+        for (generation, terms) in self.generations {
+            if let Some(shape) = &terms.shape {
+                shape.subtract(tx, self.partition, generation)?;
+            }
+            for entry in terms.entries {
+                tx.remove(Keyspace::Index, entry.key);
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns the entries of `old` into those of `self`, leaving alone what both share.
+    pub(crate) fn replace(self, old: IndexFootprint, tx: &mut Transaction<'_>) -> Result<()> {
+        let values = Values::new(self.place);
+        // An entry's mark is at most the place of the version before, so what bounds that place from above is enough.
+        let kept = Mark { place: old.place, inexact: false }.bounds(self.place);
+        for ((generation, new), (_, old)) in self.generations.into_iter().zip(old.generations) {
+            if new.shape != old.shape {
+                if let Some(shape) = &old.shape {
+                    shape.subtract(tx, self.partition, generation)?;
+                }
+                if let Some(shape) = &new.shape {
+                    shape.add(tx, self.partition, generation)?;
+                }
+            }
+            merge(new.entries, old.entries, |entry| match entry {
+                Difference::Gone(old) => tx.remove(Keyspace::Index, old.key),
+                Difference::New(new) => tx.put(Keyspace::Index, new.key, values.of(new.inexact)),
+                Difference::Both { new, old } if !kept || new.inexact != old.inexact => {
+                    tx.put(Keyspace::Index, new.key, values.of(new.inexact));
+                }
+                Difference::Both { .. } => {}
+            });
+        }
+        Ok(())
+    }
+
+    /// How many entries there are.
+    pub(super) fn entries(&self) -> usize {
+        self.generations.iter().map(|(_, terms)| terms.entries.len()).sum()
+    }
+
+    /// All entries as they may lie in the store: key, and a mark that bounds theirs from above.
+    pub(super) fn expected(&self) -> impl Iterator<Item = (&[u8], Mark)> {
+        let entries = self.generations.iter().flat_map(|(_, terms)| &terms.entries);
+        entries.map(|entry| (entry.key.as_slice(), Mark { place: self.place, inexact: entry.inexact }))
+    }
+}
+
+/// The two values that entries of one version can have.
+struct Values {
+    exact: Bytes,
+    inexact: Bytes,
+}
+
+impl Values {
+    fn new(place: Option<Place>) -> Values {
+        let value = |inexact| Mark { place, inexact }.encode().into();
+        Values { exact: value(false), inexact: value(true) }
+    }
+
+    fn of(&self, inexact: bool) -> Bytes {
+        if inexact { self.inexact.clone() } else { self.exact.clone() }
+    }
+}
+
+/// What two versions of an item have at a key.
+enum Difference {
+    Gone(Entry),
+    New(Entry),
+    Both { new: Entry, old: Entry },
+}
+
+/// Walks two lists in key order side by side.
+fn merge(new: Vec<Entry>, old: Vec<Entry>, mut visit: impl FnMut(Difference)) {
+    let (mut new, mut old) = (new.into_iter().peekable(), old.into_iter().peekable());
+    loop {
+        let order = match (new.peek(), old.peek()) {
+            (None, None) => return,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(new), Some(old)) => new.key.cmp(&old.key),
+        };
+        let difference = match order {
+            Ordering::Less => new.next().map(Difference::New),
+            Ordering::Greater => old.next().map(Difference::Gone),
+            Ordering::Equal => new.next().zip(old.next()).map(|(new, old)| Difference::Both { new, old }),
+        };
+        if let Some(difference) = difference {
+            visit(difference);
+        }
+    }
+}
