@@ -114,9 +114,9 @@ pub enum Error {
         name: String,
     },
     /// The text is longer than any query may be.
-    #[error("the query text exceeded the maximum limit of {limit} characters: it has {given} bytes")]
+    #[error("the query text exceeded the maximum limit of {limit} characters: it has {given}")]
     TooLong {
-        /// The text's length in bytes.
+        /// The text's length in UTF-16 units.
         given: usize,
         /// The most allowed.
         limit: usize,
@@ -209,7 +209,8 @@ impl Error {
             | Self::MissingParameter { start, end, .. }
             | Self::TooDeep { start, end, .. } => Some((*start, *end)),
             Self::Refused(reports) => reports.first().and_then(|report| report.location),
-            Self::DuplicateParameter { .. } | Self::TooLong { .. } => None,
+            Self::TooLong { given, .. } => Some((0, *given)),
+            Self::DuplicateParameter { .. } => None,
         }
     }
 

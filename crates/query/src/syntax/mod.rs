@@ -33,8 +33,9 @@ pub(crate) fn parse_condition(text: &str) -> Result<(Name, Node)> {
 
 fn check_length(text: &str) -> Result<()> {
     // A text of few bytes has few units, so that most are not counted.
-    if text.len() <= MAX_TEXT_UNITS || text.chars().map(char::len_utf16).sum::<usize>() <= MAX_TEXT_UNITS {
+    if text.len() <= MAX_TEXT_UNITS {
         return Ok(());
     }
-    Err(Error::TooLong { given: text.len(), limit: MAX_TEXT_UNITS })
+    let given = text.chars().map(char::len_utf16).sum();
+    if given <= MAX_TEXT_UNITS { Ok(()) } else { Err(Error::TooLong { given, limit: MAX_TEXT_UNITS }) }
 }
