@@ -5,6 +5,7 @@
 //! what is not known here is refused by name. Reading [`ContainerDefinition::to_value`] again gives the same
 //! definition, which is also how definitions are stored.
 
+mod dialect;
 mod error;
 mod extras;
 mod index_path;

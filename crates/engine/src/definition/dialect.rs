@@ -1,0 +1,48 @@
+//! What a container's definition adds to the query language.
+
+use document::{Path, Value};
+use query::Dialect;
+
+use super::ContainerDefinition;
+
+impl ContainerDefinition {
+    /// The names and defaults that queries over the container know.
+    pub fn dialect(&self) -> Dialect {
+        Dialect { computed: self.computed(), embeddings: self.embeddings() }
+    }
+
+    fn computed(&self) -> Vec<(String, String)> {
+        let entry = |value: &Value| Some((member(value, "name")?, member(value, "query")?));
+        let list = self.rest("computedProperties").and_then(Value::as_array);
+        list.unwrap_or_default().iter().filter_map(entry).collect()
+    }
+
+    fn embeddings(&self) -> Vec<(Path, String)> {
+        let entry = |value: &Value| {
+            Some((Path::parse(&member(value, "path")?).ok()?, member(value, "distanceFunction")?))
+        };
+        let list = self.rest("vectorEmbeddingPolicy").and_then(|policy| policy.get("vectorEmbeddings"));
+        list.and_then(Value::as_array).unwrap_or_default().iter().filter_map(entry).collect()
+    }
+}
+
+fn member(value: &Value, name: &str) -> Option<String> {
+    value.get(name)?.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn computed_properties_and_embeddings_are_found() {
+        let text = r#"{"id":"c","partitionKey":{"paths":["/pk"]},
+            "computedProperties":[{"name":"low","query":"SELECT VALUE LOWER(c.name) FROM c"}],
+            "vectorEmbeddingPolicy":{"vectorEmbeddings":[
+                {"path":"/v","dataType":"float32","dimensions":3,"distanceFunction":"dotproduct"}]}}"#;
+        let value = document::parse_json(text.as_bytes()).expect("valid JSON");
+        let dialect = ContainerDefinition::from_value(&value).expect("valid").dialect();
+        assert_eq!(dialect.computed, [("low".to_owned(), "SELECT VALUE LOWER(c.name) FROM c".to_owned())]);
+        assert_eq!(dialect.embeddings, [(Path::parse("/v").expect("a path"), "dotproduct".to_owned())]);
+    }
+}
