@@ -81,6 +81,9 @@ pub enum Error {
     /// The query text is wrong.
     #[error(transparent)]
     Query(#[from] query::Error),
+    /// The query asks for more than one request may do, or for what these items cannot give.
+    #[error(transparent)]
+    Fault(#[from] query::Fault),
     /// The container definition is wrong.
     #[error(transparent)]
     Definition(#[from] DefinitionError),

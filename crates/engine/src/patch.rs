@@ -571,8 +571,8 @@ mod tests {
             )))
         };
         let condition = patch(r#""from c where c.a = 1""#).unwrap().condition.unwrap();
-        assert!(condition.matches(&json(r#"{"a":1}"#)));
-        assert!(!condition.matches(&json(r#"{"a":2}"#)));
+        assert!(condition.matches(&json(r#"{"a":1}"#), &query::Context::new(0, 1)));
+        assert!(!condition.matches(&json(r#"{"a":2}"#), &query::Context::new(0, 1)));
         assert_eq!(patch("null").unwrap().condition, None);
         assert!(matches!(patch(r#""c.a = 1""#), Err(PatchError::Condition(query::Error::Syntax { .. }))));
         assert!(matches!(patch("5"), Err(PatchError::Malformed { .. })));

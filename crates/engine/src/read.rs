@@ -1,6 +1,6 @@
 //! Reading items: by name, and by query page after page.
 //!
-//! A query looks at a sound superset of its answer ([`query::access`]) and applies the filter to each living item in it. There
+//! A query looks at a sound superset of its answer ([`Query::access`]) and applies the filter to each living item in it. There
 //! are two ways to walk, and a continuation token tells where the walk stands, so that what is inserted, deleted or
 //! dies between two pages neither repeats nor hides an item that lives throughout:
 //!
@@ -10,7 +10,7 @@
 use std::ops::Bound;
 
 use document::{EffectiveRange, ItemNumber, PartitionKey, Value};
-use query::{Access, Operand, Query, Row, Segment, Stamps};
+use query::{Access, Context, Operand, Query, Row, Segment, Stamps};
 use storage::{Direction, KeyRange, Keyspace};
 
 use crate::Engine;
@@ -62,16 +62,19 @@ impl Engine {
     ) -> Result<Page> {
         let definition = &container.definition.partition_key;
         let mut access = match query {
-            Some(query) => query::access(query, definition),
+            Some(query) => query.access(definition),
             None => Access { ids: None, keys: None, stamps: Stamps::default() },
         };
         if let Some(key) = &scope.key {
             access.keys = Some(narrow(access.keys, key));
         }
         let position = page.continuation.as_deref().map(str::parse::<Continuation>).transpose()?;
-        let mut walk = Walk { query, scope, access: &access, container, page, answer: Answer::default() };
         let views = View::open_all(&*self.store, &container.partitions)?;
         let sequence = views.first().map_or(0, |view| view.sequence);
+        let now = views.first().map_or(0, |view| view.gate.now.millis());
+        let context = Context::new(now, now);
+        let answer = Answer::default();
+        let mut walk = Walk { query, context, scope, access: &access, container, page, answer };
         let mut from = position;
         for (partition, view) in container.partitions.iter().zip(&views) {
             if let Some(position) = &from
@@ -86,6 +89,9 @@ impl Engine {
         }
         if from.is_some() {
             return Err(Continuation::foreign());
+        }
+        if let Some(fault) = walk.context.fault() {
+            return Err(fault.into());
         }
         Ok(walk.answer.into_page(sequence))
     }
@@ -144,6 +150,7 @@ impl Row for Item {
 /// One request on its way through the partitions.
 struct Walk<'a> {
     query: Option<&'a Query>,
+    context: Context,
     scope: &'a Scope,
     access: &'a Access,
     container: &'a Container,
@@ -317,7 +324,7 @@ impl Walk<'_> {
         if let Some(record) = record.filter(|record| in_scope(self.scope, self.container, partition, record))
         {
             let (item, size) = (Item::new(self.container.rid, record.clone()), record.size());
-            let matches = self.query.is_none_or(|query| query.matches(&item));
+            let matches = self.query.is_none_or(|query| query.matches(&item, &self.context));
             if matches && answer.is_full(self.page) {
                 answer.continuation = answer.dealt_with.take();
                 return false;

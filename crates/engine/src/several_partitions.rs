@@ -40,7 +40,7 @@ fn world() -> (Engine, Arc<Container>, Arc<ManualClock>) {
 
 /// All ids that a query finds, in pages of `page` items; no id twice.
 fn walk(engine: &Engine, container: &Container, query: &str, page: usize) -> BTreeSet<String> {
-    let query = query::parse(query, &[]).expect("supported");
+    let query = query::parse(query, &[], &query::Dialect::default()).expect("supported");
     let (mut found, mut continuation) = (BTreeSet::new(), None);
     loop {
         let request = PageRequest { max_items: page, continuation };

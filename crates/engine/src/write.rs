@@ -10,6 +10,7 @@ use document::{
     Document, ItemNumber, KeyPart, PartitionKey, PartitionKeyDefinition, PartitionKeyKind, Sequence,
     ValueRef, check_item_id,
 };
+use query::Context;
 use storage::{Keyspace, Lanes, Ticket, Transaction, transact};
 
 use crate::Engine;
@@ -296,7 +297,7 @@ impl Job<'_> {
         check(&old, precondition)?;
         let item = Item::new(self.desk.container.rid, old.clone());
         if let Some(condition) = &patch.condition
-            && !condition.matches(&item)
+            && !condition.matches(&item, &Context::new(tx.time().millis(), 1))
         {
             return Err(Error::PreconditionFailed {
                 what: format!("item '{name}' (condition of the patch)"),

@@ -146,6 +146,7 @@ fn engine_wire(error: &engine::Error) -> Wire {
         }
         E::NotSupported { .. } => errors(400, 0, "NotSupported", &error.to_string()),
         E::Query(error) => query_wire(error),
+        E::Fault(fault) => bad_request(&fault.to_string()),
         E::Definition(error) => bad_request(&error.to_string()),
         E::Patch(error) => bad_request(&error.to_string()),
         E::ClockSuspect { .. } | E::Unavailable(_) => {

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use document::Value;
 use engine::{Charge, Container};
 use hyper::StatusCode;
-use query::Query;
+use query::{Context, Dialect, Query};
 
 use crate::call::Call;
 use crate::error::Error;
@@ -27,7 +27,8 @@ pub(crate) fn reply(
 ) -> Result<Reply, Error> {
     if call.head.verb()? == Some(Verb::Query) {
         let query = query(call)?;
-        resources.retain(|resource| query.matches(resource));
+        let context = Context::new(0, 1);
+        resources.retain(|resource| query.matches(resource, &context));
     }
     resources.sort_by(|a, b| id(a).cmp(id(b)));
     let page = call.head.page()?;
@@ -57,7 +58,11 @@ pub(crate) fn reply(
 /// The query in a request's body.
 pub(crate) fn query(call: &Call) -> Result<Query, Error> {
     let (text, parameters) = query_text(call)?;
-    Ok(query::parse(&text, &parameters)?)
+    let query = query::parse(&text, &parameters, &Dialect::default())?;
+    if query.selects_items() {
+        return Ok(query);
+    }
+    Err(Error::BadRequest("A query that does more than to select items is not supported yet.".to_owned()))
 }
 
 /// A query over all partitions is expensive in the service, so clients must say that they mean it: by a header,
@@ -69,7 +74,7 @@ pub(crate) fn check_reach(call: &Call, container: &Container, query: &Query) -> 
     if narrow || head.flag(&headers::CROSS_PARTITION)? {
         return Ok(());
     }
-    if query::access(query, &container.definition.partition_key).keys.is_some() {
+    if query.access(&container.definition.partition_key).keys.is_some() {
         return Ok(());
     }
     Err(Error::BadRequest(format!(
@@ -89,7 +94,7 @@ fn query_text(call: &Call) -> Result<(String, Vec<(String, Value)>), Error> {
     }
     let body = json::parse_object(&call.body)?;
     if body.get("resumeFilter").is_some_and(|filter| !filter.is_null()) {
-        return Err(Error::NotSupported("resuming an ORDER BY query by 'resumeFilter' is".to_owned()));
+        return Err(Error::BadRequest("resuming an ORDER BY query by 'resumeFilter' is".to_owned()));
     }
     let text = json::string_member(&body, "query")?;
     Ok((text.to_owned(), parameters(&body)?))

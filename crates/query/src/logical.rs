@@ -21,6 +21,7 @@
 use document::{Path, Value};
 
 use crate::functions::Entry;
+use crate::functions::like::Like;
 pub(crate) use crate::syntax::ast::SubqueryKind;
 
 /// A checked `SELECT`.
@@ -54,6 +55,20 @@ pub struct Query {
 }
 
 impl Query {
+    /// Whether its rows are whole items, in no order but their own: a filter and nothing else.
+    pub fn selects_items(&self) -> bool {
+        let item = Expression::Path { slot: 0, segments: Vec::new() };
+        self.reads_items
+            && self.nested.is_none()
+            && self.sources.is_empty()
+            && !self.is_grouped()
+            && self.select == Projection::Value(item)
+            && !self.distinct
+            && self.order == Order::None
+            && self.skip == 0
+            && self.take.is_none()
+    }
+
     /// Whether its rows are groups. Without a `GROUP BY` there is exactly one, even of no rows at all.
     pub(crate) fn is_grouped(&self) -> bool {
         !self.group_by.is_empty() || !self.aggregates.is_empty()
@@ -141,7 +156,7 @@ pub(crate) enum AggregateKind {
     Count,
     /// `COUNTIF`: of true values
     CountIf,
-    /// `MAKELIST`, also `ARRAY_AGG`
+    /// `MAKELIST`
     MakeList,
     /// `MAKESET`
     MakeSet,
@@ -178,8 +193,9 @@ pub(crate) enum Expression {
     Or(Vec<Expression>),
     /// `a <= b`.
     Compare { operator: Comparison, left: Box<Expression>, right: Box<Expression> },
-    /// `a + b`; also the signs, as an operation with a constant.
-    Arithmetic { operator: Arithmetic, left: Box<Expression>, right: Box<Expression> },
+    /// `a + b - c`, from left to right; also the signs, as an operation with a constant. Flat, because texts may be
+    /// long and evaluation recurses.
+    Arithmetic { first: Box<Expression>, rest: Vec<(Arithmetic, Expression)> },
     /// `~ a`.
     BitNot(Box<Expression>),
     /// `a || b || ...`.
@@ -194,6 +210,10 @@ pub(crate) enum Expression {
     InConstants { value: Box<Expression>, list: Vec<Value> },
     /// `a BETWEEN b AND c`, ends included.
     Between { value: Box<Expression>, low: Box<Expression>, high: Box<Expression> },
+    /// `a LIKE 'constant'`.
+    Like { value: Box<Expression>, pattern: Box<Like> },
+    /// `a LIKE b` with a pattern that differs from row to row.
+    LikeComputed { value: Box<Expression>, pattern: Box<Expression>, escape: Option<char> },
     /// A function with as many arguments as it takes.
     Call(&'static Entry, Vec<Expression>),
     /// A subquery, run for each row around it.

@@ -389,7 +389,7 @@ impl World {
             }
         };
         let other = |error: &dyn std::fmt::Display| Answer::Other(error.to_string());
-        let query = text.map(|text| query::parse(&text, &[])).transpose().map_err(|error| other(&error))?;
+        let query = text.map(|text| query::parse(&text, &[], &query::Dialect::default())).transpose().map_err(|error| other(&error))?;
         let key = match scope {
             Reachable::Everywhere => None,
             Reachable::Key(key) => Some(body::partition_key(name, key)),

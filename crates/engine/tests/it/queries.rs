@@ -58,7 +58,8 @@ fn a_stamp_query_merges_the_queues_in_order_of_time() {
 fn t14_the_dead_are_neither_found_nor_counted() {
     let world = world();
     world.pass(10);
-    let query = query::parse("SELECT * FROM c WHERE c._ts >= 1", &[]).expect("supported");
+    let query =
+        query::parse("SELECT * FROM c WHERE c._ts >= 1", &[], &query::Dialect::default()).expect("supported");
     let request = PageRequest { max_items: 100, continuation: None };
     for purged in [false, true] {
         if purged {
@@ -76,7 +77,8 @@ fn t14_the_dead_are_neither_found_nor_counted() {
 fn pages_neither_repeat_nor_skip_while_items_come_and_go() {
     for filter in ["", "WHERE c._ts >= 1", "WHERE c.pk IN ('a','b','c')", "WHERE c.v > 0"] {
         let world = world();
-        let query = query::parse(&format!("SELECT * FROM c {filter}"), &[]).expect("supported");
+        let query = query::parse(&format!("SELECT * FROM c {filter}"), &[], &query::Dialect::default())
+            .expect("supported");
         let (mut seen, mut token) = (Vec::new(), None);
         loop {
             let request = PageRequest { max_items: 2, continuation: token };
@@ -108,7 +110,7 @@ fn a_scope_limits_a_query_to_a_key_or_a_range() {
     let container = world.current();
     let request = PageRequest { max_items: 100, continuation: None };
     let ids = |query: Option<&str>, scope: &Scope| {
-        let query = query.map(|text| query::parse(text, &[]).expect("supported"));
+        let query = query.map(|text| query::parse(text, &[], &query::Dialect::default()).expect("supported"));
         let page = world.engine.query(&container, query.as_ref(), scope, &request).expect("a page");
         sorted(page.items.iter().map(|item| item.id().to_owned()).collect())
     };
@@ -152,7 +154,8 @@ fn t14_a_token_does_not_tell_of_the_dead() {
     for filter in ["", "WHERE c._ts >= 1"] {
         let world = world();
         world.pass(10);
-        let query = query::parse(&format!("SELECT * FROM c {filter}"), &[]).expect("supported");
+        let query = query::parse(&format!("SELECT * FROM c {filter}"), &[], &query::Dialect::default())
+            .expect("supported");
         let tokens = || {
             let (mut tokens, mut next) = (Vec::new(), None);
             loop {

@@ -111,7 +111,7 @@ impl World {
 
     /// The ids that a query finds, in its order.
     pub(crate) fn ids(&self, query: &str) -> Vec<String> {
-        let query = query::parse(query, &[]).expect("a supported query");
+        let query = query::parse(query, &[], &query::Dialect::default()).expect("a supported query");
         let page = PageRequest { max_items: 1000, continuation: None };
         let page =
             self.engine.query(&self.current(), Some(&query), &Scope::default(), &page).expect("an answer");

@@ -76,7 +76,7 @@ async fn ten_thousand_levels_are_too_deep() {
     server.create("a", &body).await.expect_error(400, 0, "BadRequest");
     let objects = format!("{}1{}", "{\"x\":".repeat(10_000), "}".repeat(10_000));
     server.create("a", &objects).await.expect_error(400, 0, "BadRequest");
-    let query = format!("SELECT * FROM c WHERE {}true{}", "(".repeat(10_000), ")".repeat(10_000));
+    let query = format!("SELECT * FROM c WHERE {}true{}", "[".repeat(10_000), "]".repeat(10_000));
     server.query(&query).await.expect_error(400, 0, "BadRequest");
     let key =
         server.get("/dbs/db/colls/c/docs/1").header("x-ms-documentdb-partitionkey", &"[".repeat(10_000));

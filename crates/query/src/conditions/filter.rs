@@ -86,6 +86,12 @@ impl Scope {
             Expression::In { value, list } => self.is_in(value, list, wanted),
             Expression::InConstants { value, list } => self.is_in_constants(value, list, wanted),
             Expression::Between { value, low, high } => self.between(value, low, high, wanted),
+            Expression::Like { value, pattern } if wanted => {
+                let found = self.value_stands(value, Standing::prefix(pattern.prefix()));
+                if pattern.is_prefix_only() { found } else { found.at_most() }
+            }
+            // True or false only of texts.
+            Expression::Like { value, .. } | Expression::LikeComputed { value, .. } => self.is_text(value),
             Expression::Coalesce(parts) => any(self.each(parts, wanted)).at_most(),
             Expression::Conditional { condition, then, otherwise } => {
                 let first = all([self.holds(condition, true), self.holds(then, wanted)]);
@@ -285,7 +291,9 @@ pub(super) fn is_condition(expression: &Expression) -> bool {
         | Expression::Compare { .. }
         | Expression::In { .. }
         | Expression::InConstants { .. }
-        | Expression::Between { .. } => true,
+        | Expression::Between { .. }
+        | Expression::Like { .. }
+        | Expression::LikeComputed { .. } => true,
         Expression::Call(entry, _) => type_check(entry.name).is_some(),
         _ => false,
     }

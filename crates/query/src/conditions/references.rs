@@ -72,9 +72,15 @@ impl References {
             }
             Expression::Index { base: one, index: other }
             | Expression::Compare { left: one, right: other, .. }
-            | Expression::Arithmetic { left: one, right: other, .. } => {
+            | Expression::LikeComputed { value: one, pattern: other, .. } => {
                 self.expression(one);
                 self.expression(other);
+            }
+            Expression::Arithmetic { first, rest } => {
+                self.expression(first);
+                for (_, operand) in rest {
+                    self.expression(operand);
+                }
             }
             Expression::Array(parts)
             | Expression::And(parts)
@@ -93,7 +99,7 @@ impl References {
                 self.expression(value);
                 self.list(list);
             }
-            Expression::InConstants { value, .. } => self.expression(value),
+            Expression::InConstants { value, .. } | Expression::Like { value, .. } => self.expression(value),
             Expression::Subquery { query, .. } => self.query(query),
         }
     }

@@ -1,37 +1,28 @@
 //! Numbers: every operator computes with doubles, the bitwise ones with 32 bits of them.
 
-use document::Value;
-
-use crate::functions::number;
 use crate::logical::Arithmetic;
 
 /// The result, `None` where it is no finite number.
-pub(super) fn apply(operator: Arithmetic, left: f64, right: f64) -> Option<Value> {
-    match operator {
-        Arithmetic::Add => number(left + right),
-        Arithmetic::Subtract => number(left - right),
-        Arithmetic::Multiply => number(left * right),
-        Arithmetic::Divide => number(left / right),
-        Arithmetic::Modulo => number(left % right),
-        Arithmetic::BitAnd => Some(int(bits(left)? & bits(right)?)),
-        Arithmetic::BitOr => Some(int(bits(left)? | bits(right)?)),
-        Arithmetic::BitXor => Some(int(bits(left)? ^ bits(right)?)),
-        Arithmetic::ShiftLeft => Some(int(bits(left)?.wrapping_shl(bits(right)? as u32))),
-        Arithmetic::ShiftRight => Some(int(bits(left)?.wrapping_shr(bits(right)? as u32))),
-        Arithmetic::ShiftRightZero => {
-            let shifted = (bits(left)? as u32).wrapping_shr(bits(right)? as u32);
-            Some(Value::Int(i64::from(shifted)))
-        }
-    }
+pub(super) fn apply(operator: Arithmetic, left: f64, right: f64) -> Option<f64> {
+    let result = match operator {
+        Arithmetic::Add => left + right,
+        Arithmetic::Subtract => left - right,
+        Arithmetic::Multiply => left * right,
+        Arithmetic::Divide => left / right,
+        Arithmetic::Modulo => left % right,
+        Arithmetic::BitAnd => f64::from(bits(left)? & bits(right)?),
+        Arithmetic::BitOr => f64::from(bits(left)? | bits(right)?),
+        Arithmetic::BitXor => f64::from(bits(left)? ^ bits(right)?),
+        Arithmetic::ShiftLeft => f64::from(bits(left)?.wrapping_shl(bits(right)? as u32)),
+        Arithmetic::ShiftRight => f64::from(bits(left)?.wrapping_shr(bits(right)? as u32)),
+        Arithmetic::ShiftRightZero => f64::from((bits(left)? as u32).wrapping_shr(bits(right)? as u32)),
+    };
+    result.is_finite().then_some(result)
 }
 
 /// `~ operand`.
-pub(super) fn bit_not(operand: f64) -> Option<Value> {
-    bits(operand).map(|bits| int(!bits))
-}
-
-fn int(value: i32) -> Value {
-    Value::Int(i64::from(value))
+pub(super) fn bit_not(operand: f64) -> Option<f64> {
+    bits(operand).map(|bits| f64::from(!bits))
 }
 
 /// The low 32 bits of a whole number, in two's complement; a fraction has none.
@@ -43,6 +34,7 @@ fn bits(value: f64) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::functions::number;
 
     #[test]
     fn numbers_follow_the_table() {
@@ -70,10 +62,11 @@ mod tests {
             (A::ShiftRightZero, -8.0, 28.0, "15"),
         ];
         for (operator, left, right, expected) in table {
-            let result = apply(operator, left, right).map_or("undefined".to_owned(), |value| value.to_json());
+            let result = apply(operator, left, right).and_then(number);
+            let result = result.map_or("undefined".to_owned(), |value| value.to_json());
             assert_eq!(result, expected, "{left} {operator:?} {right}");
         }
-        assert_eq!(bit_not(5.0), Some(Value::Int(-6)));
+        assert_eq!(bit_not(5.0), Some(-6.0));
         assert_eq!(bit_not(0.5), None);
     }
 }

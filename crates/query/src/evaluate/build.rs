@@ -41,11 +41,6 @@ impl Hoard {
     pub(crate) fn add_value(&mut self, value: ValueRef<'_>, context: &Context) -> bool {
         self.add(weight(value), context)
     }
-
-    /// Stops counting bytes that are not held any more.
-    pub(crate) fn remove(&mut self, bytes: usize) {
-        self.bytes = self.bytes.saturating_sub(bytes);
-    }
 }
 
 /// About how many bytes a value takes as a tree.

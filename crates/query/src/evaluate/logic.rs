@@ -6,6 +6,7 @@ use document::{ValueRef, total_order};
 
 use super::{Environment, evaluate};
 use crate::context::Context;
+use crate::functions::like::{self, Like};
 use crate::logical::{Comparison, Expression};
 
 /// The value of an expression as a condition: anything but a boolean is undefined.
@@ -30,8 +31,22 @@ pub(crate) fn truth(
             Some(list.binary_search_by(order).is_ok())
         }
         Expression::Between { value, low, high } => between([value, low, high], environment, context),
+        Expression::Like { value, pattern } => {
+            let value = evaluate(value, environment, context)?;
+            matches(pattern, value.view(), context)
+        }
+        Expression::LikeComputed { value, pattern, escape } => {
+            let value = evaluate(value, environment, context)?;
+            let pattern = evaluate(pattern, environment, context)?;
+            matches(&like::compile(pattern.view().as_str()?, *escape)?, value.view(), context)
+        }
         _ => evaluate(expression, environment, context)?.view().as_bool(),
     }
+}
+
+fn matches(pattern: &Like, value: ValueRef<'_>, context: &Context) -> Option<bool> {
+    let text = value.as_str()?;
+    context.spend(pattern.steps(text)).then(|| pattern.matches(text))
 }
 
 /// `AND` (decided by the first false) or `OR` (decided by the first true).

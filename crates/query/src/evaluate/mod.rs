@@ -30,12 +30,24 @@ use document::ValueRef;
 pub(crate) use build::{Hoard, project};
 pub(crate) use environment::Environment;
 pub(crate) use logic::{compare, truth};
-pub(crate) use rows::{Collector, Flow, each_binding, rows_of};
+pub(crate) use rows::{Collector, Flow, each_binding};
 
 use crate::context::Context;
-use crate::functions::{Arg, Entry};
-use crate::logical::{Expression, Segment};
-use crate::row::Operand;
+use crate::functions::{Arg, Entry, number};
+use crate::logical::{Expression, Query, Segment};
+use crate::row::{Operand, Row};
+
+impl Query {
+    /// Whether the item has a row in the answer, as far as sources and filter say.
+    pub fn matches(&self, item: &dyn Row, context: &Context) -> bool {
+        let mut found = false;
+        each_binding(self, &Environment::of_item(item), context, &mut |_| {
+            found = true;
+            Flow::Enough
+        });
+        found
+    }
+}
 
 /// The value of an expression, `None` if undefined.
 pub(crate) fn evaluate<'a>(
@@ -55,14 +67,17 @@ pub(crate) fn evaluate<'a>(
         Expression::Array(items) => build::array(items, environment, context),
         Expression::Object(members) => build::object(members, environment, context),
         Expression::Concat(parts) => build::concat(parts, environment, context),
-        Expression::Arithmetic { operator, left, right } => {
-            let left = evaluate(left, environment, context)?.view().as_f64()?;
-            let right = evaluate(right, environment, context)?.view().as_f64()?;
-            arithmetic::apply(*operator, left, right).map(Operand::Owned)
+        Expression::Arithmetic { first, rest } => {
+            let mut result = evaluate(first, environment, context)?.view().as_f64()?;
+            for (operator, operand) in rest {
+                let operand = evaluate(operand, environment, context)?.view().as_f64()?;
+                result = arithmetic::apply(*operator, result, operand)?;
+            }
+            number(result).map(Operand::Owned)
         }
         Expression::BitNot(operand) => {
             let operand = evaluate(operand, environment, context)?.view().as_f64()?;
-            arithmetic::bit_not(operand).map(Operand::Owned)
+            arithmetic::bit_not(operand).and_then(number).map(Operand::Owned)
         }
         Expression::Coalesce(parts) => parts.iter().find_map(|part| evaluate(part, environment, context)),
         Expression::Conditional { condition, then, otherwise } => {
@@ -77,7 +92,9 @@ pub(crate) fn evaluate<'a>(
         | Expression::Compare { .. }
         | Expression::In { .. }
         | Expression::InConstants { .. }
-        | Expression::Between { .. } => truth(expression, environment, context).map(Operand::from),
+        | Expression::Between { .. }
+        | Expression::Like { .. }
+        | Expression::LikeComputed { .. } => truth(expression, environment, context).map(Operand::from),
     }
 }
 

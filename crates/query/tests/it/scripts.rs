@@ -1,41 +1,70 @@
-//! Golden scripts: what each query gives on a few rows, or why it is refused.
+//! Golden scripts: what each query gives on a few items, or why it is refused.
 //!
-//! A script is a transcript. Lines that start with `row`, `key`, `access`, `#`, `>`, `?` or `@` are input; the line after a
-//! query is its outcome, and the test is that running the input writes exactly the transcript again.
+//! A script is a transcript: running its input writes exactly the same text again. `UPDATE_SCRIPTS=1 cargo test`
+//! writes what was found into the files instead, for a look at the difference.
 //!
 //! ```text
-//! row {"id":"1","n":5}             an item
-//! key /tenant /user                the partition key, which also turns on printing of the access
-//! > SELECT * FROM c WHERE c.n = @n a query
-//! @n 5                             its parameters
-//! 1                                the ids of the rows that match, or the error
-//! ? FROM c WHERE c.n = 5           a bare filter
+//! # a comment
+//! item {"id":"1","n":5}              an item, known to all queries below
+//! forget                             forgets all items and settings
+//! computed low SELECT VALUE LOWER(c.name) FROM c
+//! embedding /vector euclidean        parts of the container's definition
+//! key /tenant /user                  the partition key; from here on the access is shown too
+//!
+//! > SELECT c.n FROM c                a query; indented lines continue it
+//!   WHERE c.n = @n
+//! @n 5                               its parameters
+//! {"n":5}                            its rows, "none" without any, or "error start..end code message"
+//!
+//! ? FROM c WHERE c.n = 5             a bare filter, and the ids of the items that fulfil it
+//! 1
+//!
+//! 1 + 1 => 2                         an expression and its value
+//! c.n => 5 | undefined               one that names the item: its value for each item
 //! ```
+//!
+//! Every query runs over trees and over stored documents, in one page and in pages of one and of two rows, and all of
+//! that must agree.
 
-use document::{PartitionKeyDefinition, Value, parse_json};
-use query::{Access, Query, Row};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use document::{Document, PartitionKeyDefinition, Value, parse_json};
+use query::{
+    Access, Answer, Arrival, Code, Context, Dialect, Error, Fault, Flow, PageLimits, Query, Row, Run,
+};
+
+/// 2024-05-06T07:08:09.123Z, the time at which all scripts run.
+const NOW_MILLIS: u64 = 1_714_979_289_123;
 
 #[test]
 fn scripts_hold() {
-    for (name, script) in [
-        ("access", include_str!("../scripts/access.txt")),
-        ("conditions", include_str!("../scripts/conditions.txt")),
-        ("paths", include_str!("../scripts/paths.txt")),
-        ("refusals", include_str!("../scripts/refusals.txt")),
-        ("statements", include_str!("../scripts/statements.txt")),
-        ("undefined", include_str!("../scripts/undefined.txt")),
-    ] {
-        let written = Transcript::default().run(script);
-        for (number, (expected, found)) in script.lines().zip(written.lines()).enumerate() {
-            assert_eq!(found, expected, "{name}.txt line {}; the whole:\n{written}", number + 1);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for file in files {
+        // The grammar has its own scripts, which the parser's tests run.
+        if file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("grammar")) {
+            continue;
         }
-        assert_eq!(written.lines().count(), script.lines().count(), "{name}.txt; the whole:\n{written}");
+        let script = std::fs::read_to_string(&file).unwrap();
+        let written = Transcript::default().run(&script);
+        if std::env::var_os("UPDATE_SCRIPTS").is_some() {
+            std::fs::write(&file, &written).unwrap();
+            continue;
+        }
+        let name = file.file_name().unwrap().to_string_lossy();
+        for (number, (expected, found)) in script.lines().zip(written.lines()).enumerate() {
+            assert_eq!(found, expected, "{name} line {}", number + 1);
+        }
+        assert_eq!(written.lines().count(), script.lines().count(), "{name}; the whole:\n{written}");
     }
 }
 
 #[derive(Default)]
 struct Transcript {
-    rows: Vec<Value>,
+    items: Vec<Value>,
+    dialect: Dialect,
     key: Option<PartitionKeyDefinition>,
     text: String,
 }
@@ -44,12 +73,15 @@ impl Transcript {
     fn run(mut self, script: &str) -> String {
         let mut lines = script.lines().peekable();
         while let Some(line) = lines.next() {
-            self.write(line);
-            if let Some(json) = line.strip_prefix("row ") {
-                self.rows.push(value(json));
-            } else if let Some(paths) = line.strip_prefix("key ") {
-                self.key = Some(key(paths));
+            if self.setting(line) {
+                self.write(line);
             } else if let Some(text) = line.strip_prefix("> ").or(line.strip_prefix("? ")) {
+                self.write(line);
+                let mut text = text.to_owned();
+                while let Some(more) = lines.next_if(|line| line.starts_with("  ")) {
+                    self.write(more);
+                    text = text + "\n" + more;
+                }
                 let mut parameters = Vec::new();
                 while let Some(parameter) = lines.next_if(|line| line.starts_with('@')) {
                     self.write(parameter);
@@ -57,22 +89,86 @@ impl Transcript {
                     parameters.push((name.to_owned(), value(json)));
                 }
                 while lines.next_if(|line| !line.is_empty()).is_some() {}
-                let parse = if line.starts_with('>') { query::parse } else { query::parse_filter };
-                match parse(text, &parameters) {
-                    Ok(query) => self.outcome(&query),
-                    Err(error) => self.write(&format!("error: {error}")),
+                if line.starts_with('>') {
+                    self.query(&text, &parameters);
+                } else {
+                    self.filter(&text, &parameters);
                 }
+            } else if let Some((expression, _)) = line.rsplit_once("=>") {
+                let expression = expression.trim_end();
+                let value = self.value_of(expression);
+                self.write(&format!("{expression} => {value}"));
+            } else {
+                panic!("no part of a script: {line:?}");
             }
         }
         self.text
     }
 
-    fn outcome(&mut self, query: &Query) {
-        let ids = self.rows.iter().filter(|row| query.matches(*row as &dyn Row)).map(id).collect::<Vec<_>>();
-        self.write(&format!("rows: {}", if ids.is_empty() { "none".to_owned() } else { ids.join(" ") }));
-        if let Some(key) = &self.key {
-            self.write(&format!("access: {}", describe(&query::access(query, key))));
+    /// Takes a line that says what there is.
+    fn setting(&mut self, line: &str) -> bool {
+        match line.split_once(' ').unwrap_or((line, "")) {
+            ("" | "#", _) => {}
+            ("item", json) => self.items.push(value(json)),
+            ("forget", _) => {
+                self.items.clear();
+                self.dialect = Dialect::default();
+                self.key = None;
+            }
+            ("computed", definition) => {
+                let (name, text) = definition.split_once(' ').expect("a name and a query");
+                self.dialect.computed.push((name.to_owned(), text.to_owned()));
+            }
+            ("embedding", definition) => {
+                let (path, function) = definition.split_once(' ').expect("a path and a function");
+                self.dialect.embeddings.push((path.parse().expect("a path"), function.to_owned()));
+            }
+            ("key", paths) => self.key = Some(key(paths)),
+            _ => return false,
         }
+        true
+    }
+
+    fn query(&mut self, text: &str, parameters: &[(String, Value)]) {
+        let query = match query::parse(text, parameters, &self.dialect) {
+            Ok(query) => query,
+            Err(error) => return self.write(describe_error(&error).trim_end()),
+        };
+        match rows(&query, &self.items) {
+            Ok(rows) if rows.is_empty() => self.write("none"),
+            Ok(rows) => rows.iter().for_each(|row| self.write(row)),
+            Err(fault) => self.write(&format!("fault {fault}")),
+        }
+        if let Some(key) = &self.key {
+            let access = describe_access(&query.access(key));
+            self.write(&format!("access {access}"));
+        }
+    }
+
+    fn filter(&mut self, text: &str, parameters: &[(String, Value)]) {
+        match query::parse_filter(text, parameters) {
+            Ok(query) => {
+                let matching = self.items.iter().filter(|item| query.matches(*item, &context()));
+                let ids: Vec<_> =
+                    matching.map(|item| item.get("id").and_then(Value::as_str).expect("an id")).collect();
+                self.write(&if ids.is_empty() { "none".to_owned() } else { ids.join(" ") });
+            }
+            Err(error) => self.write(describe_error(&error).trim_end()),
+        }
+    }
+
+    /// The value of an expression, for each item if it names the item.
+    fn value_of(&self, expression: &str) -> String {
+        let over_items = !self.items.is_empty() && expression.contains("c.") || expression.contains("c[");
+        let from = if over_items { " FROM c" } else { "" };
+        let text = format!("SELECT [{expression}]{from}");
+        let query = match query::parse(&text, &[], &self.dialect) {
+            Ok(query) => query,
+            Err(error) => return describe_error(&error).trim_end().replace('\n', " "),
+        };
+        let values = rows(&query, &self.items)
+            .map(|rows| rows.iter().map(|row| show_value(&value(row))).collect::<Vec<_>>().join(" | "));
+        values.unwrap_or_else(|fault| format!("fault {fault}"))
     }
 
     fn write(&mut self, line: &str) {
@@ -81,7 +177,74 @@ impl Transcript {
     }
 }
 
-fn describe(access: &Access) -> String {
+/// The value inside `{"$1":[value]}`.
+fn show_value(row: &Value) -> String {
+    let values = row.get("$1").and_then(Value::as_array).expect("an array");
+    values.first().map_or("undefined".to_owned(), Value::to_json)
+}
+
+fn context() -> Context {
+    Context::new(NOW_MILLIS, 1)
+}
+
+/// All rows, found in several ways.
+fn rows(query: &Query, items: &[Value]) -> Result<Vec<String>, Fault> {
+    let trees: Vec<&dyn Row> = items.iter().map(|item| item as &dyn Row).collect();
+    let stored: Vec<_> = items.iter().map(|item| Document::from_value(item).expect("a document")).collect();
+    let stored: Vec<&dyn Row> = stored.iter().map(|item| item as &dyn Row).collect();
+    let rows = pages(query, &trees, 1000)?;
+    for (items, page) in [(&stored, 1000), (&stored, 1), (&trees, 2)] {
+        assert_eq!(pages(query, items, page)?, rows, "pages of {page}");
+    }
+    Ok(rows)
+}
+
+fn pages(query: &Query, items: &[&dyn Row], page: usize) -> Result<Vec<String>, Fault> {
+    let mut rows = Vec::new();
+    let mut resume = None;
+    let mut first = 0;
+    loop {
+        let context = context();
+        let limits = PageLimits { rows: page, bytes: usize::MAX };
+        let mut run = Run::new(query, &context, Arrival::Any, resume, limits);
+        let mut full = false;
+        for (number, item) in items.iter().enumerate().skip(first) {
+            match run.push(*item, number as u64)? {
+                Flow::More => {}
+                Flow::Full => {
+                    (first, full) = (number, true);
+                    break;
+                }
+                Flow::Enough => break,
+            }
+        }
+        let Answer { rows: found, resume: more } = run.finish()?;
+        rows.extend(found.into_iter().map(|row| String::from_utf8(row).expect("JSON is text")));
+        if !full {
+            first = 0;
+        }
+        match more {
+            None => return Ok(rows),
+            Some(more) => resume = Some(more),
+        }
+        assert!(rows.len() < 10_000, "the pages never end");
+    }
+}
+
+fn describe_error(error: &Error) -> String {
+    let mut text = String::new();
+    for report in error.reports() {
+        let place = report.location.map(|(start, end)| format!("{start}..{end} ")).unwrap_or_default();
+        let code = match report.code {
+            Code::Text(code) => code.to_owned(),
+            Code::Number(code) => code.to_string(),
+        };
+        writeln!(text, "error {place}{code} {}", report.message).expect("texts take all text");
+    }
+    text
+}
+
+fn describe_access(access: &Access) -> String {
     if access.is_nothing() {
         return "nothing".to_owned();
     }
@@ -98,10 +261,6 @@ fn describe(access: &Access) -> String {
 
 fn value(json: &str) -> Value {
     parse_json(json.as_bytes()).expect("a script holds valid JSON")
-}
-
-fn id(row: &Value) -> String {
-    row.get("id").and_then(Value::as_str).expect("a row has an id").to_owned()
 }
 
 fn key(paths: &str) -> PartitionKeyDefinition {

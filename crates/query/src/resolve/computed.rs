@@ -1,0 +1,81 @@
+//! Computed properties: names that the container's definition gives to expressions over the item.
+//!
+//! A property `lower` with the query `SELECT VALUE LOWER(c.name) FROM c` makes `x.lower` mean `LOWER(x.name)`
+//! wherever `x` is the item. They do not see each other, and are no part of the item as a whole.
+
+use std::collections::BTreeMap;
+
+use super::Resolver;
+use super::level::Level;
+use crate::error::{Error, Result};
+use crate::logical::Expression;
+use crate::syntax::ast::{Collection, Query, Select, Span};
+use crate::syntax::parse;
+
+/// The computed properties that a query uses.
+#[derive(Debug, Default)]
+pub(super) struct Computed {
+    resolved: BTreeMap<String, Expression>,
+    /// Set while one is being resolved.
+    busy: bool,
+}
+
+impl Resolver<'_> {
+    /// Whether a member of the item is a computed property.
+    pub(super) fn is_computed(&self, name: &str) -> bool {
+        let reads_rows = self.levels.first().is_some_and(|level| level.reads_rows);
+        !reads_rows && !self.computed.busy && self.dialect.computed.iter().any(|(known, _)| known == name)
+    }
+
+    /// The expression of a computed property.
+    pub(super) fn computed(&mut self, name: &str) -> Expression {
+        if let Some(expression) = self.computed.resolved.get(name) {
+            return expression.clone();
+        }
+        let dialect = self.dialect;
+        let text = dialect.computed.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text);
+        let expression = match self.resolve_computed(text) {
+            Ok(expression) => expression,
+            Err(error) => {
+                let message = format!("The computed property '{name}' cannot be evaluated: {error}");
+                self.report("SC9002", Span { start: 0, end: 0 }, message)
+            }
+        };
+        self.computed.resolved.insert(name.to_owned(), expression.clone());
+        expression
+    }
+
+    fn resolve_computed(&mut self, text: &str) -> Result<Expression> {
+        let query = parse(text)?;
+        let (Some(alias), Select::Value(node)) = (alias(&query), &query.select) else {
+            let end = text.len();
+            let what = "A computed property that is not 'SELECT VALUE <expression> FROM <name>'".to_owned();
+            return Err(Error::NotSupported { what, start: 0, end });
+        };
+        let levels = std::mem::replace(&mut self.levels, vec![Level::of_item(alias)]);
+        let reports = std::mem::take(&mut self.reports);
+        self.computed.busy = true;
+        let expression = self.expression(node);
+        self.computed.busy = false;
+        self.levels = levels;
+        let found = std::mem::replace(&mut self.reports, reports);
+        if found.is_empty() { Ok(expression) } else { Err(Error::Refused(found)) }
+    }
+}
+
+/// What the query calls the item, if it does nothing but select from it.
+fn alias(query: &Query) -> Option<&str> {
+    let plain = !query.distinct
+        && query.top.is_none()
+        && query.filter.is_none()
+        && query.group_by.is_empty()
+        && query.order_by.is_none()
+        && query.window.is_none();
+    let [source] = query.from.as_slice() else { return None };
+    match &source.collection {
+        Collection::Path { root, steps } if plain && steps.is_empty() && !source.iterates => {
+            Some(source.alias.as_ref().map_or(&root.text, |alias| &alias.text))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,138 @@
+//! Constants: whatever depends on nothing is computed once, before the first item.
+
+use document::{Value, total_order};
+
+use crate::context::Context;
+use crate::evaluate::{Environment, evaluate};
+use crate::logical::Expression;
+use crate::row::Operand;
+
+/// Work that constants may cost while a query is being resolved. What needs more is left to the run.
+const BUDGET: u64 = 10_000_000;
+
+/// Computes constants.
+#[derive(Debug)]
+pub(super) struct Folder {
+    context: Context,
+    failures: u32,
+}
+
+/// Constants that fail before the rest is left alone; each gets a fresh context.
+const FAILURES_MAX: u32 = 8;
+
+impl Default for Folder {
+    fn default() -> Folder {
+        Folder { context: Context::new(0, 1).with_budget(BUDGET), failures: 0 }
+    }
+}
+
+impl Folder {
+    /// The expression, or the constant that it stands for.
+    pub(super) fn fold(&mut self, expression: Expression) -> Expression {
+        if self.failures >= FAILURES_MAX || !all_inside_constant(&expression) {
+            return simplify(expression);
+        }
+        let environment = Environment::empty();
+        let value = evaluate(&expression, &environment, &self.context).map(Operand::into_value);
+        if self.context.fault().is_some() {
+            // The run will fail as well, but only if it ever comes to this place.
+            self.failures += 1;
+            self.context = Context::new(0, 1).with_budget(BUDGET);
+            return expression;
+        }
+        value.map_or(Expression::Undefined, Expression::Literal)
+    }
+}
+
+/// Whether the value is known.
+pub(super) fn is_constant(expression: &Expression) -> bool {
+    matches!(expression, Expression::Literal(_) | Expression::Undefined)
+}
+
+/// Whether everything that the expression is computed from is constant, and so is what it does with that.
+fn all_inside_constant(expression: &Expression) -> bool {
+    match expression {
+        // A subquery sees slots of its own; the few that are constant are not worth a special walk.
+        Expression::Literal(_)
+        | Expression::Undefined
+        | Expression::Path { .. }
+        | Expression::Subquery { .. } => false,
+        Expression::Call(entry, arguments) => !is_volatile(entry.name) && arguments.iter().all(is_constant),
+        Expression::Within { base: one, .. }
+        | Expression::Not(one)
+        | Expression::BitNot(one)
+        | Expression::InConstants { value: one, .. }
+        | Expression::Like { value: one, .. } => is_constant(one),
+        Expression::LikeComputed { value, pattern, .. } => is_constant(value) && is_constant(pattern),
+        Expression::Index { base, index } => is_constant(base) && is_constant(index),
+        Expression::Array(all)
+        | Expression::And(all)
+        | Expression::Or(all)
+        | Expression::Concat(all)
+        | Expression::Coalesce(all) => all.iter().all(is_constant),
+        Expression::Object(members) => members.iter().all(|(_, member)| is_constant(member)),
+        Expression::Compare { left, right, .. } => is_constant(left) && is_constant(right),
+        Expression::Arithmetic { first, rest } => {
+            is_constant(first) && rest.iter().all(|(_, operand)| is_constant(operand))
+        }
+        Expression::Conditional { condition, then, otherwise } => {
+            [condition, then, otherwise].into_iter().all(|part| is_constant(part))
+        }
+        Expression::In { value, list } => is_constant(value) && list.iter().all(is_constant),
+        Expression::Between { value, low, high } => {
+            [value, low, high].into_iter().all(|part| is_constant(part))
+        }
+    }
+}
+
+/// Whether a function gives different results for the same arguments, or depends on the time of the request.
+fn is_volatile(name: &str) -> bool {
+    matches!(name, "RAND" | "NOW" | "AGO") || name.starts_with("GETCURRENT")
+}
+
+/// What can be said of an expression with some constants inside: the rest decides, or does not matter.
+fn simplify(expression: Expression) -> Expression {
+    match expression {
+        Expression::And(parts) => connect(parts, false),
+        Expression::Or(parts) => connect(parts, true),
+        Expression::Conditional { condition, then, otherwise } if is_constant(&condition) => {
+            if *condition == Expression::Literal(Value::Bool(true)) { *then } else { *otherwise }
+        }
+        Expression::Compare { left, right, .. }
+            if *left == Expression::Undefined || *right == Expression::Undefined =>
+        {
+            Expression::Undefined
+        }
+        Expression::In { value, list } if list.iter().all(|item| matches!(item, Expression::Literal(_))) => {
+            Expression::InConstants { value, list: sorted(list) }
+        }
+        other => other,
+    }
+}
+
+/// A chain of `AND` (decided by false) or `OR` (decided by true), flat and without what does not matter in it.
+fn connect(parts: Vec<Expression>, deciding: bool) -> Expression {
+    let mut kept = Vec::with_capacity(parts.len());
+    for part in parts {
+        match part {
+            Expression::Literal(Value::Bool(value)) if value == deciding => {
+                return Expression::Literal(deciding.into());
+            }
+            Expression::Literal(Value::Bool(_)) => {}
+            Expression::And(inner) if !deciding => kept.extend(inner),
+            Expression::Or(inner) if deciding => kept.extend(inner),
+            other => kept.push(other),
+        }
+    }
+    // One part alone is not the same as that part: the chain is undefined where the part is no boolean.
+    if deciding { Expression::Or(kept) } else { Expression::And(kept) }
+}
+
+fn sorted(list: Vec<Expression>) -> Vec<Value> {
+    let value = |item| if let Expression::Literal(value) = item { Some(value) } else { None };
+    let mut list: Vec<Value> = list.into_iter().filter_map(value).collect();
+    let order = |one: &Value, other: &Value| total_order(Some(one.view()), Some(other.view()));
+    list.sort_by(order);
+    list.dedup_by(|one, other| order(one, other).is_eq());
+    list
+}

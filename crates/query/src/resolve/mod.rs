@@ -1,0 +1,140 @@
+//! From the query as written to one that can be run: names become slots, parameters values, calls functions.
+//!
+//! Whatever is wrong is reported where it stands, and the walk goes on, so that one answer names all that is wrong
+//! with a query as the service does. What is constant is computed here, once.
+//!
+//! ```text
+//! ast::Query --query.rs--> sources --expression.rs, call.rs--> filter, keys, select, order --grouping.rs--> Query
+//!                             |              |      \--fold.rs: constants--/
+//!                          level.rs      computed.rs
+//! ```
+
+mod call;
+mod computed;
+mod expression;
+mod fold;
+mod grouping;
+mod level;
+mod order;
+mod query;
+mod tree;
+mod walk;
+
+use std::collections::BTreeSet;
+
+use document::Value;
+
+use crate::error::{Code, Error, Report, Result};
+use crate::logical::{Dialect, Expression, Projection, Query};
+use crate::syntax::ast::{self, Node, Span};
+
+use computed::Computed;
+use fold::Folder;
+use level::Level;
+
+/// Reasons that one answer names; a hostile text could have one for each of its words.
+const REPORTS_MAX: usize = 32;
+
+/// Slots that can be bound at the same time, and subqueries inside subqueries. Both are levels of recursion.
+const SLOTS_MAX: usize = 64;
+const SUBQUERY_LEVELS_MAX: usize = 16;
+
+/// Members of one object or select list: a row's object is built member by member, each looked up by name.
+const MEMBERS_MAX: usize = 1024;
+
+/// Whether calls of user-defined functions are looked at as any other call, or refused because they cannot be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The query will be run.
+    Run,
+    /// Only its form matters.
+    #[allow(dead_code, reason = "asked for by the plan of a query")]
+    Plan,
+}
+
+/// Checks a parsed query against the parameters that came with it and the container's definition.
+pub(crate) fn resolve(
+    text: &str,
+    query: &ast::Query,
+    parameters: &[(String, Value)],
+    dialect: &Dialect,
+    purpose: Purpose,
+) -> Result<Query> {
+    let mut resolver = Resolver::new(text, parameters, dialect, purpose)?;
+    let query = resolver.statement(query);
+    resolver.finish(query)
+}
+
+/// Checks the condition of a patch: `alias` is the item.
+pub(crate) fn resolve_condition(
+    text: &str,
+    alias: &ast::Name,
+    filter: &Node,
+    parameters: &[(String, Value)],
+) -> Result<Query> {
+    let dialect = Dialect::default();
+    let mut resolver = Resolver::new(text, parameters, &dialect, Purpose::Run)?;
+    resolver.levels.push(Level::of_item(&alias.text));
+    let filter = resolver.expression(filter);
+    let query = Query { filter: Some(filter), ..Query::over_items(Projection::Value(query::whole(0))) };
+    resolver.finish(query)
+}
+
+/// One query on its way.
+struct Resolver<'a> {
+    text: &'a str,
+    parameters: &'a [(String, Value)],
+    dialect: &'a Dialect,
+    purpose: Purpose,
+    computed: Computed,
+    /// The queries around the place where the walk is, the outermost first.
+    levels: Vec<Level>,
+    folder: Folder,
+    reports: Vec<Report>,
+}
+
+impl<'a> Resolver<'a> {
+    fn new(
+        text: &'a str,
+        parameters: &'a [(String, Value)],
+        dialect: &'a Dialect,
+        purpose: Purpose,
+    ) -> Result<Resolver<'a>> {
+        let mut seen = BTreeSet::new();
+        if let Some((name, _)) = parameters.iter().find(|(name, _)| !seen.insert(name)) {
+            return Err(Error::DuplicateParameter { name: name.clone() });
+        }
+        Ok(Resolver {
+            text,
+            parameters,
+            dialect,
+            purpose,
+            computed: Computed::default(),
+            levels: Vec::new(),
+            folder: Folder::default(),
+            reports: Vec::new(),
+        })
+    }
+
+    fn finish(self, query: Query) -> Result<Query> {
+        if self.reports.is_empty() { Ok(query) } else { Err(Error::Refused(self.reports)) }
+    }
+
+    /// Remembers what is wrong. The expression in its place does not matter any more.
+    fn report(&mut self, code: &'static str, span: Span, message: String) -> Expression {
+        self.report_as(Code::Text(code), Some((span.start, span.end)), message)
+    }
+
+    fn report_as(&mut self, code: Code, location: Option<(usize, usize)>, message: String) -> Expression {
+        let report = Report { location, code, message };
+        if self.reports.len() < REPORTS_MAX && !self.reports.contains(&report) {
+            self.reports.push(report);
+        }
+        Expression::Undefined
+    }
+
+    /// The level of the query that is being resolved.
+    fn level(&mut self) -> &mut Level {
+        self.levels.last_mut().expect("expressions stand inside of a query")
+    }
+}
