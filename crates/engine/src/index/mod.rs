@@ -20,6 +20,8 @@ mod shape;
 mod state;
 mod term;
 mod terms;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 mod verify;
 
