@@ -11,9 +11,9 @@
 //! ```text
 //! SELECT t.name, COUNT(1) AS n, MAX(t.x) FROM c JOIN t IN c.tags GROUP BY t.name
 //!
-//! slot   0      1      2            3          4
-//!        item   t      t.name       COUNT(1)   MAX(t.x)
-//!        '--- rows ---'  '--------- groups ---------'
+//! slot   0      1            group_slot   + 1        + 2
+//!        item   t            t.name       COUNT(1)   MAX(t.x)
+//!        '-- rows --'        '------------ groups ---------'
 //! ```
 //!
 //! The only way to get one is through [`crate::parse`], so whoever holds one need not ask whether it makes sense.
@@ -55,6 +55,11 @@ pub struct Query {
 }
 
 impl Query {
+    /// Whether it reads items at all; one that does not has its rows without any.
+    pub fn reads_items(&self) -> bool {
+        self.reads_items
+    }
+
     /// Whether its rows are whole items, in no order but their own: a filter and nothing else.
     pub fn selects_items(&self) -> bool {
         let item = Expression::Path { slot: 0, segments: Vec::new() };

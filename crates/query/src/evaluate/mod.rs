@@ -21,6 +21,7 @@
 
 mod arithmetic;
 mod build;
+mod collect;
 mod environment;
 mod logic;
 mod rows;
@@ -28,9 +29,10 @@ mod rows;
 use document::ValueRef;
 
 pub(crate) use build::{Hoard, project};
+pub(crate) use collect::Collector;
 pub(crate) use environment::Environment;
 pub(crate) use logic::{compare, truth};
-pub(crate) use rows::{Collector, Flow, each_binding};
+pub(crate) use rows::{Flow, each_binding};
 
 use crate::context::Context;
 use crate::functions::{Arg, Entry, number};

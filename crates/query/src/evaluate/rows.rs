@@ -1,19 +1,14 @@
 //! Rows: the product of a query's sources, and what a subquery makes of its rows.
 //!
 //! A subquery is run for each row around it, on values that are already in memory: elements of an array, mostly
-//! few. So it is run whole, and what it keeps is bounded by a [`Hoard`].
+//! few. So it is run whole, by a [`Collector`].
 
-use document::{Value, ValueRef, encode_key, encode_key_descending};
-use std::collections::{BTreeMap, BTreeSet};
+use document::Value;
 
-use super::{Environment, Hoard, evaluate, project, truth};
-use crate::aggregate::Accumulator;
+use super::{Collector, Environment, evaluate, truth};
 use crate::context::{Context, Fault};
-use crate::logical::{Order, Query, Rows, Source, SubqueryKind};
+use crate::logical::{Query, Rows, Source, SubqueryKind};
 use crate::row::Operand;
-
-/// Most bytes that one subquery keeps: its rows, groups and sort keys.
-const SUBQUERY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Whether there is any use in further rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,141 +122,4 @@ fn first_rows(query: &Query, environment: &Environment<'_>, context: &Context, m
     let mut collector = Collector::new(query, most);
     each_binding(query, environment, context, &mut |row| collector.push(row, context));
     collector.finish(environment, context)
-}
-
-/// A query's rows on their way to the answer: grouped, projected, ordered, each once, cut to the window.
-pub(crate) struct Collector<'q> {
-    query: &'q Query,
-    /// Rows that matter, those that the window skips included.
-    most: u64,
-    groups: BTreeMap<Vec<u8>, Group>,
-    /// Finished rows with their sort keys. The keys are unique, so that equal ones keep their order.
-    rows: Vec<(Vec<u8>, Value)>,
-    seen: BTreeSet<Vec<u8>>,
-    hoard: Hoard,
-}
-
-struct Group {
-    keys: Vec<Option<Value>>,
-    accumulators: Vec<Accumulator>,
-}
-
-impl<'q> Collector<'q> {
-    /// For all rows of a query, or for the first of them.
-    pub(crate) fn new(query: &'q Query, most: u64) -> Collector<'q> {
-        let most = query.take.unwrap_or(u64::MAX).min(most).saturating_add(query.skip);
-        let mut groups = BTreeMap::new();
-        if query.is_grouped() && query.group_by.is_empty() {
-            groups.insert(Vec::new(), Group::new(query, Vec::new()));
-        }
-        let hoard = Hoard::new("the rows of a subquery", SUBQUERY_BYTES_MAX);
-        Collector { query, most, groups, rows: Vec::new(), seen: BTreeSet::new(), hoard }
-    }
-
-    /// Takes a row of the sources.
-    pub(crate) fn push(&mut self, row: &Environment<'_>, context: &Context) -> Flow {
-        if self.query.is_grouped() { self.gather(row, context) } else { self.emit(row, context) }
-    }
-
-    /// The rows of the answer. `environment` is what is around the query.
-    pub(crate) fn finish(mut self, environment: &Environment<'_>, context: &Context) -> Vec<Value> {
-        for group in std::mem::take(&mut self.groups).into_values() {
-            let Group { keys: mut values, accumulators } = group;
-            values.extend(accumulators.into_iter().map(Accumulator::finish));
-            let environment = environment.with_group(self.query.group_slot, &values);
-            if self.emit(&environment, context) == Flow::Enough {
-                break;
-            }
-        }
-        if context.fault().is_some() {
-            return Vec::new();
-        }
-        self.rows.sort_by(|one, other| one.0.cmp(&other.0));
-        let mut rows: Vec<Value> = self.rows.into_iter().map(|(_, row)| row).collect();
-        // Of equal rows with different sort keys the first in the order stays, so ordered rows wait until here.
-        if self.query.distinct {
-            let mut seen = BTreeSet::new();
-            rows.retain(|row| seen.insert(key_of(row.view())));
-        }
-        let skip = usize::try_from(self.query.skip).unwrap_or(usize::MAX).min(rows.len());
-        rows.drain(..skip);
-        rows.truncate(usize::try_from(self.query.take.unwrap_or(u64::MAX)).unwrap_or(usize::MAX));
-        rows
-    }
-
-    fn gather(&mut self, row: &Environment<'_>, context: &Context) -> Flow {
-        let keys: Vec<_> = self.query.group_by.iter().map(|key| evaluate(key, row, context)).collect();
-        let mut name = Vec::new();
-        for key in &keys {
-            encode_key(key.as_ref().map(Operand::view), &mut name);
-        }
-        if !self.groups.contains_key(&name) {
-            let keys: Vec<_> = keys.into_iter().map(|key| key.map(Operand::into_value)).collect();
-            let held = 2 * name.len() + self.query.aggregates.len() * size_of::<Accumulator>();
-            if !self.hoard.add(held, context) {
-                return Flow::Enough;
-            }
-            self.groups.insert(name.clone(), Group::new(self.query, keys));
-        }
-        let group = self.groups.get_mut(&name).expect("the group was made above");
-        for (aggregate, accumulator) in self.query.aggregates.iter().zip(&mut group.accumulators) {
-            let value = evaluate(&aggregate.argument, row, context);
-            accumulator.add(value.as_ref().map(Operand::view), context);
-        }
-        if context.fault().is_some() { Flow::Enough } else { Flow::More }
-    }
-
-    /// Takes a row of the answer: `row` holds what `select` and `order` refer to.
-    fn emit(&mut self, row: &Environment<'_>, context: &Context) -> Flow {
-        let Some(value) = project(&self.query.select, row, context) else {
-            return if context.fault().is_some() { Flow::Enough } else { Flow::More };
-        };
-        let ordered = matches!(self.query.order, Order::Keys(_));
-        if self.query.distinct && !ordered {
-            let name = key_of(value.view());
-            if self.seen.contains(&name) {
-                return Flow::More;
-            }
-            if !self.hoard.add(name.len(), context) {
-                return Flow::Enough;
-            }
-            self.seen.insert(name);
-        }
-        let key = sort_key(&self.query.order, row, context, self.rows.len() as u64);
-        if !self.hoard.add(key.len(), context) || !self.hoard.add_value(value.view(), context) {
-            return Flow::Enough;
-        }
-        self.rows.push((key, value));
-        if !ordered && self.rows.len() as u64 >= self.most { Flow::Enough } else { Flow::More }
-    }
-}
-
-impl Group {
-    fn new(query: &Query, keys: Vec<Option<Value>>) -> Group {
-        let accumulators = query.aggregates.iter().map(|aggregate| Accumulator::new(aggregate.kind));
-        Group { keys, accumulators: accumulators.collect() }
-    }
-}
-
-/// Bytes that sort as the row does. Rows with equal keys stay in their order, or in the opposite one if the first
-/// key is descending, as items do.
-fn sort_key(order: &Order, row: &Environment<'_>, context: &Context, number: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    // A ranking is over all items of a container; no subquery has one.
-    let Order::Keys(keys) = order else { return number.to_be_bytes().to_vec() };
-    for key in keys {
-        let value = evaluate(&key.value, row, context);
-        let value = value.as_ref().map(Operand::view);
-        if key.descending { encode_key_descending(value, &mut bytes) } else { encode_key(value, &mut bytes) }
-    }
-    let backwards = keys.first().is_some_and(|key| key.descending);
-    bytes.extend_from_slice(&if backwards { !number } else { number }.to_be_bytes());
-    bytes
-}
-
-/// Bytes that are equal where the values are.
-fn key_of(value: ValueRef<'_>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode_key(Some(value), &mut bytes);
-    bytes
 }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use super::Resolver;
 use super::level::Level;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Report, Result};
 use crate::logical::Expression;
-use crate::syntax::ast::{Collection, Query, Select, Span};
+use crate::syntax::ast::{Collection, Query, Select};
 use crate::syntax::parse;
 
 /// The computed properties that a query uses.
@@ -37,8 +37,8 @@ impl Resolver<'_> {
         let expression = match self.resolve_computed(text) {
             Ok(expression) => expression,
             Err(error) => {
-                let message = format!("The computed property '{name}' cannot be evaluated: {error}");
-                self.report("SC9002", Span { start: 0, end: 0 }, message)
+                let message = format!("The computed property '{name}' cannot be used: {error}");
+                self.report_as(Code::Text("SC9002"), None, message)
             }
         };
         self.computed.resolved.insert(name.to_owned(), expression.clone());
@@ -48,9 +48,9 @@ impl Resolver<'_> {
     fn resolve_computed(&mut self, text: &str) -> Result<Expression> {
         let query = parse(text)?;
         let (Some(alias), Select::Value(node)) = (alias(&query), &query.select) else {
-            let end = text.len();
-            let what = "A computed property that is not 'SELECT VALUE <expression> FROM <name>'".to_owned();
-            return Err(Error::NotSupported { what, start: 0, end });
+            let message = "It must have the form 'SELECT VALUE <expression> FROM <name>'.".to_owned();
+            let report = Report { location: None, code: Code::Text("SC9002"), message };
+            return Err(Error::Refused(vec![report]));
         };
         let levels = std::mem::replace(&mut self.levels, vec![Level::of_item(alias)]);
         let reports = std::mem::take(&mut self.reports);

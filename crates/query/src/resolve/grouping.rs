@@ -26,7 +26,7 @@ impl Resolver<'_> {
         let grouping = Grouping {
             keys: &resolved.group_by,
             first: resolved.group_slot,
-            own: self.level().first..resolved.group_slot,
+            own: self.level().first..self.level().free,
         };
         let mut complete = true;
         each_of_projection(&mut resolved.select, &mut |value| complete &= grouping.replace(value));
@@ -54,7 +54,7 @@ impl Resolver<'_> {
 
     /// Reports every path in an expression that is neither grouped nor aggregated.
     fn report_ungrouped(&mut self, node: &Node, grouping: &Grouping<'_>, place: &str) {
-        if is_aggregate(node) || matches!(node.kind, NodeKind::Subquery { .. }) {
+        if is_aggregate(node) {
             return;
         }
         let known = self.reports.len();
@@ -62,11 +62,11 @@ impl Resolver<'_> {
         if self.reports.len() > known {
             return;
         }
-        let is_path = matches!(node.kind, NodeKind::Name(_) | NodeKind::Path { .. });
         if grouping.replace(&mut resolved) {
             return;
         }
-        if is_path {
+        // A subquery is named as a whole: which of its paths is meant would take another walk.
+        if matches!(node.kind, NodeKind::Name(_) | NodeKind::Path { .. } | NodeKind::Subquery { .. }) {
             let text = self.text.get(node.span.start..node.span.end).unwrap_or_default();
             let message = format!(
                 "Property reference '{text}' is invalid in the {place} because it is not contained in either an \

@@ -39,6 +39,9 @@ const REPORTS_MAX: usize = 32;
 const SLOTS_MAX: usize = 64;
 const SUBQUERY_LEVELS_MAX: usize = 16;
 
+/// The distance between the slots of groups of one level and the next. Longer than any text has keys and aggregates.
+const GROUP_SLOTS: usize = 1 << 20;
+
 /// Members of one object or select list: a row's object is built member by member, each looked up by name.
 const MEMBERS_MAX: usize = 1024;
 
@@ -89,6 +92,8 @@ struct Resolver<'a> {
     computed: Computed,
     /// The queries around the place where the walk is, the outermost first.
     levels: Vec<Level>,
+    /// How many queries that read items stand inside of each other here.
+    statements: usize,
     folder: Folder,
     reports: Vec<Report>,
 }
@@ -111,12 +116,14 @@ impl<'a> Resolver<'a> {
             purpose,
             computed: Computed::default(),
             levels: Vec::new(),
+            statements: 0,
             folder: Folder::default(),
             reports: Vec::new(),
         })
     }
 
-    fn finish(self, query: Query) -> Result<Query> {
+    fn finish(mut self, query: Query) -> Result<Query> {
+        self.reports.sort_by_key(|report| report.location);
         if self.reports.is_empty() { Ok(query) } else { Err(Error::Refused(self.reports)) }
     }
 

@@ -22,6 +22,7 @@ impl Resolver<'_> {
 
     fn sort_key(&mut self, key: &ast::SortKey, resolved: &Query) -> SortKey {
         let grouped = !resolved.group_by.is_empty();
+        let known = self.reports.len();
         let value = match self.projected(&key.node, resolved) {
             Some(value) if grouped => value,
             _ => self.expression(&key.node),
@@ -33,11 +34,16 @@ impl Resolver<'_> {
             _ => false,
         };
         let sortable = grouped || is_path(&key.node) || is_score(&value);
-        if !sortable {
+        if !sortable && self.reports.len() == known {
             let message = "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.";
             self.report_as(Code::Number(2206), None, message.to_owned());
         }
         let descending = key.direction.map_or(best_first, |direction| direction == Direction::Descending);
+        if is_score(&value) && !descending {
+            // What has no distance is not near. Texts come after numbers.
+            let last = Expression::Literal(Value::String(String::new()));
+            return SortKey { value: Expression::Coalesce(vec![value, last]), descending };
+        }
         SortKey { value, descending }
     }
 
@@ -52,7 +58,7 @@ impl Resolver<'_> {
     }
 
     fn rank(&mut self, query: &ast::Query, order: &ast::OrderBy, reach: Reach) -> Order {
-        let refused = if reach != Reach::Container {
+        let refused = if reach != Reach::Container || self.statements > 1 {
             Some("ORDER BY RANK is not allowed in a subquery.")
         } else if query.from.is_empty() {
             Some("ORDER BY RANK needs a container to rank the items of.")

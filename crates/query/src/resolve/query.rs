@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use document::Value;
 
 use super::level::{Aggregation, Level, Source};
-use super::tree::{count_aggregates, natural_name};
-use super::{MEMBERS_MAX, Resolver, SLOTS_MAX, SUBQUERY_LEVELS_MAX};
+use super::tree::{has_aggregate, natural_name};
+use super::{GROUP_SLOTS, MEMBERS_MAX, Resolver, SLOTS_MAX, SUBQUERY_LEVELS_MAX};
 use crate::error::{CountClause, Error};
 use crate::logical::{self, Expression, Order, Projection, Query, Rows, Segment};
 use crate::syntax::ast::{self, Collection, Name, Node, PathStep, Select, Span};
@@ -32,7 +32,7 @@ impl Query {
             filter: None,
             group_by: Vec::new(),
             aggregates: Vec::new(),
-            group_slot: 1,
+            group_slot: GROUP_SLOTS,
             select,
             distinct: false,
             order: Order::None,
@@ -43,10 +43,16 @@ impl Query {
 }
 
 impl Resolver<'_> {
-    /// A whole query, not inside of another.
+    /// A query that reads items: the whole one, or one inside of its `FROM`.
     pub(super) fn statement(&mut self, query: &ast::Query) -> Query {
         let around = std::mem::take(&mut self.levels);
-        let query = self.query(query, Reach::Container, 0);
+        self.statements += 1;
+        let query = if self.statements > SUBQUERY_LEVELS_MAX {
+            self.too_deep(query.span)
+        } else {
+            self.query(query, Reach::Container, 0)
+        };
+        self.statements -= 1;
         self.levels = around;
         query
     }
@@ -54,27 +60,19 @@ impl Resolver<'_> {
     /// A query whose slots start at `first`.
     pub(super) fn query(&mut self, query: &ast::Query, reach: Reach, first: usize) -> Query {
         if self.levels.len() >= SUBQUERY_LEVELS_MAX {
-            let what = format!("The query nests subqueries deeper than {SUBQUERY_LEVELS_MAX} levels.");
-            self.report("SC9002", query.span, what);
-            return Query::over_items(Projection::Value(Expression::Undefined));
+            return self.too_deep(query.span);
         }
         self.levels.push(Level::new(first));
         let mut resolved = Query::over_items(Projection::Value(Expression::Undefined));
         self.from(query, reach, &mut resolved);
         resolved.filter = query.filter.as_ref().map(|filter| self.expression(filter));
         resolved.group_by = query.group_by.iter().map(|key| self.expression(key)).collect();
-        resolved.group_slot = self.level().free;
-
-        let selected = selected_nodes(&query.select).map(count_aggregates).sum::<usize>();
-        let grouped = selected > 0 || !query.group_by.is_empty();
-        let sorted =
-            query.order_by.iter().flat_map(|order| &order.keys).map(|key| count_aggregates(&key.node));
+        // Far from all sources, so that a subquery has the same slots as a key and in the select list.
+        resolved.group_slot = self.levels.len() * GROUP_SLOTS;
+        let grouped = !query.group_by.is_empty() || selected_nodes(&query.select).any(has_aggregate);
         if grouped {
             let slot = resolved.group_slot + resolved.group_by.len();
-            let free = slot + selected + sorted.sum::<usize>();
-            let level = self.level();
-            level.aggregation = Aggregation::Collected { slot };
-            level.free = free;
+            self.level().aggregation = Aggregation::Collected { slot };
         }
         resolved.select = self.select(query);
         resolved.order = self.order(query, &resolved, reach);
@@ -87,6 +85,11 @@ impl Resolver<'_> {
         resolved.distinct = query.distinct;
         self.levels.pop();
         resolved
+    }
+
+    fn too_deep(&mut self, span: Span) -> Query {
+        let message = format!("The query nests subqueries deeper than {SUBQUERY_LEVELS_MAX} levels.");
+        Query::over_items(Projection::Value(self.report("SC9002", span, message)))
     }
 
     fn from(&mut self, query: &ast::Query, reach: Reach, resolved: &mut Query) {
@@ -310,5 +313,5 @@ fn is_blocking(query: &ast::Query) -> bool {
         || query.window.is_some()
         || query.order_by.is_some()
         || !query.group_by.is_empty()
-        || selected_nodes(&query.select).any(|node| count_aggregates(node) > 0)
+        || selected_nodes(&query.select).any(has_aggregate)
 }

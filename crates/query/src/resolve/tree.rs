@@ -50,11 +50,11 @@ pub(super) fn each_child<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n Node)) {
     }
 }
 
-/// How many calls of aggregates belong to the query that the expression stands in.
-pub(super) fn count_aggregates(node: &Node) -> usize {
-    let mut count = usize::from(is_aggregate(node));
-    each_child(node, &mut |child| count += count_aggregates(child));
-    count
+/// Whether an aggregate stands anywhere in the expression, subqueries excepted.
+pub(super) fn has_aggregate(node: &Node) -> bool {
+    let mut found = is_aggregate(node);
+    each_child(node, &mut |child| found = found || has_aggregate(child));
+    found
 }
 
 /// Whether an aggregate or a subquery stands anywhere in the expression.

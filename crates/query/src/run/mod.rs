@@ -150,7 +150,11 @@ impl<'q> Run<'q> {
         resume: Option<Resume>,
         limits: PageLimits,
     ) -> Run<'q> {
-        let before = resume.unwrap_or_default();
+        let mut before = resume.unwrap_or_default();
+        if query.nested.is_some() {
+            // Rows made of nested ones are counted from the first, whatever they are made of.
+            before.within = None;
+        }
         let window = Window::new(query, &before, limits);
         let sorted = matches!(query.order, Order::Keys(_));
         let nested = query.nested.as_deref();
@@ -167,7 +171,7 @@ impl<'q> Run<'q> {
             Stage::Sorted(Smallest::new(window.wanted()))
         };
         let shown_before = if nested.is_some() { before.passed } else { 0 };
-        let nested = nested.map(|nested| Collector::new(nested, u64::MAX));
+        let nested = nested.map(Collector::of_items);
         Run { query, context, window, output: Output::default(), stage, before, nested, shown_before }
     }
 
@@ -176,14 +180,9 @@ impl<'q> Run<'q> {
         if self.window.is_full() {
             return Ok(Flow::Enough);
         }
-        let (Some(collector), Some(nested)) = (&mut self.nested, &self.query.nested) else {
-            return self.each_row(Some(item), number);
-        };
-        let context = self.context;
-        let flow = each_binding(nested, &Environment::of_item(item), context, &mut |row| {
-            collector.push(row, context)
-        });
-        match context.fault() {
+        let Some(collector) = &mut self.nested else { return self.each_row(Some(item), number) };
+        let flow = collector.push_item(item, self.context);
+        match self.context.fault() {
             Some(fault) => Err(fault),
             None if flow == evaluate::Flow::Enough => Ok(Flow::Enough),
             None => Ok(Flow::More),
@@ -202,7 +201,7 @@ impl<'q> Run<'q> {
     /// The page.
     pub fn finish(mut self) -> Result<Answer, Fault> {
         if let Some(collector) = self.nested.take() {
-            let rows = collector.finish(&Environment::empty(), self.context);
+            let rows = collector.finish_items(self.context);
             self.context.fault().map_or(Ok(()), Err)?;
             for (number, row) in rows.iter().enumerate() {
                 if self.each_row(Some(row), number as u64)? != Flow::More {
