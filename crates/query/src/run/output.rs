@@ -4,10 +4,13 @@ use document::{ValueRef, encode_key, encode_key_descending, write_json};
 
 use super::Resume;
 use super::window::{Pass, Window};
-use crate::context::Context;
+use crate::context::{Context, Fault};
 use crate::evaluate::{Environment, evaluate};
 use crate::logical::{Expression, Order, Projection, Query};
 use crate::row::{Operand, Row};
+
+/// Most bytes of one row's text. Each member of it is bounded when it is made, but there can be many.
+const ROW_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The page so far.
 #[derive(Debug, Default)]
@@ -82,6 +85,10 @@ impl Shown<'_> {
                     write_json(ValueRef::String(name), &mut out);
                     out.push(b':');
                     write_json(value.view(), &mut out);
+                    if out.len() > ROW_BYTES_MAX {
+                        self.context.fail(Fault::OutOfMemory { what: "one row", limit: ROW_BYTES_MAX });
+                        return None;
+                    }
                 }
                 out.push(b'}');
             }

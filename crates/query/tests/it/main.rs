@@ -1,4 +1,7 @@
 //! The query language from outside: golden scripts and properties.
 
+mod limits;
 mod properties;
+mod random;
+mod runner;
 mod scripts;

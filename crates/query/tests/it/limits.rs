@@ -1,0 +1,119 @@
+//! Hostile queries: what is large but allowed runs on an ordinary stack, what is too large is refused at once.
+
+use document::{Value, parse_json};
+use query::{Dialect, Error, Fault};
+
+use crate::runner::rows;
+
+fn item() -> Value {
+    let list: Vec<String> = (0..200).map(|number| number.to_string()).collect();
+    let text = format!(
+        "{{\"id\":\"1\",\"a\":1,\"s\":\"{}\",\"l\":[{}],\"one\":[1]}}",
+        "x".repeat(100_000),
+        list.join(",")
+    );
+    parse_json(text.as_bytes()).expect("valid JSON")
+}
+
+fn run(text: &str) -> Result<Vec<String>, Fault> {
+    let query = query::parse(text, &[], &Dialect::default()).unwrap_or_else(|error| panic!("{error}"));
+    rows(&query, &[item()])
+}
+
+fn refused(text: &str) -> String {
+    let error = query::parse(text, &[], &Dialect::default()).expect_err("refused");
+    assert!(matches!(error, Error::Refused(_) | Error::TooDeep { .. }), "{error:?}");
+    error.to_string()
+}
+
+#[test]
+fn the_deepest_expressions_run_on_an_ordinary_stack() {
+    for (open, close) in [
+        ("(1 + ", ")"),
+        ("NOT ", ""),
+        ("[", "]"),
+        ("{\"a\": ", "}"),
+        ("ABS(", ")"),
+        ("CONCAT('a', ", ")"),
+        ("c.l[", "]"),
+        ("(c.a = 1 ? 1 : ", ")"),
+        ("(1 IN (2, ", "))"),
+        ("('a' || ", ")"),
+        ("(true AND NOT ", ")"),
+        ("(1 = 1) = (", ")"),
+    ] {
+        // Some forms take several levels of the parser, so the deepest that is allowed is found by trying.
+        let text = |levels| {
+            format!("SELECT VALUE {}c.a{} FROM c", str::repeat(open, levels), str::repeat(close, levels))
+        };
+        let deepest =
+            (1..=128).rev().find(|levels| query::parse(&text(*levels), &[], &Dialect::default()).is_ok());
+        let deepest = deepest.expect("some depth is allowed");
+        assert!(deepest >= 20, "{open} {deepest}");
+        run(&text(deepest)).expect("no limit is reached");
+    }
+}
+
+#[test]
+fn long_chains_are_not_deep() {
+    for (operator, expected) in [("+", "20001"), ("OR", "none"), ("??", "1"), ("&", "1"), ("IN", "")] {
+        if operator == "IN" {
+            let list = "2,".repeat(50_000);
+            assert_eq!(run(&format!("SELECT VALUE c.a IN ({list}1) FROM c")).unwrap(), ["true"]);
+            assert_eq!(run(&format!("SELECT VALUE c.a IN ({list}c.a) FROM c")).unwrap(), ["true"]);
+            continue;
+        }
+        let text = format!("SELECT VALUE c.a{} FROM c", format!(" {operator} c.a").repeat(20_000));
+        let rows = run(&text).unwrap();
+        assert_eq!(rows.first().map_or("none", String::as_str), expected, "{operator}");
+    }
+    let path = format!("SELECT VALUE c{} FROM c", ".a".repeat(100_000));
+    assert!(run(&path).unwrap().is_empty());
+    assert!(refused(&format!("SELECT VALUE c{} FROM c", "[c.a]".repeat(1000))).contains("computed steps"));
+    assert!(refused(&format!("SELECT VALUE c.a{} FROM c", " = c.a".repeat(1000))).contains("comparisons"));
+}
+
+#[test]
+fn sources_and_subqueries_are_bounded() {
+    let joins = |count: usize| {
+        let joins: Vec<String> = (0..count).map(|number| format!(" JOIN x{number} IN c.one")).collect();
+        format!("SELECT VALUE 1 FROM c{}", joins.concat())
+    };
+    assert_eq!(run(&joins(63)).unwrap(), ["1"]);
+    assert!(refused(&joins(64)).contains("64 sources"));
+    assert!(refused(&joins(5000)).contains("64 sources"));
+    let nested = |count: usize| {
+        let (open, close) = ("(SELECT VALUE 1 + ".repeat(count), " FROM x IN c.one)".repeat(count));
+        format!("SELECT VALUE {open} 1 {close} FROM c")
+    };
+    assert_eq!(run(&nested(15)).unwrap(), ["16"]);
+    assert!(refused(&nested(16)).contains("16 levels"));
+    let inside = |count: usize| {
+        let (open, close) = ("(SELECT DISTINCT * FROM ".repeat(count), ") s".repeat(count));
+        format!("SELECT * FROM {open} c {close}")
+    };
+    assert_eq!(run(&inside(15)).unwrap().len(), 1);
+    assert!(refused(&inside(16)).contains("16 levels"));
+    assert!(refused(&format!("SELECT {}1 FROM c", "1,".repeat(5000))).contains("1024 members"));
+}
+
+#[test]
+fn work_and_memory_end_in_a_clear_fault() {
+    let members: Vec<String> = (0..900).map(|number| format!("[c.s, c.s] AS m{number},")).collect();
+    let product = "FROM a IN c.l JOIN b IN c.l JOIN d IN c.l JOIN e IN c.l";
+    for (text, out_of_memory) in [
+        (format!("SELECT VALUE (SELECT VALUE COUNT(1) {product}) FROM c"), false),
+        (format!("SELECT VALUE EXISTS(SELECT VALUE 1 {product} WHERE a < 0) FROM c"), false),
+        (format!("SELECT VALUE ARRAY(SELECT VALUE c.s {product}) FROM c"), true),
+        (format!("SELECT VALUE (SELECT VALUE MAKELIST(c.s) {product}) FROM c"), true),
+        (format!("SELECT VALUE [{}1] FROM c", "c.s,".repeat(1000)), true),
+        (format!("SELECT VALUE c.s{} FROM c", " || c.s".repeat(1000)), true),
+        (format!("SELECT {}1 AS last FROM c", members.concat()), true),
+    ] {
+        match run(&text) {
+            Err(Fault::OutOfMemory { .. }) if out_of_memory => {}
+            Err(Fault::OutOfBudget) if !out_of_memory => {}
+            other => panic!("{}: {:?}", &text[..60], other.map(|rows| rows.len())),
+        }
+    }
+}
