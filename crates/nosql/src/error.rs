@@ -158,6 +158,10 @@ fn engine_wire(error: &engine::Error) -> Wire {
 
 /// Query errors are JSON inside the message: each with its place, where there is one, and the service's own number.
 fn query_wire(error: &query::Error) -> Wire {
+    if *error == query::Error::ComposedAggregate {
+        // The planner's own refusal, which has neither place nor number.
+        return bad_request(&error.to_string());
+    }
     let reports = error.reports().iter().map(report).collect::<Vec<_>>().join(",");
     Wire {
         status: 400,
@@ -218,6 +222,7 @@ mod tests {
         let syntax = query::Error::Syntax { start: 9, end: 12, near: "FRM".to_owned() };
         let missing = query::Error::NotSupported { what: "JOIN".to_owned(), start: 1, end: 5 };
         let twice = query::Error::DuplicateParameter { name: "@a".to_owned() };
+        let composed = query::Error::ComposedAggregate;
         let large = E::TooLarge { what: "the item", actual: 9, limit: 8 };
         let mismatch = E::KeyMismatch { given: text(), expected: text() };
         let table = [
@@ -309,6 +314,10 @@ mod tests {
             (
                 twice.into(),
                 r#"400/0 BadRequest {"errors":[{"severity":"Error","code":"SC9002","message":"the parameter '@a' was given more than once"}]}"#,
+            ),
+            (
+                composed.into(),
+                "400/0 BadRequest Compositions of aggregates and other expressions are not allowed.",
             ),
         ];
         for (error, expected) in table {

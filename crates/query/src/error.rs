@@ -53,6 +53,9 @@ pub enum Error {
     /// one, in the wording that a client sees.
     #[error("{}", joined(.0))]
     Refused(Vec<Report>),
+    /// Clients cannot put an aggregate together from what each partition gives of it, because more is done with it.
+    #[error("Compositions of aggregates and other expressions are not allowed.")]
+    ComposedAggregate,
     /// The text is good SQL of the service, but Bolide does not run this construct.
     #[error("{what} is not supported (at {start})")]
     NotSupported {
@@ -210,7 +213,7 @@ impl Error {
             | Self::TooDeep { start, end, .. } => Some((*start, *end)),
             Self::Refused(reports) => reports.first().and_then(|report| report.location),
             Self::TooLong { given, .. } => Some((0, *given)),
-            Self::DuplicateParameter { .. } => None,
+            Self::ComposedAggregate | Self::DuplicateParameter { .. } => None,
         }
     }
 
@@ -254,9 +257,10 @@ impl Error {
             Self::TooLong { limit, .. } => {
                 ("SC3020", format!("The SQL query text exceeded the maximum limit of {limit} characters."))
             }
-            Self::MissingParameter { .. } | Self::DuplicateParameter { .. } | Self::TooDeep { .. } => {
-                ("SC9002", self.to_string())
-            }
+            Self::ComposedAggregate
+            | Self::MissingParameter { .. }
+            | Self::DuplicateParameter { .. }
+            | Self::TooDeep { .. } => ("SC9002", self.to_string()),
         };
         vec![Report { location: self.location(), code: Code::Text(code), message }]
     }
@@ -286,7 +290,7 @@ impl Error {
                     units(end);
                 }
             }
-            Self::DuplicateParameter { .. } | Self::TooLong { .. } => {}
+            Self::ComposedAggregate | Self::DuplicateParameter { .. } | Self::TooLong { .. } => {}
         }
         self
     }

@@ -5,7 +5,7 @@
 //! ```text
 //!  text --syntax--> ast --resolve--> Query --run--> rows     (evaluate: expressions, aggregate: groups)
 //!                             |          \--conditions--> what an index can answer
-//!                   parameters, Dialect
+//!                   parameters, Dialect               \--plan--> how a client asks several partitions
 //! ```
 //!
 //! Text comes from anybody: its length and nesting are bounded, and no text makes this crate panic. Items are
@@ -19,10 +19,10 @@ mod error;
 mod evaluate;
 mod functions;
 mod logical;
+mod plan;
 mod resolve;
 mod row;
 mod run;
-#[allow(dead_code, reason = "the plan of a query follows")]
 mod syntax;
 
 use document::Value;
@@ -34,7 +34,8 @@ pub use context::{Context, DEFAULT_BUDGET, Fault};
 pub use error::{Code, CountClause, Error, Report, Result, TokenKind};
 pub use functions::full_text::tokens;
 pub use functions::vector::DistanceFunction;
-pub use logical::{Comparison, Dialect, Query, Segment};
+pub use logical::{AggregateKind, Comparison, Dialect, Query, Segment};
+pub use plan::{Distinct, HybridInfo, HybridRows, Plan, QueryInfo, QueryRange, SortOrder, Work, plan};
 pub use row::{Operand, Row, walk};
 pub use run::{Answer, Arrival, Flow, PageLimits, Ranking, Resume, Run, resume_key};
 

@@ -154,7 +154,7 @@ pub(crate) struct Aggregate {
 
 /// The aggregates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AggregateKind {
+pub enum AggregateKind {
     /// `AVG`
     Average,
     /// `COUNT`: of defined values

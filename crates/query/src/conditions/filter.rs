@@ -283,7 +283,7 @@ fn type_check(name: &str) -> Option<(Standing, bool)> {
 }
 
 /// Whether an expression can be nothing but true, false or undefined.
-pub(super) fn is_condition(expression: &Expression) -> bool {
+pub(crate) fn is_condition(expression: &Expression) -> bool {
     match expression {
         Expression::Not(_)
         | Expression::And(_)

@@ -28,6 +28,7 @@ use document::{PartitionKeyDefinition, ValueRef};
 use crate::logical::Query;
 
 pub use access::{Access, Stamps};
+pub(crate) use filter::is_condition;
 pub use interval::{Interval, Kinds, Standing};
 pub use order::{SortPath, Sorting};
 pub use references::References;

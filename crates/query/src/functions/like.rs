@@ -62,6 +62,14 @@ impl Like {
         &self.prefix
     }
 
+    /// The only text that fits, if there is just one.
+    pub(crate) fn only(&self) -> Option<&str> {
+        match (&self.first, &self.rest) {
+            (Segment::Text(text), None) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Whether every text that begins with the prefix fits.
     pub(crate) fn is_prefix_only(&self) -> bool {
         let prefix = matches!(self.first, Segment::Text(_));

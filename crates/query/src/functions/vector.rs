@@ -10,8 +10,11 @@ use super::{Arg, Entry, bounds, number};
 use crate::context::Context;
 
 /// The functions of this file.
-pub(crate) const TABLE: &[Entry] =
-    &[Entry { name: "VECTORDISTANCE", least: 2, most: 4, run: vector_distance }];
+pub(crate) const TABLE: &[Entry] = &[
+    Entry { name: "VECTORDISTANCE", least: 2, most: 4, run: vector_distance },
+    // The name that plans of fused ranks use.
+    Entry { name: "_VECTORSCORE", least: 2, most: 4, run: vector_distance },
+];
 
 /// A measure of two vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -11,7 +11,7 @@ use crate::logical::{Aggregate, AggregateKind, Expression, Segment};
 use crate::syntax::ast::{Name, Node, Span};
 
 /// The aggregate of that name, in any case.
-pub(super) fn aggregate_kind(name: &str) -> Option<AggregateKind> {
+pub(crate) fn aggregate_kind(name: &str) -> Option<AggregateKind> {
     const KINDS: [(&str, AggregateKind); 8] = [
         ("AVG", AggregateKind::Average),
         ("COUNT", AggregateKind::Count),
@@ -23,6 +23,11 @@ pub(super) fn aggregate_kind(name: &str) -> Option<AggregateKind> {
         ("SUM", AggregateKind::Sum),
     ];
     KINDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind)
+}
+
+/// Whether a function compares vectors. Rewritten queries of fused ranks have their own name for it.
+pub(super) fn is_distance(entry: &Entry) -> bool {
+    ["VECTORDISTANCE", "_VECTORSCORE"].contains(&entry.name)
 }
 
 /// The functions that only order items.
@@ -52,7 +57,7 @@ impl Resolver<'_> {
         if !self.fits(entry.name, entry.least, entry.most, arguments.len(), span) {
             return Expression::Undefined;
         }
-        if entry.name == "VECTORDISTANCE" {
+        if is_distance(entry) {
             self.vector_distance(entry, resolved)
         } else {
             Expression::Call(entry, resolved)
@@ -80,9 +85,10 @@ impl Resolver<'_> {
             let message = format!(
                 "The user-defined function 'udf.{name}' cannot be run: Bolide does not execute JavaScript."
             );
-            self.report("SC9001", span, message);
+            return self.report("SC9001", span, message);
         }
-        Expression::Undefined
+        // A value that nobody knows: that of a slot which is never bound.
+        Expression::Path { slot: usize::MAX, segments: Vec::new() }
     }
 
     fn conditional(&mut self, arguments: &[Node], span: Span) -> Expression {

@@ -20,6 +20,9 @@ mod query;
 mod tree;
 mod walk;
 
+pub(crate) use call::aggregate_kind;
+pub(crate) use tree::{has_aggregate, natural_name};
+
 use std::collections::BTreeSet;
 
 use document::Value;
@@ -51,7 +54,6 @@ pub(crate) enum Purpose {
     /// The query will be run.
     Run,
     /// Only its form matters.
-    #[allow(dead_code, reason = "asked for by the plan of a query")]
     Plan,
 }
 

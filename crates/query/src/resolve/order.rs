@@ -3,12 +3,17 @@
 use document::Value;
 
 use super::Resolver;
+use super::call::is_distance;
 use super::query::Reach;
 use super::tree::is_path;
 use crate::error::Code;
 use crate::functions;
 use crate::logical::{Expression, Order, Projection, Query, Score, ScoreKind, SortKey};
 use crate::syntax::ast::{self, Direction, Node, NodeKind, Span};
+
+/// Scores of one rank, and keywords of one text. A plan repeats every score with each, and the text with every keyword.
+const SCORES_MAX: usize = 16;
+const KEYWORDS_MAX: usize = 64;
 
 impl Resolver<'_> {
     pub(super) fn order(&mut self, query: &ast::Query, resolved: &Query, reach: Reach) -> Order {
@@ -28,9 +33,7 @@ impl Resolver<'_> {
             _ => self.expression(&key.node),
         };
         let best_first = match &value {
-            Expression::Call(entry, arguments) if entry.name == "VECTORDISTANCE" => {
-                larger_is_better(arguments)
-            }
+            Expression::Call(entry, arguments) if is_distance(entry) => larger_is_better(arguments),
             _ => false,
         };
         let sortable = grouped || is_path(&key.node) || is_score(&value);
@@ -86,6 +89,11 @@ impl Resolver<'_> {
             return self.score(&key.node, key.direction).into_iter().collect();
         }
         let (components, weights) = self.weights(arguments);
+        if components.len() > SCORES_MAX {
+            let message = format!("RRF takes at most {SCORES_MAX} functions.");
+            self.report("SC9002", key.node.span, message);
+            return Vec::new();
+        }
         if components.is_empty() {
             self.fits("RRF", 1, usize::MAX, 0, key.node.span);
         }
@@ -151,6 +159,7 @@ impl Resolver<'_> {
     /// `FullTextScore(path, keyword, ...)`, or with one array of keywords.
     fn full_text(&mut self, arguments: &[Node]) -> Option<ScoreKind> {
         let (text, keywords) = arguments.split_first()?;
+        let span = text.span;
         if !is_path(text) {
             let message = "The first argument of FullTextScore must be a path.".to_owned();
             self.report("SC9002", text.span, message);
@@ -171,6 +180,11 @@ impl Resolver<'_> {
                 }
             }
         }
+        if texts.len() > KEYWORDS_MAX {
+            let message = format!("FullTextScore takes at most {KEYWORDS_MAX} keywords.");
+            self.report("SC9002", span, message);
+            return None;
+        }
         Some(ScoreKind::FullText { text, keywords: texts })
     }
 
@@ -182,7 +196,7 @@ impl Resolver<'_> {
 
 /// Whether a sort key is computed by one of the functions that the service sorts by.
 fn is_score(value: &Expression) -> bool {
-    matches!(value, Expression::Call(entry, _) if ["VECTORDISTANCE", "_FULLTEXTSCORE"].contains(&entry.name))
+    matches!(value, Expression::Call(entry, _) if is_distance(entry) || entry.name == "_FULLTEXTSCORE")
 }
 
 /// Whether near vectors have a large distance: so for the cosine, the default, and the dot product.

@@ -51,7 +51,7 @@ pub(super) fn each_child<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n Node)) {
 }
 
 /// Whether an aggregate stands anywhere in the expression, subqueries excepted.
-pub(super) fn has_aggregate(node: &Node) -> bool {
+pub(crate) fn has_aggregate(node: &Node) -> bool {
     let mut found = is_aggregate(node);
     each_child(node, &mut |child| found = found || has_aggregate(child));
     found
@@ -70,7 +70,7 @@ pub(super) fn is_aggregate(node: &Node) -> bool {
 }
 
 /// The name of a select list's member that has no alias: the last part of a path.
-pub(super) fn natural_name(node: &Node) -> Option<&str> {
+pub(crate) fn natural_name(node: &Node) -> Option<&str> {
     match &node.kind {
         NodeKind::Name(name) => Some(name),
         NodeKind::Path { steps, .. } => match steps.last()? {

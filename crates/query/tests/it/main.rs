@@ -1,6 +1,7 @@
 //! The query language from outside: golden scripts and properties.
 
 mod limits;
+mod plans;
 mod properties;
 mod random;
 mod runner;

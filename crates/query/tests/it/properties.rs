@@ -1,8 +1,8 @@
-//! What holds for every query: no text breaks the parser, and the access never misses a matching row.
+//! What holds for every query: no text breaks the parser, and neither the access nor a plan misses a matching row.
 
 use document::{Document, Object, PartitionKey, PartitionKeyDefinition, Value, parse_json};
 use proptest::prelude::*;
-use query::{Context, Dialect, Error};
+use query::{Context, Dialect, Error, HybridRows, Work};
 
 /// Small enough that random filters and random rows meet.
 const SCALARS: [&str; 10] = ["null", "true", "false", "0", "1", "1.0", "2.5", "100", "\"a\"", "\"b\""];
@@ -122,6 +122,31 @@ proptest! {
     }
 
     #[test]
+    fn a_plan_asks_where_rows_are_and_means_what_the_query_means(
+        condition in condition(),
+        parameter in prop::sample::select(&SCALARS[..]),
+        rows in prop::collection::vec(row(), 1..20),
+    ) {
+        let parameters = [("@p".to_owned(), value(parameter))];
+        let text = format!("SELECT * FROM c WHERE {condition} ORDER BY c.id");
+        let query = query::parse(&text, &parameters, &Dialect::default()).unwrap();
+        for definition in definitions() {
+            let plan = query::plan(&text, &parameters, &definition, &Dialect::default(), HybridRows::Ordered).unwrap();
+            let Work::Merge(info) = &plan.work else { panic!("{text}") };
+            let sent = info.rewritten_query.replace("{documentdb-formattableorderbyquery-filter}", "true");
+            let sent = query::parse(&sent, &parameters, &Dialect::default()).unwrap();
+            prop_assert!(plan.ranges.is_sorted_by(|one, next| one.max < next.min), "{text}\n{:?}", plan.ranges);
+            for row in &rows {
+                let matches = query.matches(row, &Context::new(0, 1));
+                prop_assert_eq!(matches, sent.matches(row, &Context::new(0, 1)), "{}", &info.rewritten_query);
+                let key = PartitionKey::extract(&definition, row.view()).unwrap().effective(&definition);
+                let asked = plan.ranges.iter().any(|range| range.contains(&key));
+                prop_assert!(!matches || asked, "{text}\n{}\n{:?}", row.to_json(), plan.ranges);
+            }
+        }
+    }
+
+    #[test]
     fn a_condition_and_its_negation_never_both_hold(condition in condition(), row in row()) {
         let parameters = [("@p".to_owned(), Value::Int(1))];
         let holds = |condition: &str| {
@@ -147,7 +172,9 @@ proptest! {
     ) {
         let text = tokens.join(" ");
         for text in [text.clone(), format!("SELECT * FROM c WHERE {text}")] {
-            if let Err(error) = query::parse(&text, &[("@p".to_owned(), Value::Null)], &Dialect::default())
+            let (parameters, dialect) = ([("@p".to_owned(), Value::Null)], Dialect::default());
+            let _ = query::plan(&text, &parameters, &definitions()[0], &dialect, HybridRows::Plain);
+            if let Err(error) = query::parse(&text, &parameters, &dialect)
                 && let Some((start, end)) = error.location()
             {
                 let units = text.encode_utf16().count();

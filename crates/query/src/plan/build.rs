@@ -1,0 +1,61 @@
+//! Pieces of a tree that no text was read for: what rewritten queries add.
+
+use document::Value;
+
+use crate::syntax::ast::{Binary, Name, Node, NodeKind, SelectItem, Span, Step};
+
+/// Errors point at texts that clients wrote; what is added here can have none.
+const NOWHERE: Span = Span { start: 0, end: 0 };
+
+pub(super) fn node(kind: NodeKind) -> Node {
+    Node { kind, span: NOWHERE }
+}
+
+pub(super) fn name(text: impl Into<String>) -> Name {
+    Name { text: text.into(), span: NOWHERE }
+}
+
+pub(super) fn identifier(text: &str) -> Node {
+    node(NodeKind::Name(text.to_owned()))
+}
+
+pub(super) fn literal(value: impl Into<Value>) -> Node {
+    node(NodeKind::Literal(value.into()))
+}
+
+/// `source.member`
+pub(super) fn member(source: &str, member: &str) -> Node {
+    let steps = vec![Step::Dot(name(member))];
+    node(NodeKind::Path { base: Box::new(identifier(source)), steps })
+}
+
+pub(super) fn call(function: &str, arguments: Vec<Node>) -> Node {
+    node(NodeKind::Call { name: name(function), udf: false, arguments })
+}
+
+pub(super) fn array(items: Vec<Node>) -> Node {
+    node(NodeKind::Array(items))
+}
+
+pub(super) fn object<S: Into<String>>(members: impl IntoIterator<Item = (S, Node)>) -> Node {
+    node(NodeKind::Object(members.into_iter().map(|(key, member)| (name(key), member)).collect()))
+}
+
+/// `{"item": e}`, the form in which values that may be undefined travel.
+pub(super) fn item(value: Node) -> Node {
+    object([("item", value)])
+}
+
+pub(super) fn binary(left: Node, operator: Binary, right: Node) -> Node {
+    node(NodeKind::Chain { first: Box::new(left), rest: vec![(operator, right)] })
+}
+
+/// `e AS alias`
+pub(super) fn aliased(value: Node, alias: &str) -> SelectItem {
+    SelectItem { node: value, alias: Some(name(alias)) }
+}
+
+/// `{documentdb-<text>}`: where clients put what only they know.
+pub(super) fn placeholder(text: &str) -> Node {
+    node(NodeKind::Placeholder(format!("documentdb-{text}")))
+}

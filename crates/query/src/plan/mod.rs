@@ -1,0 +1,132 @@
+//! How a client gets the answer to a query from several partitions.
+//!
+//! Clients that talk to each partition on their own ask for a *plan* first: which partitions can have rows
+//! ([`ranges`]), what to send to each of them ([`rewrite`], [`hybrid`]), and what is left to do with the rows. A query
+//! is refused here that partitions cannot share, even though one of them alone could answer it.
+//!
+//! ```text
+//!            ast --+--> rewrite, hybrid --> QueryInfo | HybridInfo --+
+//!                  |        (directions, scores)                    +--> Plan --json--> the client
+//! resolved query --+--> keys --> ranges ----------------------------+
+//! ```
+//!
+//! Nothing here runs a query or knows how many partitions there are. A server that answers queries whole can say so
+//! with [`Plan::pass_through`].
+
+mod build;
+mod features;
+mod hybrid;
+mod info;
+mod json;
+mod keys;
+mod ranges;
+mod rewrite;
+
+use document::{PartitionKeyDefinition, Value};
+
+use crate::error::Result;
+use crate::logical::{Dialect, Order, Query};
+use crate::resolve::{self, Purpose};
+use crate::syntax::ast::{Node, NodeKind};
+use crate::syntax::{self, ast};
+
+pub use hybrid::{HybridInfo, HybridRows};
+pub use info::{Distinct, QueryInfo, SortOrder};
+pub use ranges::QueryRange;
+use rewrite::Window;
+
+/// How to get an answer from several partitions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// What to send, and what to do with the rows.
+    pub work: Work,
+    /// Where rows can be, in the order of the hash line; at least one range.
+    pub ranges: Vec<QueryRange>,
+    /// What a client must be able to do, by the names that clients announce it with.
+    pub features: Vec<&'static str>,
+}
+
+/// The client's part.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Work {
+    /// One query to each partition, and the rows merged.
+    Merge(Box<QueryInfo>),
+    /// Several queries to each partition, and the ranks fused.
+    Fuse(Box<HybridInfo>),
+}
+
+impl Plan {
+    /// The plan that leaves the client nothing to do but to send the query as it is to each range. It gives the right
+    /// answer if there is one partition, or if any of them answers for all.
+    pub fn pass_through(ranges: Vec<QueryRange>) -> Plan {
+        Plan { work: Work::Merge(Box::default()), ranges, features: Vec::new() }
+    }
+}
+
+/// Plans a query over a container with this partition key.
+pub fn plan(
+    text: &str,
+    parameters: &[(String, Value)],
+    key: &PartitionKeyDefinition,
+    dialect: &Dialect,
+    rows: HybridRows,
+) -> Result<Plan> {
+    let resolved = syntax::parse(text).and_then(|tree| {
+        let query = resolve::resolve(text, &tree, parameters, dialect, Purpose::Plan)?;
+        Ok((tree, query))
+    });
+    let (tree, query) = resolved.map_err(|error| error.with_positions_of(text))?;
+    let ranges = if query.reads_items {
+        ranges::ranges(keys::keys(&query, key), key)
+    } else {
+        vec![QueryRange::first()]
+    };
+    if let Order::Rank(scores) = &query.order {
+        let info = hybrid::hybrid(&tree, scores, window(&tree, parameters), rows);
+        let features = features::of_hybrid(&info);
+        return Ok(Plan { work: Work::Fuse(Box::new(info)), ranges, features });
+    }
+    let info = merge(&tree, &query, parameters)?;
+    let features = features::of_query(&info, &query);
+    Ok(Plan { work: Work::Merge(Box::new(info)), ranges, features })
+}
+
+fn merge(tree: &ast::Query, query: &Query, parameters: &[(String, Value)]) -> Result<QueryInfo> {
+    if !query.reads_items {
+        // No partition's data is asked for: any of them gives the whole answer.
+        let has_select_value = matches!(tree.select, ast::Select::Value(_));
+        return Ok(QueryInfo { has_select_value, ..QueryInfo::default() });
+    }
+    if let (Some((inside, alias)), Some(nested)) = (rewrite::distinct_count(tree), &query.nested) {
+        let mut info = merge(inside, nested, parameters)?;
+        if info.rewritten_query.is_empty() {
+            info.rewritten_query = rewrite::query_text(inside);
+        }
+        info.distinct_count_alias = Some(alias);
+        return Ok(info);
+    }
+    rewrite::info(tree, window(tree, parameters), &orders(&query.order))
+}
+
+fn orders(order: &Order) -> Vec<SortOrder> {
+    let Order::Keys(keys) = order else { return Vec::new() };
+    keys.iter().map(|key| if key.descending { SortOrder::Descending } else { SortOrder::Ascending }).collect()
+}
+
+/// The counts of the query, which resolving found to be counts.
+fn window(query: &ast::Query, parameters: &[(String, Value)]) -> Window {
+    let count = |node: &Node| {
+        let value = match &node.kind {
+            NodeKind::Literal(value) => Some(value),
+            NodeKind::Parameter(name) => {
+                parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+            }
+            _ => None,
+        };
+        value.and_then(Value::as_i64).and_then(|count| u64::try_from(count).ok())
+    };
+    Window {
+        top: query.top.as_ref().and_then(count),
+        offset_limit: query.window.as_ref().and_then(|(offset, limit)| count(offset).zip(count(limit))),
+    }
+}
