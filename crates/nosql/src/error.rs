@@ -220,7 +220,10 @@ mod tests {
     #[expect(clippy::too_many_lines, reason = "one table, one row each")]
     fn the_map_is_what_clients_rely_on() {
         let syntax = query::Error::Syntax { start: 9, end: 12, near: "FRM".to_owned() };
-        let missing = query::Error::NotSupported { what: "JOIN".to_owned(), start: 1, end: 5 };
+        let missing = query::Error::Refused(vec![
+            query::Report { location: Some((1, 5)), code: query::Code::Text("SC2001"), message: text() },
+            query::Report { location: None, code: query::Code::Number(2206), message: text() },
+        ]);
         let twice = query::Error::DuplicateParameter { name: "@a".to_owned() };
         let composed = query::Error::ComposedAggregate;
         let large = E::TooLarge { what: "the item", actual: 9, limit: 8 };
@@ -309,7 +312,7 @@ mod tests {
             ),
             (
                 missing.into(),
-                r#"400/0 BadRequest {"errors":[{"severity":"Error","location":{"start":1,"end":5},"code":"SC9001","message":"JOIN is not supported yet."}]}"#,
+                r#"400/0 BadRequest {"errors":[{"severity":"Error","location":{"start":1,"end":5},"code":"SC2001","message":"x"},{"severity":"Error","code":2206,"message":"x"}]}"#,
             ),
             (
                 twice.into(),

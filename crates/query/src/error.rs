@@ -56,60 +56,6 @@ pub enum Error {
     /// Clients cannot put an aggregate together from what each partition gives of it, because more is done with it.
     #[error("Compositions of aggregates and other expressions are not allowed.")]
     ComposedAggregate,
-    /// The text is good SQL of the service, but Bolide does not run this construct.
-    #[error("{what} is not supported (at {start})")]
-    NotSupported {
-        /// The construct, as a noun: `JOIN`, `the operator '+'`, `the function 'CONTAINS'`.
-        what: String,
-        /// Where the construct starts.
-        start: usize,
-        /// Where it ends.
-        end: usize,
-    },
-    /// A name that is not the source of the query.
-    #[error("identifier '{name}' could not be resolved (at {start})")]
-    Unresolved {
-        /// The name as written.
-        name: String,
-        /// Where it starts.
-        start: usize,
-        /// Where it ends.
-        end: usize,
-    },
-    /// A call of a function that the language does not have.
-    #[error("'{name}' is not a recognized built-in function name (at {start})")]
-    UnknownFunction {
-        /// The name as written.
-        name: String,
-        /// Where the name starts.
-        start: usize,
-        /// Where it ends.
-        end: usize,
-    },
-    /// A call with too many or too few arguments.
-    #[error("the function '{name}' takes {expected} argument(s), {given} given (at {start})")]
-    ArgumentCount {
-        /// The function.
-        name: String,
-        /// How many it takes.
-        expected: usize,
-        /// How many the query gives.
-        given: usize,
-        /// Where the call starts.
-        start: usize,
-        /// Where it ends.
-        end: usize,
-    },
-    /// The text uses a parameter that came without a value.
-    #[error("the query uses the parameter '{name}', but no value for it was given (at {start})")]
-    MissingParameter {
-        /// The parameter with its `@`.
-        name: String,
-        /// Where it is used.
-        start: usize,
-        /// Where that use ends.
-        end: usize,
-    },
     /// Two values for one parameter.
     #[error("the parameter '{name}' was given more than once")]
     DuplicateParameter {
@@ -205,11 +151,6 @@ impl Error {
             Self::Syntax { start, end, .. }
             | Self::InvalidToken { start, end, .. }
             | Self::InvalidCount { start, end, .. }
-            | Self::NotSupported { start, end, .. }
-            | Self::Unresolved { start, end, .. }
-            | Self::UnknownFunction { start, end, .. }
-            | Self::ArgumentCount { start, end, .. }
-            | Self::MissingParameter { start, end, .. }
             | Self::TooDeep { start, end, .. } => Some((*start, *end)),
             Self::Refused(reports) => reports.first().and_then(|report| report.location),
             Self::TooLong { given, .. } => Some((0, *given)),
@@ -244,23 +185,12 @@ impl Error {
                     if *clause == CountClause::Offset { "an" } else { "a" }
                 ),
             ),
-            Self::NotSupported { what, .. } => ("SC9001", format!("{what} is not supported yet.")),
-            Self::Unresolved { name, .. } => {
-                ("SC2001", format!("Identifier '{name}' could not be resolved."))
-            }
-            Self::UnknownFunction { name, .. } => {
-                ("SC2005", format!("'{name}' is not a recognized built-in function name."))
-            }
-            Self::ArgumentCount { name, expected, .. } => {
-                ("SC2050", format!("The {name} function requires {expected} argument(s)."))
-            }
             Self::TooLong { limit, .. } => {
                 ("SC3020", format!("The SQL query text exceeded the maximum limit of {limit} characters."))
             }
-            Self::ComposedAggregate
-            | Self::MissingParameter { .. }
-            | Self::DuplicateParameter { .. }
-            | Self::TooDeep { .. } => ("SC9002", self.to_string()),
+            Self::ComposedAggregate | Self::DuplicateParameter { .. } | Self::TooDeep { .. } => {
+                ("SC9002", self.to_string())
+            }
         };
         vec![Report { location: self.location(), code: Code::Text(code), message }]
     }
@@ -275,11 +205,6 @@ impl Error {
             Self::Syntax { start, end, .. }
             | Self::InvalidToken { start, end, .. }
             | Self::InvalidCount { start, end, .. }
-            | Self::NotSupported { start, end, .. }
-            | Self::Unresolved { start, end, .. }
-            | Self::UnknownFunction { start, end, .. }
-            | Self::ArgumentCount { start, end, .. }
-            | Self::MissingParameter { start, end, .. }
             | Self::TooDeep { start, end, .. } => {
                 units(start);
                 units(end);
