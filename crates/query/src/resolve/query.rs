@@ -192,7 +192,7 @@ impl Resolver<'_> {
                 (None, Collection::Subquery(query)) => query.span,
             };
             let message = format!("The input alias '{name}' is specified more than once in the FROM clause.");
-            self.report("SC2011", span, message);
+            self.report("SC9002", span, message);
         }
         self.level().add(Source { name, slot });
     }
@@ -209,9 +209,9 @@ impl Resolver<'_> {
         let refused = if !query.group_by.is_empty() {
             Some(("SC2041", "'SELECT *' is not allowed with GROUP BY."))
         } else if query.from.is_empty() {
-            Some(("SC2039", "'SELECT *' is not valid if FROM clause is omitted."))
+            Some(("SC9002", "'SELECT *' is not valid if FROM clause is omitted."))
         } else if query.from.len() > 1 {
-            Some(("SC2040", "'SELECT *' is only valid with a single input set."))
+            Some(("SC9002", "'SELECT *' is only valid with a single input set."))
         } else {
             None
         };
