@@ -84,7 +84,7 @@ fn body(item: u64, version: u64) -> Document {
         item % 28 + 1,
         item % 100,
         item % 10_000,
-        "x".repeat(700),
+        format!("{} ", item.wrapping_mul(0x9E37_79B9_7F4A_7C15)).repeat(34),
     );
     Document::from_json(text.as_bytes()).expect("valid JSON")
 }

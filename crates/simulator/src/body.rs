@@ -4,7 +4,7 @@
 
 use document::{Document, PartitionKey, ValueRef};
 
-use crate::model::{BadTtl, Body, DefaultTtl, Ttl};
+use crate::model::{BadTtl, Body, DefaultTtl, Indexing, Ttl};
 use crate::operation::CONTAINERS;
 
 const TREE: &str = CONTAINERS[1];
@@ -37,7 +37,12 @@ pub(crate) fn key_prefix() -> PartitionKey {
 }
 
 /// The JSON of a container definition.
-pub(crate) fn definition(container: &str, default_ttl: DefaultTtl, unique: bool) -> String {
+pub(crate) fn definition(
+    container: &str,
+    default_ttl: DefaultTtl,
+    indexing: Indexing,
+    unique: bool,
+) -> String {
     let paths =
         if container == TREE { r#"["/a","/b"],"kind":"MultiHash""# } else { r#"["/pk"],"kind":"Hash""# };
     let default_ttl = match default_ttl {
@@ -52,8 +57,24 @@ pub(crate) fn definition(container: &str, default_ttl: DefaultTtl, unique: bool)
         Some(format!(r#""partitionKey":{{"paths":{paths},"version":2}}"#)),
         unique.then(|| r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]}]}"#.to_owned()),
         default_ttl.map(|text| format!(r#""defaultTtl":{text}"#)),
+        indexing_text(indexing).map(|text| format!(r#""indexingPolicy":{text}"#)),
     ];
     object(members)
+}
+
+fn indexing_text(indexing: Indexing) -> Option<&'static str> {
+    match indexing {
+        Indexing::Everything => None,
+        Indexing::OnlyNumber => {
+            Some(r#"{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}"#)
+        }
+        Indexing::NoPadding => Some(r#"{"excludedPaths":[{"path":"/pad/?"}]}"#),
+        Indexing::Composite => Some(
+            r#"{"compositeIndexes":[[{"path":"/n"},{"path":"/u","order":"descending"}],
+                [{"path":"/_ts","order":"descending"},{"path":"/ttl"}]]}"#,
+        ),
+        Indexing::None => Some(r#"{"indexingMode":"none","automatic":false}"#),
+    }
 }
 
 fn object<const N: usize>(members: [Option<String>; N]) -> String {

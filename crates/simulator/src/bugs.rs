@@ -31,6 +31,9 @@ const CATALOG: &str = "crates/engine/src/catalog.rs";
 const COUNTERS: &str = "crates/engine/src/counters.rs";
 const GATE: &str = "crates/engine/src/gate.rs";
 const READ: &str = "crates/engine/src/read.rs";
+const UPKEEP: &str = "crates/engine/src/index/upkeep.rs";
+const INDEX_STATE: &str = "crates/engine/src/index/state.rs";
+const INDEX_BUILD: &str = "crates/engine/src/index/build.rs";
 const TTL: &str = "crates/engine/src/definition/ttl.rs";
 const CLOCK: &str = "crates/storage/src/clock/mod.rs";
 
@@ -154,6 +157,42 @@ pub const BUGS: &[Bug] = &[
             "let shared = matches!(keyspace, Keyspace::Id | Keyspace::Unique);",
             "if keyspace == Keyspace::Feed { continue; }\n            let shared = matches!(keyspace, Keyspace::Id | Keyspace::Unique);",
         )],
+    },
+    Bug {
+        name: "a replace leaves the old index entries",
+        edits: &[edit(
+            UPKEEP,
+            "Difference::Gone(old) => tx.remove(Keyspace::Index, old.key),",
+            "Difference::Gone(_) => {}",
+        )],
+    },
+    Bug {
+        name: "index entries promise a longer life than the item has",
+        edits: &[edit(
+            UPKEEP,
+            "let kept = Mark { place: old.place, inexact: false }.bounds(self.place);",
+            "let kept = true;",
+        )],
+    },
+    Bug {
+        name: "the purge leaves the index entries",
+        edits: &[edit(FOOTPRINT, "self.index.remove(tx)", "let _ = self.index;\n        Ok(())")],
+    },
+    Bug {
+        name: "items created during an index build are in no index",
+        edits: &[edit(
+            INDEX_STATE,
+            "number <= self.through || number > self.until",
+            "number <= self.through",
+        )],
+    },
+    Bug {
+        name: "an index serves before it is whole",
+        edits: &[edit(INDEX_BUILD, "if records.is_empty() {", "if records.len() < 2 {")],
+    },
+    Bug {
+        name: "a replaced index is not cleared away",
+        edits: &[edit(INDEX_BUILD, "state.clearing.extend(replaced);", "let _ = replaced;")],
     },
     Bug {
         name: "a ttl of 0 is accepted",

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::body;
-use crate::model::{Answer, Container, Item, Model, Stamp, Ttl};
+use crate::model::{Answer, Container, Indexing, Item, Model, Stamp, Ttl};
 use crate::operation::{CONTAINERS, Filter, Reachable};
 use crate::world::{Raw, Seen, SeenContainer, SeenItem};
 
@@ -133,17 +133,15 @@ pub(crate) fn expected_raw(model: &Model) -> BTreeMap<&'static str, u64> {
     let mut add = |kind, count: usize| *entries.entry(kind).or_default() += count as u64;
     for (name, container) in &model.containers {
         let living = model.visible(name);
-        for kind in ["policy", "index state", "index policy"] {
-            add(kind, 1);
-        }
+        add("policy", 1);
+        add("index state", 1);
+        add("index policy", usize::from(container.indexing != Indexing::None));
         add("total", usize::from(!living.is_empty()));
         let (mut buckets, mut shapes) = (BTreeSet::new(), BTreeSet::new());
         for item in &living {
-            let key_parts = body::key_parts(name, item.body.key);
-            let (has_ttl, has_unique) = (item.body.ttl != Ttl::Absent, item.body.unique.is_some());
-            // Every property is a scalar; `id`, `n` and `pad` are always there; one entry says what shape the item has.
-            add("index", 4 + key_parts + usize::from(has_ttl) + usize::from(has_unique));
-            shapes.insert((key_parts, has_ttl, has_unique));
+            let (entries, shape) = indexed(name, container.indexing, item);
+            add("index", entries);
+            shapes.extend(shape);
             add("item", 1);
             add("id", 1);
             add("feed", 1);
@@ -164,6 +162,22 @@ pub(crate) fn expected_raw(model: &Model) -> BTreeMap<&'static str, u64> {
         add("shape count", shapes.len());
     }
     entries
+}
+
+/// How many index entries an item has, and what of it makes up its shape.
+fn indexed(container: &str, indexing: Indexing, item: &Item) -> (usize, Option<(usize, bool, bool)>) {
+    let key_parts = body::key_parts(container, item.body.key);
+    let (has_ttl, has_unique) = (item.body.ttl != Ttl::Absent, item.body.unique.is_some());
+    // Every property is a scalar; `id`, `n` and `pad` are always there; one entry says what shape the item has.
+    let all = 4 + key_parts + usize::from(has_ttl) + usize::from(has_unique);
+    let shape = Some((key_parts, has_ttl, has_unique));
+    match indexing {
+        Indexing::Everything => (all, shape),
+        Indexing::OnlyNumber => (3, Some((0, false, false))),
+        Indexing::NoPadding => (all - 1, shape),
+        Indexing::Composite => (all + 2, shape),
+        Indexing::None => (0, None),
+    }
 }
 
 /// Every kind of entry but the purge's hands, which stay where they are.

@@ -72,6 +72,10 @@ pub enum Reach {
     CrashKeptCommit,
     /// A commit that failed, and what was read and refused afterwards.
     CommitFailed,
+    /// A write while an index was being built.
+    WriteDuringIndexBuild,
+    /// A crash inside a step of an index build.
+    CrashInsideIndexBuild,
     /// A restart of a container with TTL off.
     RestartTtlOff,
     /// A restart of a container with `defaultTtl` -1.
@@ -88,7 +92,7 @@ pub enum Reach {
     RestartClean,
 }
 
-const ALL: [Reach; 40] = [
+const ALL: [Reach; 42] = [
     Reach::PolicyToggledWithinASecond,
     Reach::PolicyChangedOverUnpurgedDead,
     Reach::BadDefaultTtl,
@@ -122,6 +126,8 @@ const ALL: [Reach; 40] = [
     Reach::CrashLostCommit,
     Reach::CrashKeptCommit,
     Reach::CommitFailed,
+    Reach::WriteDuringIndexBuild,
+    Reach::CrashInsideIndexBuild,
     Reach::RestartTtlOff,
     Reach::RestartTtlNever,
     Reach::RestartTtlSeconds,

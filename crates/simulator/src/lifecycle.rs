@@ -259,9 +259,20 @@ impl Run {
         Err(format!("after the restart: {}", misfits.join("; and for the other outcome: ")))
     }
 
+    /// What is left of index builds, in both worlds: how a query goes depends on which index is whole.
+    fn finish_indexes(&mut self) -> Result<(), String> {
+        for world in [&self.main, &self.twin] {
+            while world.index_step(DRAIN_LIMIT)? {}
+        }
+        Ok(())
+    }
+
     /// The end of every step: time, then everything that can be seen.
     pub(crate) fn settle(&mut self) -> Result<(), String> {
         self.poisoned = self.main.is_poisoned();
+        if !self.poisoned && !self.twin.is_poisoned() {
+            self.finish_indexes()?;
+        }
         if self.poisoned != self.twin.is_poisoned() {
             return Err("invariant 7: only one of the worlds takes no writes".to_owned());
         }

@@ -6,7 +6,9 @@
 
 use std::collections::VecDeque;
 
-use crate::model::{BadTtl, Body, Change, DefaultTtl, Edit, Guard, Item, MAX_TTL, Model, Name, Ttl};
+use crate::model::{
+    BadTtl, Body, Change, DefaultTtl, Edit, Guard, Indexing, Item, MAX_TTL, Model, Name, Ttl,
+};
 
 /// The containers that come and go. The first has a unique key, the second a hierarchical partition key.
 pub(crate) const CONTAINERS: [&str; 2] = ["plain", "tree"];
@@ -33,6 +35,8 @@ pub(crate) enum Step {
     ReadFeed { container: &'static str, max_items: usize },
     /// A new `defaultTtl`.
     SetDefaultTtl { container: &'static str, default_ttl: DefaultTtl },
+    /// A new indexing policy, and writes between the steps in which it is built.
+    Reindex { container: &'static str, indexing: Indexing, changes: Vec<(usize, Change)>, limit: usize },
     /// A new container.
     CreateContainer { container: &'static str, default_ttl: DefaultTtl },
     /// A container goes.
@@ -203,13 +207,32 @@ impl Generator {
             840..850 => self.ghost(container, model),
             850..865 => Step::Clock(ClockStep::SetBack { ms: self.random.u64(1..2 * DAY) }),
             865..880 => self.forward(),
-            880..960 => Step::Purge { limit: self.random.usize(1..4) },
+            880..945 => Step::Purge { limit: self.random.usize(1..4) },
+            945..960 => self.reindex(container, model),
             960..975 => Step::Drain,
             975..985 if self.test_clock => {
                 Step::Clock(ClockStep::AdvanceTestClock { seconds: self.random.u64(1..1000) })
             }
             _ => self.restart(sight),
         }
+    }
+
+    fn reindex(&mut self, container: &'static str, model: &Model) -> Step {
+        const POLICIES: [Indexing; 5] = [
+            Indexing::Everything,
+            Indexing::OnlyNumber,
+            Indexing::NoPadding,
+            Indexing::Composite,
+            Indexing::None,
+        ];
+        let indexing = POLICIES[self.random.usize(..POLICIES.len())];
+        let mut changes = Vec::new();
+        for _ in 0..self.random.usize(1..6) {
+            if let Step::Change { key, change, .. } = self.change_step(container, model) {
+                changes.push((key, change));
+            }
+        }
+        Step::Reindex { container, indexing, changes, limit: self.random.usize(1..3) }
     }
 
     fn default_ttl(&mut self) -> DefaultTtl {

@@ -3,7 +3,7 @@
 use crate::check;
 use crate::clock::Asked;
 use crate::coverage::Reach;
-use crate::model::{Answer, Change, DefaultTtl, Guard, Item, Model, Name, Stamp};
+use crate::model::{Answer, Change, DefaultTtl, Guard, Indexing, Item, Model, Name, Stamp};
 use crate::operation::{Fault, Filter, Reachable};
 use crate::run::{Death, Ending, Run};
 use crate::world::{Reply, World};
@@ -152,11 +152,46 @@ impl Run {
         fault: Option<Fault>,
     ) -> Result<Ending, String> {
         self.situation.policy(&self.model, container, default_ttl);
+        let indexing = self.model.containers.get(container).map(|inside| inside.indexing).unwrap_or_default();
         self.write(
             fault,
-            |world| world.set_default_ttl(container, default_ttl),
+            |world| world.redefine(container, default_ttl, indexing),
             |model, _| model.set_default_ttl(container, default_ttl),
         )
+    }
+
+    /// A new indexing policy, and writes between the steps in which it is built. What is left of the build is done when the
+    /// step is settled.
+    pub(crate) fn reindex(
+        &mut self,
+        container: &'static str,
+        indexing: Indexing,
+        changes: &[(usize, Change)],
+        limit: usize,
+        fault: Option<Fault>,
+    ) -> Result<Ending, String> {
+        let default_ttl = self.model.containers.get(container).map_or(DefaultTtl::Off, |it| it.default_ttl);
+        self.write(
+            None,
+            |world| world.redefine(container, default_ttl, indexing),
+            |model, _| model.set_indexing(container, indexing),
+        )?;
+        for (key, change) in changes {
+            if !self.poisoned {
+                let (main, twin, struck) = self.perform(fault, |world| world.index_step(limit));
+                if struck {
+                    self.situation.coverage.reach(Reach::CrashInsideIndexBuild);
+                    let forks = vec![self.model.clone()];
+                    return Ok(Ending::Dead(Death { forks, asked: Asked::Nothing, certain: self.recorded }));
+                }
+                self.situation.coverage.reach_if(main?, Reach::WriteDuringIndexBuild);
+                twin?;
+            }
+            self.change(container, *key, change, None)?;
+            self.main.check_indexes()?;
+            self.twin.check_indexes()?;
+        }
+        Ok(self.crash_if(fault))
     }
 
     /// A query, page by page: each item that lives throughout comes exactly once, and none that is dead when its page is asked

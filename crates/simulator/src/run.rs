@@ -180,6 +180,9 @@ impl Run {
             Step::SetDefaultTtl { container, default_ttl } => {
                 self.set_default_ttl(container, default_ttl, fault)
             }
+            Step::Reindex { container, indexing, changes, limit } => {
+                self.reindex(container, indexing, &changes, limit, fault)
+            }
             Step::CreateContainer { container, default_ttl } => {
                 let ending = self.write(
                     fault,
@@ -245,7 +248,11 @@ pub(crate) fn read(machine: &ManualClock) -> Machine {
 /// Which faults make sense with which step. A purge that fails for good would let the twin, which has none, go on alone.
 fn is_possible(fault: Fault, step: &Step) -> bool {
     match step {
-        Step::Purge { .. } | Step::Drain | Step::Query { .. } | Step::ReadFeed { .. } => {
+        Step::Purge { .. }
+        | Step::Drain
+        | Step::Query { .. }
+        | Step::ReadFeed { .. }
+        | Step::Reindex { .. } => {
             matches!(fault, Fault::Crash { .. })
         }
         Step::Restart { clean, .. } => *clean && matches!(fault, Fault::Crash { .. }),

@@ -6,7 +6,7 @@ use engine::{Container, Effect, Error, ItemName, Operation, Patch, Precondition}
 use storage::Keyspace;
 
 use crate::body;
-use crate::model::{Answer, Change, DefaultTtl, Edit, Guard, Name, Stamp};
+use crate::model::{Answer, Change, DefaultTtl, Edit, Guard, Indexing, Name, Stamp};
 use crate::operation::CONTAINERS;
 use crate::world::SeenItem;
 
@@ -46,8 +46,9 @@ pub(crate) fn seen_default_ttl(container: &Container) -> DefaultTtl {
 pub(crate) fn parse_definition(
     name: &'static str,
     default_ttl: DefaultTtl,
+    indexing: Indexing,
 ) -> engine::Result<ContainerDefinition> {
-    let text = body::definition(name, default_ttl, name == CONTAINERS[0]);
+    let text = body::definition(name, default_ttl, indexing, name == CONTAINERS[0]);
     let value = parse_json(text.as_bytes()).expect("the text is JSON");
     Ok(ContainerDefinition::from_value(&value)?)
 }

@@ -16,7 +16,7 @@ use storage::{
 
 use crate::body;
 use crate::clock::Shown;
-use crate::model::{Answer, Body, Change, DefaultTtl, Guard, Name, Stamp};
+use crate::model::{Answer, Body, Change, DefaultTtl, Guard, Indexing, Name, Stamp};
 use crate::operation::{CONTAINERS, Fault, Filter, Reachable};
 use crate::translate::{
     answer_of, container_answer, effect, item_name, kind, operation, parse_definition, precondition,
@@ -239,6 +239,24 @@ impl World {
         }
     }
 
+    /// One step of index builds, in the twin too: it is no purge.
+    pub(crate) fn index_step(&self, limit: usize) -> Result<bool, String> {
+        let report = self.process().engine.index_step(limit).map_err(|error| error.to_string())?;
+        self.check_indexes()?;
+        Ok(report.more)
+    }
+
+    /// Compares every index entry with what the items call for.
+    pub(crate) fn check_indexes(&self) -> Result<(), String> {
+        for name in CONTAINERS {
+            if let Ok(container) = self.current(name) {
+                let checked = self.process().engine.check_index(&container);
+                checked.map_err(|error| format!("{name}: T22: {error}"))?;
+            }
+        }
+        Ok(())
+    }
+
     /// How many dead items wait for the purge.
     pub(crate) fn backlog(&self) -> u64 {
         let engine = &self.process().engine;
@@ -254,7 +272,7 @@ impl World {
     /// Makes a container.
     pub(crate) fn create_container(&mut self, name: &'static str, default_ttl: DefaultTtl) -> Reply {
         let process = self.process();
-        let made = parse_definition(name, default_ttl)
+        let made = parse_definition(name, default_ttl, Indexing::default())
             .and_then(|definition| process.engine.create_container(&process.database, definition, None));
         match made {
             Ok(container) => {
@@ -281,10 +299,10 @@ impl World {
         }
     }
 
-    /// Sets `defaultTtl`.
-    pub(crate) fn set_default_ttl(&self, name: &'static str, default_ttl: DefaultTtl) -> Reply {
+    /// Sets `defaultTtl` and the indexing policy.
+    pub(crate) fn redefine(&self, name: &'static str, default_ttl: DefaultTtl, indexing: Indexing) -> Reply {
         let replaced = self.current(name).and_then(|container| {
-            let definition = parse_definition(name, default_ttl)?;
+            let definition = parse_definition(name, default_ttl, indexing)?;
             self.process().engine.replace_container(&container, definition, &Precondition::None)
         });
         match replaced {
@@ -389,7 +407,10 @@ impl World {
             }
         };
         let other = |error: &dyn std::fmt::Display| Answer::Other(error.to_string());
-        let query = text.map(|text| query::parse(&text, &[], &query::Dialect::default())).transpose().map_err(|error| other(&error))?;
+        let query = text
+            .map(|text| query::parse(&text, &[], &query::Dialect::default()))
+            .transpose()
+            .map_err(|error| other(&error))?;
         let key = match scope {
             Reachable::Everywhere => None,
             Reachable::Key(key) => Some(body::partition_key(name, key)),
@@ -440,6 +461,7 @@ impl World {
             let ids = ids.get(name).map(Vec::as_slice).unwrap_or_default();
             containers.insert(name, self.observe_container(name, &container, ids)?);
         }
+        self.check_indexes()?;
         Ok(Seen { containers, sequence: self.sequence() })
     }
 
@@ -457,7 +479,6 @@ impl World {
             return Err(format!("{name}: a small listing has a second page"));
         }
         let usage = engine.usage(container).map_err(|error| format!("{name}: usage: {error}"))?;
-        engine.check_index(container).map_err(|error| format!("{name}: T22: {error}"))?;
         let mut reads = BTreeMap::new();
         for (key, id) in ids {
             let read = Change::Read(Name::Id(id.clone()), Guard::None);

@@ -1,12 +1,15 @@
 //! The writes of a group that are not committed yet, laid over the state they will be committed onto.
 //!
-//! A job writes straight into the group's overlay and keeps an undo log, so that a reader needs to merge
-//! two layers only and a job that fails leaves no trace. The alternative, a third layer per job that is
-//! copied down when the job succeeds, costs every scan and every successful write something; failures are rare.
+//! A job writes straight into the group's overlay, so that a reader needs to merge two layers only. Each entry knows which
+//! job wrote it last, and a job keeps what it found of earlier jobs where it wrote, so that a job that fails leaves no
+//! trace. Taking back walks over the whole overlay; failures after a write are rare, and a log of every key would cost
+//! every successful write an allocation. The alternative, a third layer per job that is copied down when the job
+//! succeeds, costs every scan and every successful write something.
 
 use crate::{Direction, KeyRange, Keyspace, Read, Result, Scan};
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::iter::Peekable;
 
 /// What an entry will be: a value, or gone.
@@ -15,33 +18,65 @@ pub(crate) type Change = Option<Bytes>;
 /// Uncommitted writes of all keyspaces.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
-    maps: [BTreeMap<Bytes, Change>; Keyspace::ALL.len()],
+    maps: [BTreeMap<Bytes, Written>; Keyspace::ALL.len()],
     bytes: usize,
+    jobs: u64,
 }
 
-/// How to take back what one job wrote, newest last.
-#[derive(Debug, Default)]
-pub(crate) struct Undo(Vec<(Keyspace, Bytes, Option<Change>)>);
+/// What an entry will be, and the job that said so.
+#[derive(Debug, Clone)]
+struct Written {
+    change: Change,
+    job: u64,
+}
+
+/// How to take back what one job wrote.
+#[derive(Debug)]
+pub(crate) struct Undo {
+    job: u64,
+    /// Whether it wrote where no job before it had.
+    wrote_new: bool,
+    /// What jobs before it had written where it wrote.
+    overwritten: Vec<(Keyspace, Bytes, Written)>,
+}
 
 impl Overlay {
+    /// Begins another job.
+    pub(crate) fn begin(&mut self) -> Undo {
+        self.jobs += 1;
+        Undo { job: self.jobs, wrote_new: false, overwritten: Vec::new() }
+    }
+
     pub(crate) fn get(&self, keyspace: Keyspace, key: &[u8]) -> Option<&Change> {
-        self.maps[keyspace.number()].get(key)
+        self.maps[keyspace.number()].get(key).map(|written| &written.change)
     }
 
     pub(crate) fn set(&mut self, keyspace: Keyspace, key: Bytes, change: Change, undo: &mut Undo) {
         self.bytes += key.len() + change.as_ref().map_or(0, Bytes::len);
-        let before = self.maps[keyspace.number()].insert(key.clone(), change);
-        undo.0.push((keyspace, key, before));
+        let written = Written { change, job: undo.job };
+        match self.maps[keyspace.number()].entry(key) {
+            Entry::Vacant(place) => {
+                undo.wrote_new = true;
+                place.insert(written);
+            }
+            Entry::Occupied(mut place) => {
+                let before = place.insert(written);
+                if before.job != undo.job {
+                    undo.overwritten.push((keyspace, place.key().clone(), before));
+                }
+            }
+        }
     }
 
-    /// Takes back everything in `undo`. The byte count stays: it only bounds the group.
+    /// Takes back everything that the job of `undo` wrote. The byte count stays: it only bounds the group.
     pub(crate) fn take_back(&mut self, undo: Undo) {
-        for (keyspace, key, before) in undo.0.into_iter().rev() {
-            let map = &mut self.maps[keyspace.number()];
-            match before {
-                Some(change) => map.insert(key, change),
-                None => map.remove(&key),
-            };
+        for (keyspace, key, before) in undo.overwritten {
+            self.maps[keyspace.number()].insert(key, before);
+        }
+        if undo.wrote_new {
+            for map in &mut self.maps {
+                map.retain(|_, written| written.job != undo.job);
+            }
         }
     }
 
@@ -55,10 +90,9 @@ impl Overlay {
     }
 
     pub(crate) fn into_changes(self) -> impl Iterator<Item = (Keyspace, Bytes, Change)> {
-        Keyspace::ALL
-            .into_iter()
-            .zip(self.maps)
-            .flat_map(|(keyspace, map)| map.into_iter().map(move |(key, change)| (keyspace, key, change)))
+        Keyspace::ALL.into_iter().zip(self.maps).flat_map(|(keyspace, map)| {
+            map.into_iter().map(move |(key, written)| (keyspace, key, written.change))
+        })
     }
 
     /// The entries of `base` as they will be once this overlay is committed.
@@ -76,7 +110,7 @@ impl Overlay {
         if map.is_empty() {
             return base.scan(keyspace, range, direction);
         }
-        let changes = map.range::<[u8], _>(range.bounds());
+        let changes = map.range::<[u8], _>(range.bounds()).map(|(key, written)| (key, &written.change));
         let changes: Box<dyn Iterator<Item = (&Bytes, &Change)>> = match direction {
             Direction::Forward => Box::new(changes),
             Direction::Backward => Box::new(changes.rev()),

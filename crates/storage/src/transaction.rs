@@ -30,7 +30,8 @@ pub(crate) struct Moment {
 
 impl<'a> Transaction<'a> {
     pub(crate) fn new(base: &'a dyn Read, overlay: &'a mut Overlay, moment: Moment, sequence: u64) -> Self {
-        Self { base, overlay, undo: Undo::default(), moment, sequence, oversized: None }
+        let undo = overlay.begin();
+        Self { base, overlay, undo, moment, sequence, oversized: None }
     }
 
     /// The store's time, the same during the whole job and not before any time shown earlier.

@@ -13,7 +13,9 @@ mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use words::{Answer, BadTtl, Body, Change, DefaultTtl, Edit, Guard, MAX_TTL, Name, Stamp, Ttl};
+pub(crate) use words::{
+    Answer, BadTtl, Body, Change, DefaultTtl, Edit, Guard, Indexing, MAX_TTL, Name, Stamp, Ttl,
+};
 
 /// One version of one item, living or dead.
 #[derive(Debug, Clone)]
@@ -35,6 +37,8 @@ pub(crate) struct Container {
     pub(crate) default_ttl: DefaultTtl,
     /// Whether `/u` is a unique key.
     pub(crate) unique: bool,
+    /// What is indexed.
+    pub(crate) indexing: Indexing,
     /// Every version that has not been replaced or deleted, the dead included until another takes their id.
     pub(crate) items: Vec<Item>,
 }
@@ -140,7 +144,8 @@ impl Model {
         if self.containers.contains_key(name) {
             return Answer::IdTaken;
         }
-        self.containers.insert(name, Container { default_ttl, unique, items: Vec::new() });
+        let indexing = Indexing::default();
+        self.containers.insert(name, Container { default_ttl, unique, indexing, items: Vec::new() });
         Answer::Created
     }
 
@@ -155,7 +160,7 @@ impl Model {
     /// A change of `D`: re-dates every inheriting item at once (T11) and revives none (T13).
     pub(crate) fn set_default_ttl(&mut self, name: &str, default_ttl: DefaultTtl) -> Answer {
         let Some(container) = self.containers.get(name) else { return Answer::NoContainer };
-        if matches!(default_ttl, DefaultTtl::Bad(_)) {
+        if matches!(default_ttl, DefaultTtl::Bad(_)) || refuses(container.indexing, default_ttl) {
             return Answer::BadTtl;
         }
         // A policy change says for ever what is dead, so it waits for a time that can be believed.
@@ -165,6 +170,16 @@ impl Model {
         self.containers.get_mut(name).expect("looked up above").default_ttl = default_ttl;
         // What the new rule calls dead is dead from this instant on.
         self.move_to(self.now, self.trusted);
+        Answer::Replaced
+    }
+
+    /// A new indexing policy: nothing that can be seen changes.
+    pub(crate) fn set_indexing(&mut self, name: &str, indexing: Indexing) -> Answer {
+        let Some(container) = self.containers.get_mut(name) else { return Answer::NoContainer };
+        if refuses(indexing, container.default_ttl) {
+            return Answer::BadTtl;
+        }
+        container.indexing = indexing;
         Answer::Replaced
     }
 
@@ -181,6 +196,11 @@ impl Model {
         container.items.retain(|item| !gone.contains(&item.version));
         Answer::Deleted
     }
+}
+
+/// T25: no TTL without an index.
+fn refuses(indexing: Indexing, default_ttl: DefaultTtl) -> bool {
+    indexing == Indexing::None && default_ttl != DefaultTtl::Off
 }
 
 #[cfg(test)]

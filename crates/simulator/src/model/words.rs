@@ -50,6 +50,22 @@ pub(crate) enum DefaultTtl {
     Bad(BadTtl),
 }
 
+/// A container's indexing policy. What it asks for must never be seen in an answer, only in the entries of the store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Indexing {
+    /// Every path, the default.
+    #[default]
+    Everything,
+    /// `/n` alone, and `id`, which always is.
+    OnlyNumber,
+    /// Every path but `/pad`.
+    NoPadding,
+    /// Every path, and two composite indexes, one of them with `_ts`.
+    Composite,
+    /// No index. TTL must be off (T25).
+    None,
+}
+
 /// What a client stores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Body {
