@@ -8,7 +8,7 @@ use storage::{Direction, KeyRange, Keyspace};
 use crate::Engine;
 use crate::charge::Charge;
 use crate::container::{Container, Partition};
-use crate::continuation::{Continuation, Position};
+use crate::continuation::Continuation;
 use crate::error::{Error, Result};
 use crate::events;
 use crate::gate::View;
@@ -60,11 +60,7 @@ impl Engine {
             FeedStart::Time(since) => (Sequence(0), *since),
             FeedStart::Now => (events::last_of_commit(view.sequence), 0),
             FeedStart::After(token) => match token.parse::<Continuation>()? {
-                Continuation { partition: id, position: Position::Feed { last, since } }
-                    if id == partition.id =>
-                {
-                    (last, since)
-                }
+                Continuation { partition: id, last, since } if id == partition.id => (last, since),
                 _ => return Err(Continuation::foreign()),
             },
         };
@@ -101,11 +97,10 @@ impl Engine {
             }
         }
         let end = end.max(last);
-        let position = Position::Feed { last: end, since };
         Ok(Changes {
-            charge: Charge::query(items.len() as u64, bytes),
+            charge: Charge::list(items.len() as u64, bytes),
             items,
-            continuation: Continuation { partition: partition.id, position }.to_string(),
+            continuation: Continuation { partition: partition.id, last: end, since }.to_string(),
             sequence: view.sequence,
         })
     }

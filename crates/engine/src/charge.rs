@@ -6,6 +6,8 @@
 
 use std::ops::AddAssign;
 
+use crate::operation::QueryMetrics;
+
 /// Request units in hundredths, so that sums are exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Charge(pub u64);
@@ -17,6 +19,7 @@ const WRITE_FIRST_KILOBYTE: u64 = 529;
 const WRITE_NEXT_KILOBYTE: u64 = 100;
 const QUERY_BASE: u64 = 228;
 const QUERY_ITEM: u64 = 3;
+const QUERY_ENTRIES_PER_HUNDREDTH: u64 = 10;
 
 impl Charge {
     /// A point read of an item of `bytes` bytes.
@@ -29,9 +32,18 @@ impl Charge {
         Charge(WRITE_FIRST_KILOBYTE + further_kilobytes(bytes) * WRITE_NEXT_KILOBYTE)
     }
 
-    /// A page of a query that loaded `items` living items of `bytes` bytes in all.
-    pub fn query(items: u64, bytes: u64) -> Charge {
+    /// A page of the change feed or of a list of resources: so many, of so many bytes in all.
+    pub fn list(items: u64, bytes: u64) -> Charge {
         Charge(QUERY_BASE + items * QUERY_ITEM + further_kilobytes(bytes) * QUERY_ITEM)
+    }
+
+    /// A page of a query: by the living items it loaded, the living index entries it walked along and what it shows.
+    pub fn query(metrics: &QueryMetrics) -> Charge {
+        let QueryMetrics { index_entries, loaded_items, loaded_bytes, output_bytes, .. } = metrics;
+        let loading = loaded_items * QUERY_ITEM + further_kilobytes(*loaded_bytes) * QUERY_ITEM;
+        let walking = index_entries / QUERY_ENTRIES_PER_HUNDREDTH;
+        let showing = further_kilobytes(*output_bytes);
+        Charge(QUERY_BASE + loading + walking + showing)
     }
 
     /// What a request costs that found nothing or was refused.

@@ -1,6 +1,15 @@
 //! Continuation tokens: where a walk stands, as text that a client hands back.
 //!
-//! A token names the last entry that was dealt with, not a count: entries may come and go on either side of it.
+//! A token names the last entry that was dealt with, not a count: entries may come and go on either side of it. A query's
+//! token is bound to the query: with another one it is refused. It names values and numbers of items, never keys of a
+//! generation of an index, so that it outlives a change of the indexing policy.
+//!
+//! ```text
+//! feed    partition u32, 3, sequence u64, time u64
+//! query   0x51, version 1, query u64, partition u32, position, resume
+//!           position   kind u8, then what it needs; long things with their length u16 before
+//!           resume     passed u64; 0, or 1, number u64, rows u32; 0, or 1 (2: sorted in memory), the last row's key
+//! ```
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,32 +17,67 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use document::{ItemNumber, Sequence};
+use query::Resume;
 
-use crate::error::Error;
-use crate::expiry::Millis;
+use crate::error::{Error, Result};
 use crate::keys::PartitionId;
 
-/// The place to go on from.
+/// The place to go on from in the change feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Continuation {
     pub(crate) partition: PartitionId,
-    pub(crate) position: Position,
+    /// The last sequence that was dealt with.
+    pub(crate) last: Sequence,
+    /// Before this time changes are not wanted, seconds since 1970.
+    pub(crate) since: u64,
+}
+
+/// The place to go on from in a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct QueryToken {
+    /// The query that it belongs to.
+    pub(crate) fingerprint: u64,
+    /// Partitions before this one are done, where they are gone through one after the other.
+    pub(crate) partition: PartitionId,
+    /// What was dealt with of it.
+    pub(crate) position: Option<Position>,
+    /// What has become of the rows so far.
+    pub(crate) resume: Resume,
+    /// Whether an index failed to have the order that is asked for: it is made in memory from now on.
+    pub(crate) in_memory: bool,
 }
 
 /// The last entry dealt with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Position {
-    /// A key in the `Id` keyspace.
+    /// A key in the `Id` keyspace, behind the partition.
     Id(Vec<u8>),
-    /// A place in the queues ordered by `_ts`.
-    Stamp { base: Millis, number: ItemNumber },
-    /// A sequence in the feed, and the time before which changes are not wanted, seconds since 1970.
-    Feed { last: Sequence, since: u64 },
+    /// An item, by the second of its last write.
+    Stamp { seconds: u64, number: ItemNumber },
+    /// An item, by its number.
+    Number(ItemNumber),
+    /// An item, by what it has at the path of the condition's leaf of that number.
+    Path { leaf: u16, sort: Vec<u8>, number: ItemNumber },
+    /// The same when the path's index went away, and how far all items were looked through since.
+    Remaining { leaf: u16, sort: Vec<u8>, number: ItemNumber, scanned: ItemNumber },
+    /// So many items, by rank.
+    Ranked(u64),
 }
 
+const FEED: u8 = 3;
+const QUERY: u8 = 0x51;
+const VERSION: u8 = 1;
+
+const NOWHERE: u8 = 0;
 const ID: u8 = 1;
 const STAMP: u8 = 2;
-const FEED: u8 = 3;
+const NUMBER: u8 = 4;
+const PATH: u8 = 5;
+const REMAINING: u8 = 6;
+const RANKED: u8 = 7;
+
+/// The longest key of a row that a token carries: clients send tokens in headers, which end somewhere.
+pub(crate) const KEY_BYTES_MAX: usize = 6 * 1024;
 
 impl Continuation {
     /// The error for a token that is none of ours, or that belongs to another query or container.
@@ -45,22 +89,9 @@ impl Continuation {
 impl fmt::Display for Continuation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut bytes = self.partition.0.to_be_bytes().to_vec();
-        match &self.position {
-            Position::Id(key) => {
-                bytes.push(ID);
-                bytes.extend_from_slice(key);
-            }
-            Position::Stamp { base, number } => {
-                bytes.push(STAMP);
-                bytes.extend_from_slice(&base.to_be_bytes());
-                bytes.extend_from_slice(&number.0.to_be_bytes());
-            }
-            Position::Feed { last, since } => {
-                bytes.push(FEED);
-                bytes.extend_from_slice(&last.0.to_be_bytes());
-                bytes.extend_from_slice(&since.to_be_bytes());
-            }
-        }
+        bytes.push(FEED);
+        bytes.extend_from_slice(&self.last.0.to_be_bytes());
+        bytes.extend_from_slice(&self.since.to_be_bytes());
         out.write_str(&URL_SAFE_NO_PAD.encode(bytes))
     }
 }
@@ -68,48 +99,223 @@ impl fmt::Display for Continuation {
 impl FromStr for Continuation {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Continuation, Error> {
+    fn from_str(text: &str) -> Result<Continuation> {
         let parse = || {
             let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-            let (partition, rest) = bytes.split_first_chunk::<4>()?;
-            let (kind, rest) = rest.split_first()?;
-            let position = match *kind {
-                ID => Position::Id(rest.to_vec()),
-                STAMP => {
-                    let (base, number) = rest.split_first_chunk::<8>()?;
-                    let number = ItemNumber(u64::from_be_bytes(number.try_into().ok()?));
-                    Position::Stamp { base: Millis::from_be_bytes(*base), number }
-                }
-                FEED => {
-                    let (last, since) = rest.split_first_chunk::<8>()?;
-                    let since = u64::from_be_bytes(since.try_into().ok()?);
-                    Position::Feed { last: Sequence(u64::from_be_bytes(*last)), since }
-                }
-                _ => return None,
-            };
-            Some(Continuation { partition: PartitionId(u32::from_be_bytes(*partition)), position })
+            let mut bytes = bytes.as_slice();
+            let partition = PartitionId(u32::from_be_bytes(*take(&mut bytes)?));
+            let ([FEED], last) = (take(&mut bytes)?, take_u64(&mut bytes)?) else { return None };
+            let since = take_u64(&mut bytes)?;
+            bytes.is_empty().then_some(Continuation { partition, last: Sequence(last), since })
         };
         parse().ok_or_else(Continuation::foreign)
     }
+}
+
+impl QueryToken {
+    /// Reads the token of a query.
+    pub(crate) fn parse(text: &str, fingerprint: u64) -> Result<QueryToken> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Continuation::foreign())?;
+        let token = QueryToken::decode(&bytes).filter(|token| token.fingerprint == fingerprint);
+        token.ok_or_else(Continuation::foreign)
+    }
+
+    fn decode(mut bytes: &[u8]) -> Option<QueryToken> {
+        let bytes = &mut bytes;
+        let [QUERY, VERSION] = take(bytes)? else { return None };
+        let fingerprint = take_u64(bytes)?;
+        let partition = PartitionId(u32::from_be_bytes(*take(bytes)?));
+        let position = match take(bytes)? {
+            [NOWHERE] => None,
+            [kind] => Some(Position::decode(*kind, bytes)?),
+        };
+        let passed = take_u64(bytes)?;
+        let within = match take(bytes)? {
+            [0] => None,
+            [1] => Some((take_u64(bytes)?, u32::from_be_bytes(*take(bytes)?))),
+            _ => return None,
+        };
+        let (has_key, in_memory) = match take(bytes)? {
+            [0] => (false, false),
+            [1] => (true, false),
+            [2] => (true, true),
+            [3] => (false, true),
+            _ => return None,
+        };
+        let after = if has_key { Some(bytes.to_vec()) } else { bytes.is_empty().then_some(None)? };
+        let resume = Resume { passed, within, after };
+        Some(QueryToken { fingerprint, partition, position, resume, in_memory })
+    }
+}
+
+impl fmt::Display for QueryToken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bytes = vec![QUERY, VERSION];
+        bytes.extend_from_slice(&self.fingerprint.to_be_bytes());
+        bytes.extend_from_slice(&self.partition.0.to_be_bytes());
+        Position::encode(self.position.as_ref(), &mut bytes);
+        bytes.extend_from_slice(&self.resume.passed.to_be_bytes());
+        match self.resume.within {
+            None => bytes.push(0),
+            Some((number, rows)) => {
+                bytes.push(1);
+                bytes.extend_from_slice(&number.to_be_bytes());
+                bytes.extend_from_slice(&rows.to_be_bytes());
+            }
+        }
+        bytes.push(match (&self.resume.after, self.in_memory) {
+            (None, false) => 0,
+            (Some(_), false) => 1,
+            (Some(_), true) => 2,
+            (None, true) => 3,
+        });
+        bytes.extend_from_slice(self.resume.after.as_deref().unwrap_or_default());
+        out.write_str(&URL_SAFE_NO_PAD.encode(bytes))
+    }
+}
+
+impl Position {
+    fn encode(position: Option<&Position>, out: &mut Vec<u8>) {
+        let number = |number: &ItemNumber| number.0.to_be_bytes();
+        match position {
+            None => out.push(NOWHERE),
+            Some(Position::Id(key)) => {
+                out.push(ID);
+                put_bytes(key, out);
+            }
+            Some(Position::Stamp { seconds, number: item }) => {
+                out.push(STAMP);
+                out.extend_from_slice(&seconds.to_be_bytes());
+                out.extend_from_slice(&number(item));
+            }
+            Some(Position::Number(item)) => {
+                out.push(NUMBER);
+                out.extend_from_slice(&number(item));
+            }
+            Some(Position::Path { leaf, sort, number: item }) => {
+                out.push(PATH);
+                out.extend_from_slice(&leaf.to_be_bytes());
+                put_bytes(sort, out);
+                out.extend_from_slice(&number(item));
+            }
+            Some(Position::Remaining { leaf, sort, number: item, scanned }) => {
+                out.push(REMAINING);
+                out.extend_from_slice(&leaf.to_be_bytes());
+                put_bytes(sort, out);
+                out.extend_from_slice(&number(item));
+                out.extend_from_slice(&number(scanned));
+            }
+            Some(Position::Ranked(passed)) => {
+                out.push(RANKED);
+                out.extend_from_slice(&passed.to_be_bytes());
+            }
+        }
+    }
+
+    fn decode(kind: u8, bytes: &mut &[u8]) -> Option<Position> {
+        let leaf = |bytes: &mut &[u8]| Some(u16::from_be_bytes(*take(bytes)?));
+        let number = |bytes: &mut &[u8]| Some(ItemNumber(take_u64(bytes)?));
+        Some(match kind {
+            ID => Position::Id(take_bytes(bytes)?),
+            STAMP => Position::Stamp { seconds: take_u64(bytes)?, number: number(bytes)? },
+            NUMBER => Position::Number(number(bytes)?),
+            PATH => {
+                let (leaf, sort) = (leaf(bytes)?, take_bytes(bytes)?);
+                Position::Path { leaf, sort, number: number(bytes)? }
+            }
+            REMAINING => {
+                let (leaf, sort) = (leaf(bytes)?, take_bytes(bytes)?);
+                Position::Remaining { leaf, sort, number: number(bytes)?, scanned: number(bytes)? }
+            }
+            RANKED => Position::Ranked(take_u64(bytes)?),
+            _ => return None,
+        })
+    }
+}
+
+/// Everything that is put so is far shorter than its length field allows: keys of a store are.
+fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    let length = u16::try_from(bytes.len()).expect("a key of the store is at most 64 KiB long");
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn take_bytes(bytes: &mut &[u8]) -> Option<Vec<u8>> {
+    let length = usize::from(u16::from_be_bytes(*take(bytes)?));
+    let (taken, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(taken.to_vec())
+}
+
+fn take_u64(bytes: &mut &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(*take(bytes)?))
+}
+
+fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
+    let (head, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(head)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_token_reads_back_and_nonsense_is_refused() {
+    fn tokens() -> Vec<QueryToken> {
+        let (number, scanned) = (ItemNumber(u64::MAX), ItemNumber(7));
         let positions = [
-            Position::Id(b"key".to_vec()),
-            Position::Stamp { base: -5, number: ItemNumber(u64::MAX) },
-            Position::Feed { last: Sequence(9), since: 5 },
+            None,
+            Some(Position::Id(b"key".to_vec())),
+            Some(Position::Stamp { seconds: 5, number }),
+            Some(Position::Number(number)),
+            Some(Position::Path { leaf: 3, sort: vec![6, 0, 0], number }),
+            Some(Position::Remaining { leaf: 0, sort: vec![], number, scanned }),
+            Some(Position::Ranked(9)),
         ];
-        for position in positions {
-            let token = Continuation { partition: PartitionId(7), position };
-            assert_eq!(token.to_string().parse(), Ok(token));
+        let resumes = [
+            Resume::default(),
+            Resume { passed: 4, within: Some((9, 2)), after: None },
+            Resume { passed: u64::MAX, within: None, after: Some(vec![1, 2, 3]) },
+            Resume { passed: 1, within: None, after: Some(vec![]) },
+        ];
+        let token = |position: &Option<Position>, resume: &Resume, in_memory| QueryToken {
+            fingerprint: 77,
+            partition: PartitionId(7),
+            position: position.clone(),
+            resume: resume.clone(),
+            in_memory,
+        };
+        let each = |position| {
+            resumes.iter().flat_map(move |resume| [true, false].map(|m| token(position, resume, m)))
+        };
+        positions.iter().flat_map(each).collect()
+    }
+
+    #[test]
+    fn a_token_reads_back_and_only_for_its_query() {
+        for token in tokens() {
+            assert_eq!(QueryToken::parse(&token.to_string(), 77), Ok(token.clone()));
+            assert!(QueryToken::parse(&token.to_string(), 78).is_err());
+            assert!(token.to_string().parse::<Continuation>().is_err(), "{token:?}");
         }
-        for text in ["", "!", "AAAA", "AAAAAAAA", "AAAABwkAAA", "AAAABwIAAA"] {
+        let feed = Continuation { partition: PartitionId(7), last: Sequence(9), since: 5 };
+        assert_eq!(feed.to_string().parse(), Ok(feed.clone()));
+        assert!(QueryToken::parse(&feed.to_string(), 77).is_err());
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "!", "AAAA", "AAAAAAAA", "AAAABwkAAA", "AAAABwIAAA", "UQ", "UQE"] {
             assert!(text.parse::<Continuation>().is_err(), "{text}");
+            assert!(QueryToken::parse(text, 0).is_err(), "{text}");
+        }
+        for token in tokens() {
+            let bytes = URL_SAFE_NO_PAD.decode(token.to_string()).expect("base64");
+            for length in 0..bytes.len() {
+                // A shorter key may be a key; nothing else may be cut.
+                let cut = QueryToken::decode(&bytes[..length]);
+                assert!(cut.is_none_or(|cut| cut.resume.after.is_some()), "{token:?} cut at {length}");
+            }
         }
     }
 }

@@ -96,6 +96,9 @@ pub enum Error {
         /// What was refused.
         what: &'static str,
     },
+    /// Nobody waits for the answer any more.
+    #[error("the request was given up")]
+    Cancelled,
     /// The store cannot take writes or serve this call now.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),

@@ -94,13 +94,11 @@ impl View {
         Ok(self.gate.by_id_key(&*self.snapshot, id_key)?.living())
     }
 
-    #[allow(dead_code, reason = "what queries read through is here before they do")]
     /// Whether the item of an index entry lives. Mostly the entry's mark tells; else the item's header does.
     pub(crate) fn is_living(&self, number: ItemNumber, mark: &Mark) -> Result<bool> {
         self.gate.is_living(&*self.snapshot, number, mark)
     }
 
-    #[allow(dead_code, reason = "what queries read through is here before they do")]
     /// The index as queries may use it: every item of the snapshot is in it. None if the container has no index, or none
     /// that is whole.
     pub(crate) fn index(&self, partition: &Partition) -> Result<Option<Index>> {
@@ -136,6 +134,12 @@ impl Gate {
         Ok(Gate { partition, policy, now: tx.time() })
     }
 
+    /// The item whose stored bytes these are, if it lives.
+    pub(crate) fn judge(&self, number: ItemNumber, bytes: &bytes::Bytes) -> Result<Option<Record>> {
+        let record = Record::decode(number, bytes)?;
+        Ok((!self.policy.is_dead(&record.header, self.now)).then_some(record))
+    }
+
     /// Looks an item up by its number.
     pub(crate) fn by_number(&self, reader: &(impl Read + ?Sized), number: ItemNumber) -> Result<Found> {
         let (keyspace, key) = Key::Item(self.partition, number).encode();
@@ -145,7 +149,6 @@ impl Gate {
         Ok(if dead { Found::Dead(record) } else { Found::Living(record) })
     }
 
-    #[allow(dead_code, reason = "what queries read through is here before they do")]
     /// Whether the item of an index entry lives. A mark is never behind the item's place, so what it calls alive is alive.
     pub(crate) fn is_living(
         &self,

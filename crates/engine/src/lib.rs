@@ -34,6 +34,7 @@ mod operation;
 mod order_of_a_view;
 pub mod patch;
 mod purge;
+mod query;
 mod read;
 mod resources;
 #[cfg(test)]
@@ -57,7 +58,8 @@ pub use index::IndexReport;
 pub use item::{Item, SYSTEM_PROPERTIES};
 pub use keys::PartitionId;
 pub use operation::{
-    BatchError, Effect, ItemName, Operation, Outcome, Page, PageRequest, Precondition, QueryMetrics, Scope,
+    BatchError, Effect, IndexUse, ItemName, Operation, Outcome, Precondition, QueryMetrics, QueryPage,
+    QueryRequest, ResumeFilter, Scope,
 };
 pub use patch::Patch;
 pub use purge::{PurgeReport, PurgeStatus};

@@ -1,6 +1,10 @@
 //! What a caller asks of items and what it gets back. Plain data; the work is done in `write` and `read`.
 
-use document::{Document, Etag, ItemNumber, PartitionKey};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use document::{Document, Etag, ItemNumber, PartitionKey, Value};
+use query::Query;
 
 use crate::charge::Charge;
 use crate::error::{Error, Result};
@@ -173,20 +177,56 @@ pub struct Scope {
     pub range: Option<document::EffectiveRange>,
 }
 
-/// How much of an answer is wanted, and from where on.
+/// What a page of a query is asked with.
 #[derive(Debug, Clone)]
-pub struct PageRequest {
-    /// At most this many items; the engine may stop earlier.
+pub struct QueryRequest<'q> {
+    /// The query; none for all items as they are.
+    pub query: Option<&'q Query>,
+    /// Where to look.
+    pub scope: Scope,
+    /// At most this many rows; the engine may stop earlier.
     pub max_items: usize,
     /// The token of the page before.
     pub continuation: Option<String>,
+    /// Where an ordered query begins, in a client's own words; a token knows better.
+    pub resume_filter: Option<ResumeFilter>,
+    /// What `RAND` begins with.
+    pub seed: u64,
+    /// Set when nobody waits for the answer any more.
+    pub cancel: Arc<AtomicBool>,
+}
+
+impl<'q> QueryRequest<'q> {
+    /// The first page of a query over a whole container.
+    pub fn new(query: Option<&'q Query>, max_items: usize) -> QueryRequest<'q> {
+        QueryRequest {
+            query,
+            scope: Scope::default(),
+            max_items,
+            continuation: None,
+            resume_filter: None,
+            seed: 1,
+            cancel: Arc::default(),
+        }
+    }
+}
+
+/// A row of an ordered query to begin with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResumeFilter {
+    /// The values of its `ORDER BY` keys; none is undefined.
+    pub values: Vec<Option<Value>>,
+    /// Its item; without one the first item with these values.
+    pub number: Option<ItemNumber>,
+    /// Whether to begin behind it.
+    pub exclude: bool,
 }
 
 /// One page of a query or listing.
 #[derive(Debug, Clone)]
-pub struct Page {
-    /// The living items that match.
-    pub items: Vec<Item>,
+pub struct QueryPage {
+    /// The rows, each as JSON text.
+    pub rows: Vec<Vec<u8>>,
     /// Present when there may be more.
     pub continuation: Option<String>,
     /// What it cost.
@@ -195,17 +235,34 @@ pub struct Page {
     pub sequence: u64,
     /// What was looked at to answer; the dead are not counted (T14).
     pub metrics: QueryMetrics,
+    /// The indexes that helped, and those that would have.
+    pub index: IndexUse,
 }
 
 /// Figures about a query; only the living count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueryMetrics {
-    /// Living items loaded.
+    /// Index entries that were walked along.
+    pub index_entries: u64,
+    /// Items loaded.
     pub loaded_items: u64,
     /// Their bytes.
     pub loaded_bytes: u64,
-    /// Items in the answer.
+    /// Rows in the answer.
     pub output_items: u64,
     /// Their bytes.
     pub output_bytes: u64,
+}
+
+/// Which indexes a query used or could use, as an indexing policy names them: `/a/?`, and `/a ASC` in composite ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IndexUse {
+    /// Paths whose entries were used.
+    pub utilized_single: Vec<String>,
+    /// Paths that are not indexed and would help.
+    pub potential_single: Vec<String>,
+    /// Composite indexes that were used.
+    pub utilized_composite: Vec<Vec<String>>,
+    /// Composite indexes that would help.
+    pub potential_composite: Vec<Vec<String>>,
 }

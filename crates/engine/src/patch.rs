@@ -21,7 +21,7 @@ pub struct Patch {
     /// 1 to 10 operations, applied in order.
     pub operations: Vec<PatchOperation>,
     /// The item must match this filter.
-    pub condition: Option<Query>,
+    pub condition: Option<Box<Query>>,
 }
 
 /// One operation; every pointer names something below the root.
@@ -139,7 +139,7 @@ impl Patch {
         let operations = numbered.map(|(at, value)| PatchOperation::from_value(at + 1, value));
         Ok(Self {
             operations: operations.collect::<Result<_>>()?,
-            condition: condition.map(read_condition).transpose()?,
+            condition: condition.map(read_condition).transpose()?.map(Box::new),
         })
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use document::{Document, EffectiveKey, EffectiveRange, PartitionKey, parse_json};
 use storage::{ClockOptions, ManualClock, MemoryStore, Time};
 
-use crate::{Container, ContainerDefinition, Engine, ItemName, Operation, PageRequest, Precondition, Scope};
+use crate::{Container, ContainerDefinition, Engine, ItemName, Operation, Precondition, QueryRequest, Scope};
 
 const ITEMS: usize = 40;
 
@@ -38,15 +38,20 @@ fn world() -> (Engine, Arc<Container>, Arc<ManualClock>) {
     (engine, container, clock)
 }
 
+fn id(row: &[u8]) -> String {
+    let item = parse_json(row).expect("a row is JSON");
+    item.get("id").and_then(document::Value::as_str).expect("a row is an item").to_owned()
+}
+
 /// All ids that a query finds, in pages of `page` items; no id twice.
 fn walk(engine: &Engine, container: &Container, query: &str, page: usize) -> BTreeSet<String> {
     let query = query::parse(query, &[], &query::Dialect::default()).expect("supported");
     let (mut found, mut continuation) = (BTreeSet::new(), None);
     loop {
-        let request = PageRequest { max_items: page, continuation };
-        let answer = engine.query(container, Some(&query), &Scope::default(), &request).expect("a page");
-        for item in &answer.items {
-            assert!(found.insert(item.id().to_owned()), "{} comes twice", item.id());
+        let request = QueryRequest { continuation, ..QueryRequest::new(Some(&query), page) };
+        let answer = engine.query(container, &request).expect("a page");
+        for row in &answer.rows {
+            assert!(found.insert(id(row)), "{} comes twice", id(row));
         }
         continuation = answer.continuation;
         if continuation.is_none() {
@@ -68,21 +73,21 @@ fn pages_go_through_all_partitions() {
 #[test]
 fn every_item_lies_in_the_range_of_its_key_and_nowhere_else() {
     let (engine, container, _) = world();
-    let request = PageRequest { max_items: 1000, continuation: None };
     let mut sum = 0;
     for partition in &container.partitions {
         let scope = Scope { key: None, range: Some(partition.range.clone()) };
-        let page = engine.query(&container, None, &scope, &request).expect("a page");
-        assert!(!page.items.is_empty(), "forty keys reach every quarter");
-        for item in &page.items {
-            let key =
-                PartitionKey::extract(&container.definition.partition_key, item.body.root()).expect("a key");
+        let request = QueryRequest { scope, ..QueryRequest::new(None, 1000) };
+        let page = engine.query(&container, &request).expect("a page");
+        assert!(!page.rows.is_empty(), "forty keys reach every quarter");
+        for row in &page.rows {
+            let item = Document::from_json(row).expect("valid JSON");
+            let key = PartitionKey::extract(&container.definition.partition_key, item.root()).expect("a key");
             let effective = key.effective(&container.definition.partition_key);
             assert!(partition.range.contains(&effective));
-            let name = ItemName::Id(item.id().to_owned());
+            let name = ItemName::Id(id(row));
             engine.read(&container, &key, &name, &Precondition::None).expect("found by its key");
         }
-        sum += page.items.len();
+        sum += page.rows.len();
     }
     assert_eq!(sum, ITEMS);
 }

@@ -152,6 +152,7 @@ fn engine_wire(error: &engine::Error) -> Wire {
         E::ClockSuspect { .. } | E::Unavailable(_) => {
             errors(503, 0, "ServiceUnavailable", &error.to_string())
         }
+        E::Cancelled => errors(408, 0, "RequestTimeout", &error.to_string()),
         E::Corrupt(_) => internal(&error.to_string()),
     }
 }
@@ -268,6 +269,7 @@ mod tests {
                 "503/0 ServiceUnavailable the clock is suspect: an operator must accept or reject the time before x",
             ),
             (E::Unavailable(text()).into(), "503/0 ServiceUnavailable the store is unavailable: x"),
+            (E::Cancelled.into(), "408/0 RequestTimeout the request was given up"),
             (E::Corrupt(text()).into(), "500/0 InternalServerError the store is damaged: x"),
             (document::Error::Invalid { message: text() }.into(), "400/0 BadRequest x"),
             (

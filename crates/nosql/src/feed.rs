@@ -47,7 +47,7 @@ pub(crate) fn reply(
         document::write_json(resource.view(), &mut body);
     }
     close(&mut body, resources.len());
-    let charge = Charge::query(resources.len() as u64, body.len() as u64);
+    let charge = Charge::list(resources.len() as u64, body.len() as u64);
     let reply = Reply::json(StatusCode::OK, body).charged(charge).with(headers::ITEM_COUNT, resources.len());
     Ok(match resources.last() {
         Some(last) if more => reply.with(headers::CONTINUATION, URL_SAFE_NO_PAD.encode(id(last))),
@@ -62,7 +62,13 @@ pub(crate) fn query(call: &Call) -> Result<Query, Error> {
     if query.selects_items() {
         return Ok(query);
     }
-    Err(Error::BadRequest("A query that does more than to select items is not supported yet.".to_owned()))
+    Err(Error::BadRequest("A query over these resources can select them, and no more.".to_owned()))
+}
+
+/// The query over a container's items in a request's body.
+pub(crate) fn item_query(call: &Call, container: &Container) -> Result<Query, Error> {
+    let (text, parameters) = query_text(call)?;
+    Ok(query::parse(&text, &parameters, &container.definition.dialect())?)
 }
 
 /// A query over all partitions is expensive in the service, so clients must say that they mean it: by a header,

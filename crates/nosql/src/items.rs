@@ -6,12 +6,14 @@
 use std::sync::Arc;
 
 use document::{Document, PartitionKey};
-use engine::{Container, Effect, Operation, Outcome, Page};
+use engine::{Container, Effect, Operation, Outcome, QueryPage, QueryRequest, Scope};
 use hyper::StatusCode;
+use query::Query;
 
 use crate::belongings::refuse_triggers;
 use crate::call::{Call, range_of};
 use crate::error::Error;
+use crate::request::PageRequest;
 use crate::response::{Place, Reply};
 use crate::{feed, headers};
 
@@ -73,26 +75,32 @@ pub(crate) fn status(effect: Effect) -> StatusCode {
     }
 }
 
+/// What the engine is asked for a page.
+pub(crate) fn query_request(query: Option<&Query>, scope: Scope, page: PageRequest) -> QueryRequest<'_> {
+    let PageRequest { max_items, continuation } = page;
+    QueryRequest { scope, continuation, ..QueryRequest::new(query, max_items) }
+}
+
 /// The answer to a query or listing.
 pub(crate) fn page_reply(
     call: &Call,
     container: &Container,
     range: usize,
-    page: &Page,
+    page: &QueryPage,
 ) -> Result<Reply, Error> {
-    let bytes: usize = page.items.iter().map(|item| item.body.as_bytes().len() + 300).sum();
+    let bytes: usize = page.rows.iter().map(|row| row.len() + 1).sum();
     let mut body = Vec::with_capacity(bytes + 100);
     feed::open(&mut body, &container.rid.to_string(), "Documents");
-    for (index, item) in page.items.iter().enumerate() {
+    for (index, row) in page.rows.iter().enumerate() {
         if index > 0 {
             body.push(b',');
         }
-        item.write_json(&mut body);
+        body.extend_from_slice(row);
     }
-    feed::close(&mut body, page.items.len());
+    feed::close(&mut body, page.rows.len());
     let mut reply = Reply::json(StatusCode::OK, body)
         .charged(page.charge)
-        .with(headers::ITEM_COUNT, page.items.len())
+        .with(headers::ITEM_COUNT, page.rows.len())
         .placed(&Place { container, range, sequence: page.sequence });
     if let Some(token) = &page.continuation {
         reply = reply.with(headers::CONTINUATION, token);
@@ -104,7 +112,7 @@ pub(crate) fn page_reply(
 }
 
 /// The figures that clients parse; times are left at zero because an answer must not depend on the machine.
-fn metrics(page: &Page) -> String {
+fn metrics(page: &QueryPage) -> String {
     let metrics = &page.metrics;
     let ratio = if metrics.loaded_items == 0 {
         1.0

@@ -6,7 +6,7 @@
 //! condition that was not given.
 
 use document::{EffectiveKey, EffectiveRange, PartitionKey};
-use engine::{PageRequest, Precondition, Throughput};
+use engine::{Precondition, Throughput};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
@@ -38,6 +38,15 @@ pub(crate) enum Verb {
     Put,
     Patch,
     Delete,
+}
+
+/// How much of an answer is wanted, and from where on.
+#[derive(Debug, Clone)]
+pub(crate) struct PageRequest {
+    /// At most this many items.
+    pub(crate) max_items: usize,
+    /// The token of the page before.
+    pub(crate) continuation: Option<String>,
 }
 
 /// Everything of a request but its body.
@@ -189,6 +198,7 @@ impl Head {
         Ok(Some(EffectiveRange::new(key(start.unwrap_or(""))?, key(end.unwrap_or("FF"))?)))
     }
 
+    /// How much of an answer is wanted, and from where on.
     pub(crate) fn page(&self) -> Result<PageRequest, Error> {
         let continuation =
             self.text(&headers::CONTINUATION).map(str::to_owned).filter(|token| !token.is_empty());

@@ -12,7 +12,6 @@
 //! bounded too, but what a query makes of them is not: work and memory of a request are counted in its [`Context`].
 
 mod aggregate;
-#[allow(dead_code, reason = "the engine's choice of an index follows")]
 mod conditions;
 mod context;
 mod error;
@@ -43,7 +42,23 @@ pub use run::{Answer, Arrival, Flow, PageLimits, Ranking, Resume, Run, resume_ke
 pub fn parse(text: &str, parameters: &[(String, Value)], dialect: &Dialect) -> Result<Query> {
     syntax::parse(text)
         .and_then(|query| resolve::resolve(text, &query, parameters, dialect, resolve::Purpose::Run))
+        .map(|query| Query { fingerprint: fingerprint(text, parameters), ..query })
         .map_err(|error| error.with_positions_of(text))
+}
+
+/// The 64-bit FNV-1a hash of a text and its parameters: the same in every process and on every machine. It tells a
+/// client's mistake, not an attack, so it need not withstand one.
+fn fingerprint(text: &str, parameters: &[(String, Value)]) -> u64 {
+    let mut bytes = text.as_bytes().to_vec();
+    for (name, value) in parameters {
+        bytes.push(0);
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.push(0);
+        document::encode_key(Some(value.view()), &mut bytes);
+    }
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Parses `FROM c WHERE ...`, the form of a patch condition.

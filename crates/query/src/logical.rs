@@ -52,6 +52,8 @@ pub struct Query {
     pub(crate) skip: u64,
     /// Rows to show at most: the smaller of `TOP` and `LIMIT`.
     pub(crate) take: Option<u64>,
+    /// Tells the text and its parameters from others; 0 inside of another query.
+    pub(crate) fingerprint: u64,
 }
 
 impl Query {
@@ -72,6 +74,21 @@ impl Query {
             && self.order == Order::None
             && self.skip == 0
             && self.take.is_none()
+    }
+
+    /// A number that tells the query's text and parameters from others, the same in every process.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Whether it is ordered by `RANK`.
+    pub fn is_ranked(&self) -> bool {
+        matches!(self.order, Order::Rank(_))
+    }
+
+    /// How many keys `ORDER BY` has.
+    pub fn sort_keys(&self) -> usize {
+        if let Order::Keys(keys) = &self.order { keys.len() } else { 0 }
     }
 
     /// Whether its rows are groups. Without a `GROUP BY` there is exactly one, even of no rows at all.

@@ -30,10 +30,11 @@ const PURGE: &str = "crates/engine/src/purge.rs";
 const CATALOG: &str = "crates/engine/src/catalog.rs";
 const COUNTERS: &str = "crates/engine/src/counters.rs";
 const GATE: &str = "crates/engine/src/gate.rs";
-const READ: &str = "crates/engine/src/read.rs";
 const UPKEEP: &str = "crates/engine/src/index/upkeep.rs";
 const INDEX_STATE: &str = "crates/engine/src/index/state.rs";
 const INDEX_BUILD: &str = "crates/engine/src/index/build.rs";
+const BY_STAMP: &str = "crates/engine/src/query/by_stamp.rs";
+const PAGES: &str = "crates/engine/src/query/pages.rs";
 const TTL: &str = "crates/engine/src/definition/ttl.rs";
 const CLOCK: &str = "crates/storage/src/clock/mod.rs";
 
@@ -221,7 +222,20 @@ pub const BUGS: &[Bug] = &[
     },
     Bug {
         name: "a query by _ts misses the last second",
-        edits: &[edit(READ, "from_seconds(to.saturating_add(1))", "from_seconds(to)")],
+        edits: &[edit(BY_STAMP, "from_seconds(to.saturating_add(1))", "from_seconds(to)")],
+    },
+    Bug {
+        name: "an index entry of a dead item counts",
+        edits: &[edit(GATE, "is_none_or(|through| place.base > through)", "is_none_or(|_| true)")],
+    },
+    Bug {
+        name: "a token names the item that did not fit",
+        edits: &[edit(
+            PAGES,
+            "match self.take(&mut run, desk, &chosen, &mut arriving, &mut progress)? {",
+            "dealt_with = Some(arriving.position.clone());\n                        \
+             match self.take(&mut run, desk, &chosen, &mut arriving, &mut progress)? {",
+        )],
     },
     Bug {
         name: "the clock follows a set-back",

@@ -207,6 +207,7 @@ impl Run {
         if !self.model.containers.contains_key(container) {
             return Ok(());
         }
+        self.summary(container, filter, scope)?;
         let mut awaited = self.matching(container, filter, scope);
         let mut received: Vec<u64> = Vec::new();
         let mut continuation = None;
@@ -281,6 +282,22 @@ impl Run {
         let after = page.items.last().map_or(after, |item| item.stamp.sequence);
         self.consumers.insert(container, (page.continuation, after));
         Ok(())
+    }
+
+    /// Counts, sums and orders are those of what lives (T14).
+    fn summary(&mut self, container: &'static str, filter: &Filter, scope: Reachable) -> Result<(), String> {
+        let (main, twin, _) = self.perform(None, |world: &mut World| world.summary(container, filter, scope));
+        if main != twin {
+            return Err(format!("invariant 7: a summary is {main:?}, and without purge {twin:?}"));
+        }
+        let (rows, _) = main.map_err(|answer| format!("a summary failed: {answer:?}"))?;
+        let visible = self.model.visible(container);
+        let matching = visible.into_iter().filter(|item| check::belongs(item, filter, scope));
+        let mut numbers: Vec<i64> = matching.map(|item| item.body.number).collect();
+        numbers.sort_by(|one, other| other.cmp(one));
+        let ordered = numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(" ");
+        let expected = [numbers.len().to_string(), numbers.iter().sum::<i64>().to_string(), ordered];
+        if rows == expected { Ok(()) } else { Err(format!("T14: {rows:?} should be {expected:?}")) }
     }
 
     fn matching(&self, container: &str, filter: &Filter, scope: Reachable) -> Vec<u64> {

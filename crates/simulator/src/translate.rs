@@ -1,6 +1,6 @@
 //! The model's words for what the engine takes and gives.
 
-use document::{ItemNumber, Value, parse_json};
+use document::{Document, ItemNumber, ItemRid, Value, parse_json};
 use engine::definition::ContainerDefinition;
 use engine::{Container, Effect, Error, ItemName, Operation, Patch, Precondition};
 use storage::Keyspace;
@@ -32,6 +32,30 @@ pub(crate) fn seen_item(name: &str, item: &engine::Item) -> Result<SeenItem, Str
         ts: item.ts,
         stamp: Stamp { etag: item.etag.to_string(), number: item.rid.number, sequence: item.sequence.0 },
         bytes: item.body.as_bytes().len() as u64,
+    })
+}
+
+/// An item out of the JSON of a query's row.
+pub(crate) fn seen_row(name: &str, row: &[u8]) -> Result<SeenItem, String> {
+    let mut item = parse_json(row).map_err(|error| error.to_string())?;
+    let members = item.as_object_mut().ok_or("a row is no item")?;
+    let mut system = |name: &str| members.remove(name).ok_or_else(|| format!("a row has no {name}"));
+    let (rid, etag, ts) = (system("_rid")?, system("_etag")?, system("_ts")?);
+    system("_self")?;
+    system("_attachments")?;
+    let etag = etag.as_str().unwrap_or_default().to_owned();
+    let rid: ItemRid = rid.as_str().unwrap_or_default().parse().map_err(|_| "a row has no resource id")?;
+    // The sequence stands in the etag, from its low end.
+    let part =
+        |range: std::ops::Range<usize>| etag.get(range).and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    let sequence = || Some(part(1..9)? | part(10..14)? << 32 | part(15..19)? << 48);
+    let sequence = sequence().ok_or("a row has no etag")?;
+    let body = Document::from_value(&item).map_err(|error| error.to_string())?;
+    Ok(SeenItem {
+        body: body::from_document(name, &body)?,
+        ts: ts.as_i64().unwrap_or_default().unsigned_abs(),
+        stamp: Stamp { etag, number: rid.number, sequence },
+        bytes: body.as_bytes().len() as u64,
     })
 }
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::{
-    BatchError, Container, Database, Engine, FeedStart, Outcome, PageRequest, Precondition, PurgeReport,
-    Scope,
+    BatchError, Container, Database, Engine, FeedStart, Outcome, Precondition, PurgeReport, QueryPage,
+    QueryRequest, Scope,
 };
 use storage::{
     ClockOptions, CrashMode, Direction, KeyRange, Keyspace, ManualClock, MemoryDisk, MemoryStore, Store,
@@ -20,7 +20,7 @@ use crate::model::{Answer, Body, Change, DefaultTtl, Guard, Indexing, Name, Stam
 use crate::operation::{CONTAINERS, Fault, Filter, Reachable};
 use crate::translate::{
     answer_of, container_answer, effect, item_name, kind, operation, parse_definition, precondition,
-    seen_default_ttl, seen_item,
+    seen_default_ttl, seen_item, seen_row,
 };
 
 const DATABASE: &str = "simulated";
@@ -397,38 +397,59 @@ impl World {
         max_items: usize,
         continuation: Option<String>,
     ) -> Result<SeenPage, Answer> {
+        let text = condition(filter).map(|condition| format!("SELECT * FROM c WHERE {condition}"));
+        let page = self.query(name, text.as_deref(), scope, max_items, continuation)?;
+        let items = page.rows.iter().map(|row| seen_row(name, row)).collect::<Result<_, _>>();
+        Ok(SeenPage {
+            items: items.map_err(Answer::Other)?,
+            figures: format!("{:?} {} {:?} {:?}", page.charge, page.sequence, page.metrics, page.index),
+            continuation: page.continuation,
+        })
+    }
+
+    /// What a query finds that makes one number of its items, or sorts them by their number: its rows, and its figures.
+    pub(crate) fn summary(
+        &self,
+        name: &'static str,
+        filter: &Filter,
+        scope: Reachable,
+    ) -> Result<(Vec<String>, String), Answer> {
+        let condition = condition(filter).unwrap_or_else(|| "true".to_owned());
+        let (mut rows, mut figures) = (Vec::new(), Vec::new());
+        for text in [
+            format!("SELECT VALUE COUNT(1) FROM c WHERE {condition}"),
+            format!("SELECT VALUE SUM(c.n) FROM c WHERE {condition}"),
+            format!("SELECT VALUE c.n FROM c WHERE {condition} ORDER BY c.n DESC"),
+        ] {
+            let page = self.query(name, Some(&text), scope, 1000, None)?;
+            rows.push(page.rows.iter().map(|row| String::from_utf8_lossy(row)).collect::<Vec<_>>().join(" "));
+            figures.push(format!("{:?} {:?} {:?}", page.charge, page.metrics, page.continuation));
+        }
+        Ok((rows, figures.join("; ")))
+    }
+
+    fn query(
+        &self,
+        name: &'static str,
+        text: Option<&str>,
+        scope: Reachable,
+        max_items: usize,
+        continuation: Option<String>,
+    ) -> Result<QueryPage, Answer> {
         let container = self.current(name).map_err(|error| container_answer(&error))?;
-        let text = match filter {
-            Filter::All => None,
-            Filter::Id(id) => Some(format!("SELECT * FROM c WHERE c.id = '{id}'")),
-            Filter::NumberFrom(number) => Some(format!("SELECT * FROM c WHERE c.n >= {number}")),
-            Filter::Stamp(from, to) => {
-                Some(format!("SELECT * FROM c WHERE c._ts >= {from} AND c._ts <= {to}"))
-            }
-        };
-        let other = |error: &dyn std::fmt::Display| Answer::Other(error.to_string());
-        let query = text
-            .map(|text| query::parse(&text, &[], &query::Dialect::default()))
-            .transpose()
-            .map_err(|error| other(&error))?;
+        let query = text.map(|text| query::parse(text, &[], &query::Dialect::default())).transpose();
+        let query = query.map_err(|error| Answer::Other(error.to_string()))?;
         let key = match scope {
             Reachable::Everywhere => None,
             Reachable::Key(key) => Some(body::partition_key(name, key)),
             Reachable::Prefix => Some(body::key_prefix()),
         };
-        let scope = Scope { key, range: None };
-        let page = PageRequest { max_items, continuation };
-        let page = self
-            .process()
-            .engine
-            .query(&container, query.as_ref(), &scope, &page)
-            .map_err(|error| answer_of(&error))?;
-        let items = page.items.iter().map(|item| seen_item(name, item)).collect::<Result<_, _>>();
-        Ok(SeenPage {
-            items: items.map_err(Answer::Other)?,
-            continuation: page.continuation,
-            figures: format!("{:?} {} {:?}", page.charge, page.sequence, page.metrics),
-        })
+        let request = QueryRequest {
+            scope: Scope { key, range: None },
+            continuation,
+            ..QueryRequest::new(query.as_ref(), max_items)
+        };
+        self.process().engine.query(&container, &request).map_err(|error| answer_of(&error))
     }
 
     /// Changes of a container after a token, or from the beginning.
@@ -545,5 +566,15 @@ impl Reply {
     pub(crate) fn stamps(&self) -> Vec<Stamp> {
         let written = self.items.iter().filter(|(answer, _)| answer.is_write());
         written.map(|(_, item)| item.stamp.clone()).collect()
+    }
+}
+
+/// A filter as a query's condition.
+fn condition(filter: &Filter) -> Option<String> {
+    match filter {
+        Filter::All => None,
+        Filter::Id(id) => Some(format!("c.id = '{id}'")),
+        Filter::NumberFrom(number) => Some(format!("c.n >= {number}")),
+        Filter::Stamp(from, to) => Some(format!("c._ts >= {from} AND c._ts <= {to}")),
     }
 }

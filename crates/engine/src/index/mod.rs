@@ -39,7 +39,7 @@ pub(crate) use policy::{Composite, CompositePart, Coverage, Source};
 pub(crate) use scan::{Index, PartValue, ShapeRecord};
 pub(crate) use shape::{Kind, Places, ShapeHash};
 pub(crate) use state::{Indexes, follow, forget};
-pub(crate) use term::{ScalarType, Term};
+pub(crate) use term::{ScalarType, Term, kept_of_text};
 pub(crate) use upkeep::{Drafted, IndexFootprint, Upkeep};
 
 /// The generation that queries may use at a snapshot; none if there is none that is whole.

@@ -169,6 +169,19 @@ impl Composite {
         if rest.is_empty() { Ok(values) } else { Err(Error::Corrupt("a composite entry is too long".into())) }
     }
 
+    /// The same with where each value stands in the term.
+    pub(crate) fn parts(&self, term: &[u8]) -> Result<Vec<(PartValue, std::ops::Range<usize>)>> {
+        let (mut at, mut parts) = (0, Vec::with_capacity(self.parts.len()));
+        for part in &self.parts {
+            let mut rest = term[at..].to_vec();
+            terms::direct(&mut rest, part.order);
+            let (value, used) = part_value(&rest)?;
+            parts.push((value, at..at + used));
+            at += used;
+        }
+        if at == term.len() { Ok(parts) } else { Err(Error::Corrupt("a composite entry is too long".into())) }
+    }
+
     /// Whether one of its paths is `_ts`.
     pub(crate) fn has_stamp(&self) -> bool {
         self.parts.iter().any(|part| part.source == Source::Stamp)

@@ -124,6 +124,24 @@ pub(super) fn encode_prefix(text: &str) -> Vec<u8> {
     bytes
 }
 
+/// What a term keeps of an ordered key, or of the beginning of one, if it is a string that is too long for a term.
+pub(crate) fn kept_of_text(key: &[u8]) -> Option<&[u8]> {
+    let (&STRING, text) = key.split_first()? else { return None };
+    let mut at = 0;
+    loop {
+        let length = match (text.get(at)?, text.get(at + 1)) {
+            (0x00, Some(0xFF)) => 2,
+            // The end of the string.
+            (0x00, _) => return None,
+            _ => 1,
+        };
+        if at >= TEXT_BYTES_MAX {
+            return Some(&key[..=at]);
+        }
+        at += length;
+    }
+}
+
 /// The value of a term; none if it was cut.
 pub(super) fn decode(bytes: &[u8]) -> Result<Option<Value>> {
     if bytes.first() == Some(&STRING) && bytes.last() == Some(&CUT) {

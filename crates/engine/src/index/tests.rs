@@ -12,7 +12,7 @@ use super::*;
 use crate::definition::Step;
 use crate::gate::View;
 use crate::{
-    Container, ContainerDefinition, DefaultTtl, Engine, ItemName, Operation, PageRequest, Precondition, Scope,
+    Container, ContainerDefinition, DefaultTtl, Engine, ItemName, Operation, Precondition, QueryRequest,
 };
 
 struct World {
@@ -518,9 +518,8 @@ fn a_store_without_an_index_gets_one_built() {
     world.engine.change(move |tx| forget(tx, id)).expect("forgotten");
     world.restart();
     assert_eq!(world.engine.index_progress(&world.container()), 0);
-    let page = PageRequest { max_items: 100, continuation: None };
-    let page = world.engine.query(&world.container(), None, &Scope::default(), &page).expect("a page");
-    assert_eq!(page.items.len(), 10, "everything is served meanwhile");
+    let page = world.engine.query(&world.container(), &QueryRequest::new(None, 100)).expect("a page");
+    assert_eq!(page.rows.len(), 10, "everything is served meanwhile");
     world.work(4);
     assert_eq!((world.equal("n", &Value::Int(7)), world.check()), (vec!["7".to_owned()], 40));
 }

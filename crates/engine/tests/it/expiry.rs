@@ -2,7 +2,7 @@
 
 use engine::{Effect, Error, ItemName, Operation, Precondition};
 
-use crate::world::{START, World, body};
+use crate::world::{START, World, body, ids};
 
 /// T2: the nine cells, read a second before and at the only instant that could matter.
 #[test]
@@ -201,18 +201,14 @@ fn t16_each_page_is_a_request_of_its_own() {
     for (id, ttl) in [("a", 5), ("b", 50), ("c", 5), ("d", 50)] {
         world.create("k", &format!(r#""id":"{id}","ttl":{ttl}"#)).expect("created");
     }
-    let scope = engine::Scope::default();
-    let page = |continuation| {
-        let request = engine::PageRequest { max_items: 1, continuation };
-        world.engine.query(&world.current(), None, &scope, &request).expect("a page")
-    };
+    let page = |continuation| world.page(None, 1, continuation);
     let first = page(None);
-    assert_eq!(first.items[0].id(), "a");
+    assert_eq!(ids(&first), ["a"]);
     world.pass(5);
     let second = page(first.continuation);
-    assert_eq!(second.items[0].id(), "b");
+    assert_eq!(ids(&second), ["b"]);
     let third = page(second.continuation);
-    assert_eq!(third.items[0].id(), "d");
+    assert_eq!(ids(&third), ["d"]);
     assert_eq!(third.continuation, None);
 }
 

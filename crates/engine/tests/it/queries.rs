@@ -1,9 +1,9 @@
 //! Queries: what they find, page by page.
 
 use document::PartitionKey;
-use engine::{PageRequest, Scope};
+use engine::{QueryRequest, Scope};
 
-use crate::world::{START, World, key};
+use crate::world::{START, World, ids, key};
 
 fn world() -> World {
     let world = World::new();
@@ -58,18 +58,13 @@ fn a_stamp_query_merges_the_queues_in_order_of_time() {
 fn t14_the_dead_are_neither_found_nor_counted() {
     let world = world();
     world.pass(10);
-    let query =
-        query::parse("SELECT * FROM c WHERE c._ts >= 1", &[], &query::Dialect::default()).expect("supported");
-    let request = PageRequest { max_items: 100, continuation: None };
     for purged in [false, true] {
         if purged {
             world.drain();
         }
-        let page =
-            world.engine.query(&world.current(), Some(&query), &Scope::default(), &request).expect("a page");
-        assert_eq!(page.items.len(), 4);
+        let page = world.page(Some("SELECT * FROM c WHERE c._ts >= 1"), 100, None);
         assert_eq!((page.metrics.loaded_items, page.metrics.output_items), (4, 4));
-        assert_eq!(page.charge, engine::Charge::query(4, page.metrics.loaded_bytes));
+        assert_eq!(page.charge, engine::Charge::query(&page.metrics));
     }
 }
 
@@ -77,17 +72,12 @@ fn t14_the_dead_are_neither_found_nor_counted() {
 fn pages_neither_repeat_nor_skip_while_items_come_and_go() {
     for filter in ["", "WHERE c._ts >= 1", "WHERE c.pk IN ('a','b','c')", "WHERE c.v > 0"] {
         let world = world();
-        let query = query::parse(&format!("SELECT * FROM c {filter}"), &[], &query::Dialect::default())
-            .expect("supported");
+        let query = format!("SELECT * FROM c {filter}");
         let (mut seen, mut token) = (Vec::new(), None);
         loop {
-            let request = PageRequest { max_items: 2, continuation: token };
-            let page = world
-                .engine
-                .query(&world.current(), Some(&query), &Scope::default(), &request)
-                .expect("a page");
-            assert!(page.items.len() <= 2);
-            seen.extend(page.items.iter().map(|item| item.id().to_owned()));
+            let page = world.page(Some(&query), 2, token);
+            assert!(page.rows.len() <= 2);
+            seen.extend(ids(&page));
             if seen.len() == 2 {
                 world
                     .delete("a", &seen[0])
@@ -108,12 +98,7 @@ fn pages_neither_repeat_nor_skip_while_items_come_and_go() {
 fn a_scope_limits_a_query_to_a_key_or_a_range() {
     let world = world();
     let container = world.current();
-    let request = PageRequest { max_items: 100, continuation: None };
-    let ids = |query: Option<&str>, scope: &Scope| {
-        let query = query.map(|text| query::parse(text, &[], &query::Dialect::default()).expect("supported"));
-        let page = world.engine.query(&container, query.as_ref(), scope, &request).expect("a page");
-        sorted(page.items.iter().map(|item| item.id().to_owned()).collect())
-    };
+    let ids = |query: Option<&str>, scope: &Scope| sorted(ids(&world.page_in(scope, query, 100, None)));
     let by_key = Scope { key: Some(key("b")), range: None };
     assert_eq!(ids(None, &by_key), ["3", "4"]);
     assert_eq!(ids(Some("SELECT * FROM c WHERE c._ts > 1"), &by_key), ["3", "4"]);
@@ -139,12 +124,12 @@ fn a_prefix_of_a_hierarchical_key_finds_all_below_it() {
     let missing = document::Document::from_json(br#"{"id":"m","t":"x"}"#).expect("valid");
     let refused = world.engine.write(&container, None, engine::Operation::Create { body: missing }).wait();
     assert!(matches!(refused, Err(engine::Error::KeyMismatch { .. })));
-    let request = PageRequest { max_items: 100, continuation: None };
     for (prefix, expected) in [(r#"["x"]"#, 3), (r#"["x","1"]"#, 2), (r#"["x","1","q"]"#, 1), (r#"["z"]"#, 0)]
     {
         let scope = Scope { key: Some(PartitionKey::from_header(prefix).expect("valid")), range: None };
-        let page = world.engine.query(&container, None, &scope, &request).expect("a page");
-        assert_eq!(page.items.len(), expected, "{prefix}");
+        let request = QueryRequest { scope, ..QueryRequest::new(None, 100) };
+        let page = world.engine.query(&container, &request).expect("a page");
+        assert_eq!(page.rows.len(), expected, "{prefix}");
     }
 }
 
@@ -154,16 +139,11 @@ fn t14_a_token_does_not_tell_of_the_dead() {
     for filter in ["", "WHERE c._ts >= 1"] {
         let world = world();
         world.pass(10);
-        let query = query::parse(&format!("SELECT * FROM c {filter}"), &[], &query::Dialect::default())
-            .expect("supported");
+        let query = format!("SELECT * FROM c {filter}");
         let tokens = || {
             let (mut tokens, mut next) = (Vec::new(), None);
             loop {
-                let request = PageRequest { max_items: 1, continuation: next };
-                let page = world
-                    .engine
-                    .query(&world.current(), Some(&query), &Scope::default(), &request)
-                    .expect("a page");
+                let page = world.page(Some(&query), 1, next);
                 let Some(token) = page.continuation else { return tokens };
                 tokens.push(token.clone());
                 next = Some(token);
@@ -179,7 +159,7 @@ fn t14_a_token_does_not_tell_of_the_dead() {
 fn a_foreign_continuation_is_refused() {
     let world = world();
     for token in ["nonsense", "AAAAAQFh", ""] {
-        let request = PageRequest { max_items: 1, continuation: Some(token.into()) };
-        assert!(world.engine.query(&world.current(), None, &Scope::default(), &request).is_err(), "{token}");
+        let request = QueryRequest { continuation: Some(token.into()), ..QueryRequest::new(None, 1) };
+        assert!(world.engine.query(&world.current(), &request).is_err(), "{token}");
     }
 }

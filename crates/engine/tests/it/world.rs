@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use document::{Document, PartitionKey, Value, parse_json};
 use engine::{
-    Container, ContainerDefinition, Effect, Engine, Error, Item, ItemName, Operation, Outcome, PageRequest,
-    Patch, Precondition, Scope,
+    Container, ContainerDefinition, Effect, Engine, Error, Item, ItemName, Operation, Outcome, Patch,
+    Precondition, QueryPage, QueryRequest, Scope,
 };
 use storage::{ClockOptions, ManualClock, MemoryDisk, MemoryStore, Time};
 
@@ -111,11 +111,47 @@ impl World {
 
     /// The ids that a query finds, in its order.
     pub(crate) fn ids(&self, query: &str) -> Vec<String> {
-        let query = query::parse(query, &[], &query::Dialect::default()).expect("a supported query");
-        let page = PageRequest { max_items: 1000, continuation: None };
-        let page =
-            self.engine.query(&self.current(), Some(&query), &Scope::default(), &page).expect("an answer");
-        page.items.iter().map(|item| item.id().to_owned()).collect()
+        ids(&self.page(Some(query), 1000, None))
+    }
+
+    /// One page of a query, or of all items.
+    pub(crate) fn page(
+        &self,
+        query: Option<&str>,
+        max_items: usize,
+        continuation: Option<String>,
+    ) -> QueryPage {
+        self.page_in(&Scope::default(), query, max_items, continuation)
+    }
+
+    /// The same in a part of the container.
+    pub(crate) fn page_in(
+        &self,
+        scope: &Scope,
+        query: Option<&str>,
+        max_items: usize,
+        continuation: Option<String>,
+    ) -> QueryPage {
+        let query = query.map(parse);
+        let request = QueryRequest {
+            scope: scope.clone(),
+            continuation,
+            ..QueryRequest::new(query.as_ref(), max_items)
+        };
+        self.engine.query(&self.current(), &request).expect("an answer")
+    }
+
+    /// All rows of a query, page by page.
+    pub(crate) fn rows(&self, query: &str, max_items: usize) -> Vec<String> {
+        let (mut rows, mut continuation) = (Vec::new(), None);
+        loop {
+            let page = self.page(Some(query), max_items, continuation);
+            rows.extend(page.rows.into_iter().map(|row| String::from_utf8(row).expect("JSON is text")));
+            continuation = page.continuation;
+            if continuation.is_none() {
+                return rows;
+            }
+        }
     }
 
     /// Runs the purge until it has nothing to do.
@@ -160,4 +196,18 @@ pub(crate) fn key(pk: &str) -> PartitionKey {
 /// `{"pk": pk, ...}` from the members in `text`.
 pub(crate) fn body(pk: &str, text: &str) -> Document {
     Document::from_json(format!(r#"{{"pk":"{pk}",{text}}}"#).as_bytes()).expect("valid JSON")
+}
+
+/// A query that must be valid.
+pub(crate) fn parse(text: &str) -> query::Query {
+    query::parse(text, &[], &query::Dialect::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// The ids of a page's items.
+pub(crate) fn ids(page: &QueryPage) -> Vec<String> {
+    let id = |row: &Vec<u8>| {
+        let item = parse_json(row).expect("a row is JSON");
+        item.get("id").and_then(Value::as_str).expect("a row is an item").to_owned()
+    };
+    page.rows.iter().map(id).collect()
 }

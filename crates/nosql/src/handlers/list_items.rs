@@ -12,6 +12,8 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     call.check_session(&container)?;
     let (scope, range) = call.scope(&container)?;
     let (page, handle) = (call.head.page()?, Arc::clone(&container));
-    let page = call.blocking(move |engine| Ok(engine.query(&handle, None, &scope, &page)?)).await?;
+    let ask =
+        move |engine: &engine::Engine| Ok(engine.query(&handle, &items::query_request(None, scope, page))?);
+    let page = call.blocking(ask).await?;
     items::page_reply(call, &container, range, &page)
 }

@@ -11,10 +11,14 @@ use crate::{feed, items};
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
     call.check_session(&container)?;
-    let query = feed::query(call)?;
+    let query = feed::item_query(call, &container)?;
     let (scope, range) = call.scope(&container)?;
     feed::check_reach(call, &container, &query)?;
     let (page, handle) = (call.head.page()?, Arc::clone(&container));
-    let page = call.blocking(move |engine| Ok(engine.query(&handle, Some(&query), &scope, &page)?)).await?;
+    let ask = move |engine: &engine::Engine| {
+        let request = items::query_request(Some(&query), scope, page);
+        Ok(engine.query(&handle, &request)?)
+    };
+    let page = call.blocking(ask).await?;
     items::page_reply(call, &container, range, &page)
 }

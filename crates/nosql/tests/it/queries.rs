@@ -144,14 +144,9 @@ async fn ranges_and_effective_keys_bound_a_query() {
 #[tokio::test]
 async fn what_the_language_lacks_is_named_with_its_place() {
     let server = filled().await;
-    for (text, part) in [
-        ("SELECT c.id FROM c", "not supported yet"),
-        ("SELECT VALUE COUNT(1) FROM c", "not supported yet"),
-        ("SELECT * FROM c WHERE udf.tax(c.x) = 1", "udf.tax"),
-    ] {
-        let reply = server.query(text).await.expect_error(400, 0, "BadRequest");
-        assert!(reply.message().contains(part), "{}", reply.message());
-    }
+    let text = "SELECT * FROM c WHERE udf.tax(c.x) = 1";
+    let reply = server.query(text).await.expect_error(400, 0, "BadRequest");
+    assert!(reply.message().contains("udf.tax"), "{}", reply.message());
     let reply = server.query("SELECT * FRM c").await.expect_error(400, 0, "BadRequest");
     assert!(reply.message().contains("SC1001") && reply.message().contains("FRM"), "{}", reply.message());
 }
@@ -182,7 +177,7 @@ async fn metrics_come_when_asked_for() {
     let reply = request().header("x-ms-documentdb-populatequerymetrics", "True").send().await;
     let metrics = reply.header("x-ms-documentdb-query-metrics").unwrap();
     assert!(
-        metrics.contains("outputDocumentCount=1;") && metrics.contains("retrievedDocumentCount=7;"),
+        metrics.contains("outputDocumentCount=1;") && metrics.contains("retrievedDocumentCount=1;"),
         "{metrics}"
     );
     for name in ["x-ms-cosmos-populateindexmetrics", "x-ms-cosmos-populateindexmetrics-v2"] {

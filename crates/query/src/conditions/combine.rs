@@ -47,10 +47,6 @@ impl Found {
         Found { draft: if holds { Draft::Everything } else { Draft::Nothing }, exact: true }
     }
 
-    pub(super) fn exactly(draft: Draft) -> Found {
-        Found { draft, exact: true }
-    }
-
     pub(super) fn at_most(self) -> Found {
         // Nothing is a superset of nothing only.
         Found { exact: self.draft == Draft::Nothing, ..self }

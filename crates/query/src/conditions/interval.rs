@@ -166,10 +166,6 @@ impl Standing {
         Standing { scalars: vec![Interval::all()], kinds }
     }
 
-    pub(super) fn missing() -> Standing {
-        Standing { scalars: Vec::new(), kinds: Kinds { missing: true, ..Kinds::default() } }
-    }
-
     pub(super) fn array() -> Standing {
         Standing { scalars: Vec::new(), kinds: Kinds { array: true, ..Kinds::default() } }
     }

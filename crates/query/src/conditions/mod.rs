@@ -72,6 +72,11 @@ impl Leaf {
         Leaf { path, standing: Standing::point(value) }
     }
 
+    /// All items, by what they have in a place.
+    pub fn any(path: Vec<Step>) -> Leaf {
+        Leaf { path, standing: Standing::default().complement() }
+    }
+
     /// The items that have no scalar in a place.
     pub fn no_scalar(path: Vec<Step>) -> Leaf {
         let kinds = Kinds { missing: true, array: true, object: true };

@@ -38,6 +38,7 @@ impl Query {
             order: Order::None,
             skip: 0,
             take: None,
+            fingerprint: 0,
         }
     }
 }

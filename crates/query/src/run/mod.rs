@@ -198,6 +198,14 @@ impl<'q> Run<'q> {
         }
     }
 
+    /// The page of a query that shows rows as items come, as it is before all of them have come: there is more.
+    pub fn pause(mut self) -> Result<Answer, Fault> {
+        if let Stage::Stream(stream) = &mut self.stage {
+            stream.full = true;
+        }
+        self.finish()
+    }
+
     /// The page.
     pub fn finish(mut self) -> Result<Answer, Fault> {
         if let Some(collector) = self.nested.take() {

@@ -1,0 +1,166 @@
+//! Queries: which way they take to their items, and page after page of what they find.
+//!
+//! ```text
+//!  Query --analyse--> condition, order --choose--> a source of living items --take--> query::Run --> rows
+//!                                                        |                                |
+//!                                                     position ----------------------- resume ----> token
+//! ```
+//!
+//! What a filter says is turned into places of the index (`query::Analysis`); [`choose`] picks what to walk along;
+//! [`numbers`], [`by_path`], [`by_composite`], [`by_stamp`] and [`sources`] walk; [`refine`] makes the order of an index
+//! the order that was asked for; [`pages`] takes items into a page. The gate decides who lives from the entry where it
+//! can and from the item's header where it must; the dead are neither shown nor counted (T14).
+//!
+//! A page is a request of its own, with its own snapshot and `now` (T16). Between two pages items may come and go, the
+//! purge may run, the indexing policy may change and the server may restart: an item that lives throughout and does not
+//! change is shown exactly once.
+
+mod by_composite;
+mod by_path;
+mod by_stamp;
+mod choose;
+mod desk;
+mod numbers;
+mod pages;
+mod refine;
+mod report;
+mod row;
+mod sources;
+mod work;
+
+use std::sync::{Arc, LazyLock};
+
+use document::{KeyPart, PartitionKey, PartitionKeyDefinition};
+use query::{Analysis, Condition, Context, Dialect, Leaf, Query, Sorting, Step};
+
+use crate::Engine;
+use crate::charge::Charge;
+use crate::container::{Container, Partition};
+use crate::continuation::QueryToken;
+use crate::error::Result;
+use crate::gate::View;
+use crate::operation::{QueryPage, QueryRequest, Scope};
+use choose::Wish;
+use desk::Desk;
+use pages::{Outcome, Paging};
+use work::Work;
+
+/// What a listing without a query asks for.
+static EVERYTHING: LazyLock<Query> =
+    LazyLock::new(|| query::parse("SELECT * FROM c", &[], &Dialect::default()).expect("a query of ours"));
+
+impl Engine {
+    /// One page of a query's rows, or of all items.
+    pub fn query(&self, container: &Container, request: &QueryRequest<'_>) -> Result<QueryPage> {
+        let query = request.query.unwrap_or(&EVERYTHING);
+        let token = request.continuation.as_deref();
+        let token = token.map(|text| QueryToken::parse(text, query.fingerprint())).transpose()?;
+        let partitions = reached(container, &request.scope);
+        let views = View::open_all(&*self.store, &partitions)?;
+        let (sequence, now) = match views.first() {
+            Some(view) => (view.sequence, view.gate.now),
+            None => (self.store.last_sequence(), self.store.now()?),
+        };
+        let context = Context::new(now.millis(), request.seed);
+        let work = Work::new(Arc::clone(&request.cancel));
+        let desk = |(partition, view)| Desk::new(container, partition, view, &work);
+        let desks = partitions.iter().map(|partition| &**partition).zip(&views);
+        let desks = desks.map(desk).collect::<Result<Vec<_>>>()?;
+        let analysis = query.analyse(&container.definition.partition_key);
+        let paging =
+            Paging { container, query, request, analysis: &analysis, context: &context, work: &work };
+        let Outcome { answer, token, metrics, report } = paging.page(&desks, token)?;
+        let charge = Charge::query(&metrics);
+        Ok(QueryPage {
+            rows: answer,
+            continuation: token.map(|token| token.to_string()),
+            charge,
+            sequence,
+            metrics,
+            index: report,
+        })
+    }
+}
+
+/// The partitions that a scope lies in.
+fn reached(container: &Container, scope: &Scope) -> Vec<Arc<Partition>> {
+    let definition = &container.definition.partition_key;
+    let key = scope.key.as_ref().map(|key| key.effective_range(definition));
+    let is_reached = |partition: &&Arc<Partition>| {
+        key.as_ref().is_none_or(|key| partition.range.overlaps(key))
+            && scope.range.as_ref().is_none_or(|range| partition.range.overlaps(range))
+    };
+    container.partitions.iter().filter(is_reached).cloned().collect()
+}
+
+/// What a query wants of a partition.
+fn wish<'q>(query: &Query, analysis: &'q Analysis, scope: &Scope, desk: &Desk<'_>) -> Wish<'q> {
+    let definition = &desk.container.definition.partition_key;
+    let range = scope.range.as_ref().map(|range| desk.partition.range.intersect(range));
+    let range = range.filter(|range| *range != desk.partition.range);
+    let (condition, scope_is_told) = match &scope.key {
+        None => (analysis.condition.clone(), true),
+        Some(key) => within(&analysis.condition, definition, key),
+    };
+    let keys = analysis.access.keys.clone();
+    Wish {
+        condition,
+        exact: analysis.exact && scope_is_told && range.is_none(),
+        keys: match &scope.key {
+            Some(key) => Some(narrow(keys, key)),
+            None => keys,
+        },
+        ids: analysis.access.ids.as_deref(),
+        stamps: analysis.access.stamps,
+        range,
+        references: &analysis.references,
+        streams: query.is_streaming(query::Arrival::Any) && analysis.sorting == Sorting::Unsorted,
+        counts_only: query.counts_only(),
+    }
+}
+
+/// A condition on the items of a partition key, and whether it says all of that.
+fn within(
+    condition: &Condition,
+    definition: &PartitionKeyDefinition,
+    key: &PartitionKey,
+) -> (Condition, bool) {
+    /// Larger numbers are not exact as parts of a key, but they are as values.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if definition.system_key {
+        return (condition.clone(), false);
+    }
+    let mut told = true;
+    let mut parts = match condition {
+        Condition::Nothing => return (Condition::Nothing, true),
+        Condition::Everything => Vec::new(),
+        Condition::All(parts) => parts.clone(),
+        other => vec![other.clone()],
+    };
+    for (path, part) in definition.paths.iter().zip(key.parts()) {
+        let path: Vec<Step> = path.segments().iter().cloned().map(Step::Name).collect();
+        match (part, part.view()) {
+            (KeyPart::Number(number), _) if number.abs() >= EXACT => told = false,
+            (_, Some(value)) => parts.push(Condition::Leaf(Leaf::equal(path, value))),
+            (_, None) => parts.push(Condition::Leaf(Leaf::no_scalar(path))),
+        }
+    }
+    let condition = match parts.len() {
+        0 => Condition::Everything,
+        1 => parts.swap_remove(0),
+        _ => Condition::All(parts),
+    };
+    (condition, told)
+}
+
+/// The keys of `known` that lie within the prefix `key`, or `key` itself.
+fn narrow(known: Option<Vec<PartitionKey>>, key: &PartitionKey) -> Vec<PartitionKey> {
+    match known {
+        None => vec![key.clone()],
+        Some(known) => {
+            let longer = known.iter().filter(|other| key.is_prefix_of(other)).cloned();
+            let shorter = known.iter().any(|other| other.is_prefix_of(key) && other != key);
+            longer.chain(shorter.then(|| key.clone())).collect()
+        }
+    }
+}

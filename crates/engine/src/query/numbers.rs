@@ -1,0 +1,282 @@
+//! Streams of item numbers in one order, so that several can be joined without keeping any of them in memory.
+//!
+//! ```text
+//!   /a = 1      3     7  8        15
+//!   /b = 2         5  7        9  15        All: 7, 15       a stream that is behind jumps to where the others are
+//!   /c = 3      3           8                Any: 3, 7, 8, 15  ...
+//! ```
+//!
+//! A *rank* is the number itself, or its complement where the numbers are wanted in descending order, so that every
+//! stream ascends. The dead are passed over inside the streams, so whatever is built of streams sees the living only and
+//! does the same work whether or not the purge has run.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use document::ItemNumber;
+use storage::{Direction, KeyRange, Keyspace, Scan};
+
+use super::desk::Desk;
+use crate::error::Result;
+use crate::index::IndexEntry;
+
+/// Entries that are passed one by one before a stream jumps.
+const STEPS_BEFORE_JUMP: usize = 8;
+
+/// A living item that a stream has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) rank: u64,
+    /// Whether the item surely is what the stream is about; otherwise it has to be asked.
+    pub(super) exact: bool,
+}
+
+/// What a stream has next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A living item.
+    Found(Candidate),
+    /// Nothing below this rank, but the page has come to its end.
+    Pause(u64),
+    /// Nothing more.
+    End,
+}
+
+/// An ascending stream of living items.
+pub(super) trait Numbers {
+    /// The first item at or behind a rank. Calls may only go forward.
+    fn seek(&mut self, from: u64) -> Result<Next>;
+}
+
+/// The rank of a number.
+pub(super) fn rank(number: ItemNumber, direction: Direction) -> u64 {
+    match direction {
+        Direction::Forward => number.0,
+        Direction::Backward => !number.0,
+    }
+}
+
+/// The number of a rank.
+pub(super) fn number(rank: u64, direction: Direction) -> ItemNumber {
+    match direction {
+        Direction::Forward => ItemNumber(rank),
+        Direction::Backward => ItemNumber(!rank),
+    }
+}
+
+/// The index entries behind one prefix, which nothing follows but the number.
+pub(super) struct Entries<'a> {
+    desk: &'a Desk<'a>,
+    prefix: Vec<u8>,
+    direction: Direction,
+    exact: bool,
+    scan: Option<Scan<'a>>,
+    /// Where it stands, if there is a living item.
+    head: Option<u64>,
+    ended: bool,
+}
+
+impl<'a> Entries<'a> {
+    /// The stream; `exact` if every entry is what it looks like.
+    pub(super) fn new(desk: &'a Desk<'a>, prefix: Vec<u8>, direction: Direction, exact: bool) -> Entries<'a> {
+        Entries { desk, prefix, direction, exact, scan: None, head: None, ended: false }
+    }
+
+    fn open(&self, from: u64) -> Scan<'a> {
+        let mut bound = self.prefix.clone();
+        bound.extend_from_slice(&number(from, self.direction).0.to_be_bytes());
+        let mut range = KeyRange::prefix(self.prefix.clone());
+        match self.direction {
+            Direction::Forward => range.start = std::ops::Bound::Included(bound),
+            Direction::Backward => range.end = std::ops::Bound::Included(bound),
+        }
+        self.desk.view.snapshot.scan(Keyspace::Index, range, self.direction)
+    }
+}
+
+impl Numbers for Entries<'_> {
+    fn seek(&mut self, from: u64) -> Result<Next> {
+        if let Some(head) = self.head.filter(|head| *head >= from) {
+            return Ok(Next::Found(Candidate { rank: head, exact: self.exact }));
+        }
+        let mut passed = 0;
+        while !self.ended {
+            let scan = match &mut self.scan {
+                Some(scan) if passed < STEPS_BEFORE_JUMP => scan,
+                _ => {
+                    passed = 0;
+                    self.scan.insert(self.open(from))
+                }
+            };
+            let Some(entry) = scan.next() else {
+                self.ended = true;
+                break;
+            };
+            let (key, value) = entry?;
+            let entry = IndexEntry::decode(self.prefix.len(), &key, &value)?;
+            self.desk.work.look()?;
+            let rank = rank(entry.number, self.direction);
+            if rank < from {
+                passed += 1;
+                continue;
+            }
+            if self.desk.is_living(entry.number, &entry.mark)? {
+                self.desk.work.touch();
+                self.head = Some(rank);
+                return Ok(Next::Found(Candidate { rank, exact: self.exact }));
+            }
+            if self.desk.work.is_spent() {
+                return Ok(Next::Pause(rank.saturating_add(1)));
+            }
+        }
+        self.head = None;
+        Ok(Next::End)
+    }
+}
+
+/// Items that were collected before.
+pub(super) struct Collected {
+    /// In ascending order, each once.
+    candidates: Vec<Candidate>,
+    at: usize,
+}
+
+impl Collected {
+    pub(super) fn new(mut candidates: Vec<Candidate>) -> Collected {
+        candidates.sort_unstable_by_key(|candidate| (candidate.rank, !candidate.exact));
+        candidates.dedup_by_key(|candidate| candidate.rank);
+        Collected { candidates, at: 0 }
+    }
+}
+
+impl Numbers for Collected {
+    fn seek(&mut self, from: u64) -> Result<Next> {
+        self.at += self.candidates[self.at..].partition_point(|candidate| candidate.rank < from);
+        Ok(self.candidates.get(self.at).map_or(Next::End, |candidate| Next::Found(*candidate)))
+    }
+}
+
+/// Items that are in every one of several streams.
+pub(super) struct Both<'a>(pub(super) Vec<Box<dyn Numbers + 'a>>);
+
+impl Numbers for Both<'_> {
+    fn seek(&mut self, from: u64) -> Result<Next> {
+        let mut target = from;
+        'again: loop {
+            let mut exact = true;
+            for stream in &mut self.0 {
+                match stream.seek(target)? {
+                    Next::Found(candidate) if candidate.rank > target => {
+                        target = candidate.rank;
+                        continue 'again;
+                    }
+                    Next::Found(candidate) => exact &= candidate.exact,
+                    other => return Ok(other),
+                }
+            }
+            return Ok(Next::Found(Candidate { rank: target, exact }));
+        }
+    }
+}
+
+/// Items that are in at least one of several streams.
+pub(super) struct Either<'a> {
+    streams: Vec<Box<dyn Numbers + 'a>>,
+    /// Where each stream stands, the one that is farthest behind on top: rank, whether it is inexact, stream.
+    heads: BinaryHeap<Reverse<(u64, bool, usize)>>,
+    /// Streams that have not begun, or that paused.
+    waiting: Vec<usize>,
+}
+
+impl<'a> Either<'a> {
+    pub(super) fn new(streams: Vec<Box<dyn Numbers + 'a>>) -> Either<'a> {
+        let waiting = (0..streams.len()).collect();
+        Either { streams, heads: BinaryHeap::new(), waiting }
+    }
+}
+
+impl Numbers for Either<'_> {
+    fn seek(&mut self, from: u64) -> Result<Next> {
+        while let Some(Reverse((rank, _, stream))) = self.heads.peek().copied()
+            && rank < from
+        {
+            self.heads.pop();
+            self.waiting.push(stream);
+        }
+        let mut pause: Option<u64> = None;
+        for stream in std::mem::take(&mut self.waiting) {
+            match self.streams[stream].seek(from)? {
+                Next::Found(Candidate { rank, exact }) => self.heads.push(Reverse((rank, !exact, stream))),
+                Next::Pause(bound) => {
+                    self.waiting.push(stream);
+                    pause = Some(pause.map_or(bound, |other| other.min(bound)));
+                }
+                Next::End => {}
+            }
+        }
+        match (self.heads.peek(), pause) {
+            // Of several streams at one item, one that is sure is enough, and it is on top.
+            (Some(Reverse((rank, inexact, _))), pause) if pause.is_none_or(|bound| *rank < bound) => {
+                Ok(Next::Found(Candidate { rank: *rank, exact: !inexact }))
+            }
+            (_, Some(bound)) => Ok(Next::Pause(bound)),
+            (_, None) => Ok(Next::End),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream that pauses once, before it comes to the given rank.
+    struct Pausing<'a>(Box<dyn Numbers + 'a>, Option<u64>);
+
+    impl Numbers for Pausing<'_> {
+        fn seek(&mut self, from: u64) -> Result<Next> {
+            match self.1.take_if(|bound| *bound > from) {
+                Some(bound) => Ok(Next::Pause(bound)),
+                None => self.0.seek(from),
+            }
+        }
+    }
+
+    fn stream(ranks: &[u64], exact: bool) -> Box<dyn Numbers> {
+        Box::new(Collected::new(ranks.iter().map(|&rank| Candidate { rank, exact }).collect()))
+    }
+
+    fn all(mut stream: impl Numbers) -> Vec<(u64, bool)> {
+        let (mut found, mut from) = (Vec::new(), 0);
+        while let Next::Found(Candidate { rank, exact }) = stream.seek(from).expect("no store to fail") {
+            found.push((rank, exact));
+            from = rank + 1;
+        }
+        found
+    }
+
+    #[test]
+    fn streams_meet_where_all_of_them_are() {
+        let both = Both(vec![stream(&[3, 7, 8, 15], true), stream(&[5, 7, 9, 15], false)]);
+        assert_eq!(all(both), [(7, false), (15, false)]);
+        assert_eq!(all(Both(vec![stream(&[1, 2], true), stream(&[], true)])), []);
+    }
+
+    #[test]
+    fn streams_together_have_each_item_once_and_the_surest_word_counts() {
+        let either = Either::new(vec![stream(&[3, 7], false), stream(&[7, 8], true), stream(&[3], true)]);
+        assert_eq!(all(either), [(3, true), (7, true), (8, true)]);
+    }
+
+    #[test]
+    fn a_pause_loses_nothing_that_comes_before_it() {
+        let pausing = Pausing(stream(&[2, 9], true), Some(6));
+        let mut either = Either::new(vec![Box::new(pausing), stream(&[4, 7], true)]);
+        let found = |rank| Next::Found(Candidate { rank, exact: true });
+        assert_eq!(either.seek(3), Ok(found(4)));
+        assert_eq!(either.seek(5), Ok(found(7)));
+        assert_eq!(either.seek(8), Ok(found(9)));
+        let mut both = Both(vec![stream(&[4, 7], true), Box::new(Pausing(stream(&[7], true), Some(6)))]);
+        assert_eq!(both.seek(0), Ok(Next::Pause(6)));
+        assert_eq!(both.seek(6), Ok(found(7)));
+    }
+}

@@ -1,0 +1,98 @@
+//! Which indexes a query used, and which ones it could have used: for whoever tunes an indexing policy.
+
+use std::collections::BTreeSet;
+
+use query::{Analysis, Condition, Sorting, Step};
+
+use super::by_composite::CompositePlan;
+use super::desk::Desk;
+use crate::operation::IndexUse;
+
+/// The report in the making.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    used: BTreeSet<String>,
+    missing: BTreeSet<String>,
+    used_composites: BTreeSet<Vec<String>>,
+    missing_composites: BTreeSet<Vec<String>>,
+}
+
+impl Report {
+    /// Notes what the query could use and the index does not have.
+    pub(super) fn consider(&mut self, analysis: &Analysis, desks: &[Desk<'_>]) {
+        let Some(desk) = desks.first() else { return };
+        let mut paths = Vec::new();
+        gather(&analysis.condition, &mut paths);
+        let mut sorted = Vec::new();
+        if let Sorting::Paths(keys) = &analysis.sorting {
+            for key in keys {
+                let path: Vec<Step> = key.path.iter().cloned().map(Step::Name).collect();
+                let order = if key.descending { "DESC" } else { "ASC" };
+                sorted.push(format!("{} {order}", text(&path)));
+                paths.push(path);
+            }
+        }
+        for path in paths {
+            let is_of_the_system = matches!(path.first(), Some(Step::Name(name)) if name.starts_with('_'));
+            if desk.indexed(&path).is_none() && !is_of_the_system {
+                self.missing.insert(specification(&path));
+            }
+        }
+        if sorted.len() > 1 {
+            self.missing_composites.insert(sorted);
+        }
+    }
+
+    /// Notes paths whose entries are walked.
+    pub(super) fn use_paths(&mut self, paths: &[Vec<Step>]) {
+        self.used.extend(paths.iter().map(|path| specification(path)));
+    }
+
+    /// Notes a composite index that is walked.
+    pub(super) fn use_composite(&mut self, plan: &CompositePlan) {
+        self.used_composites.insert(plan.specification());
+        self.missing_composites.clear();
+    }
+
+    pub(super) fn finish(self) -> IndexUse {
+        IndexUse {
+            utilized_single: self.used.into_iter().collect(),
+            potential_single: self.missing.into_iter().collect(),
+            utilized_composite: self.used_composites.into_iter().collect(),
+            potential_composite: self.missing_composites.into_iter().collect(),
+        }
+    }
+}
+
+/// The paths that a condition speaks of.
+fn gather(condition: &Condition, paths: &mut Vec<Vec<Step>>) {
+    match condition {
+        Condition::Everything | Condition::Nothing => {}
+        Condition::Leaf(leaf) => paths.push(leaf.path.clone()),
+        Condition::All(parts) | Condition::Any(parts) => parts.iter().for_each(|part| gather(part, paths)),
+    }
+}
+
+/// A path as an indexing policy writes it: `/a/[]/b/?`.
+fn specification(path: &[Step]) -> String {
+    format!("{}/?", text(path))
+}
+
+fn text(path: &[Step]) -> String {
+    let mut text = String::new();
+    for step in path {
+        text.push('/');
+        match step {
+            Step::Each => text.push_str("[]"),
+            Step::Name(name) if name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-')) => {
+                text.push_str(name);
+            }
+            Step::Name(name) => {
+                text.push('"');
+                text.push_str(&name.replace('\\', "\\\\").replace('"', "\\\""));
+                text.push('"');
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,68 @@
+//! How much a request has done: what ends a page, what the figures count, and whether anybody still waits for it.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+
+/// Entries between two looks at the flag.
+const LOOKS_BETWEEN: usize = 256;
+
+/// The work of one request.
+#[derive(Debug)]
+pub(super) struct Work {
+    cancel: Arc<AtomicBool>,
+    /// Entries looked at, dead or alive.
+    looked_at: Cell<usize>,
+    /// A page ends after so many.
+    limit: Cell<usize>,
+    /// Living index entries that a walk came by.
+    touched: Cell<u64>,
+}
+
+impl Work {
+    pub(super) fn new(cancel: Arc<AtomicBool>) -> Work {
+        Work { cancel, looked_at: Cell::new(0), limit: Cell::new(usize::MAX), touched: Cell::new(0) }
+    }
+
+    /// Lets the page end after so many entries.
+    pub(super) fn end_after(&self, entries: usize) {
+        self.limit.set(entries);
+    }
+
+    /// Counts an entry, dead or alive.
+    pub(super) fn look(&self) -> Result<()> {
+        let looked_at = self.looked_at.get() + 1;
+        self.looked_at.set(looked_at);
+        if looked_at.is_multiple_of(LOOKS_BETWEEN) && self.cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        Ok(())
+    }
+
+    /// Counts a living index entry for the figures.
+    pub(super) fn touch(&self) {
+        self.touched.set(self.touched.get() + 1);
+    }
+
+    /// Whether the page must end where it stands.
+    pub(super) fn is_spent(&self) -> bool {
+        self.looked_at.get() >= self.limit.get()
+    }
+
+    /// The living index entries so far.
+    pub(super) fn touched(&self) -> u64 {
+        self.touched.get()
+    }
+
+    /// Does something that neither ends the page nor shows in its figures, such as estimating.
+    pub(super) fn aside<T>(&self, act: impl FnOnce(&Work) -> T) -> T {
+        let (looked_at, touched) = (self.looked_at.get(), self.touched.get());
+        self.looked_at.set(0);
+        let answer = act(self);
+        self.looked_at.set(looked_at);
+        self.touched.set(touched);
+        answer
+    }
+}
