@@ -16,7 +16,7 @@ use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
 use crate::index::{Drafted, Upkeep};
 use crate::keys;
-use crate::limits::DELETE_CHUNK;
+use crate::limits::{DELETE_CHUNK, SWEEP_ENTRIES};
 use crate::write::home_of_key;
 
 impl Engine {
@@ -56,26 +56,26 @@ fn delete_chunk(
 ) -> Result<Chunk> {
     let gate = Gate::for_write(tx, home.partition)?;
     let range = KeyRange { start: std::ops::Bound::Included(start), ..KeyRange::prefix(home.id_key("")) };
-    let mut numbers = Vec::new();
-    let mut next = None;
-    for entry in tx.scan(Keyspace::Id, range, Direction::Forward) {
-        let (key, value) = entry?;
-        if numbers.len() == DELETE_CHUNK {
-            next = Some(key.to_vec());
+    let chunk = tx.scan(Keyspace::Id, range, Direction::Forward).take(DELETE_CHUNK + 1);
+    let mut chunk = chunk.collect::<storage::Result<Vec<_>>>()?;
+    let mut next = if chunk.len() > DELETE_CHUNK { chunk.pop() } else { None };
+    let upkeep = Upkeep::load(tx, container.partition_of(&home.effective))?;
+    let (mut deleted, mut entries, mut events) = (0, 0, Events::default());
+    for (key, value) in chunk {
+        if entries >= SWEEP_ENTRIES {
+            next = Some((key, value));
             break;
         }
-        numbers.push(keys::number_from_value(&value)?);
-    }
-    let upkeep = Upkeep::load(tx, container.partition_of(&home.effective))?;
-    let (mut deleted, mut events) = (0, Events::default());
-    for number in numbers {
+        let number = keys::number_from_value(&value)?;
         if let Found::Living(record) = gate.by_number(tx, number)?
             && events::commit_of(record.header.sequence) <= begun
         {
             events.next(tx);
-            Footprint::new(home, &container.definition, &upkeep, &record, Drafted::default()).remove(tx)?;
+            let footprint = Footprint::new(home, &container.definition, &upkeep, &record, Drafted::default());
+            entries += footprint.entries();
+            footprint.remove(tx)?;
             deleted += 1;
         }
     }
-    Ok(Chunk { deleted, next })
+    Ok(Chunk { deleted, next: next.map(|(key, _)| key.to_vec()) })
 }

@@ -115,6 +115,11 @@ impl Footprint {
         Footprint { entries, index, weight, number }
     }
 
+    /// How many entries there are.
+    pub(crate) fn entries(&self) -> usize {
+        self.entries.len() + self.index.entries()
+    }
+
     /// Writes a new item.
     pub(crate) fn insert(self, tx: &mut Transaction<'_>) -> Result<()> {
         counters::add(tx, &self.weight)?;

@@ -16,6 +16,8 @@ pub const RESOURCE_BYTES_MAX: usize = 256 * 1024;
 pub const PAGE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// A page ends, possibly empty, after this many entries were looked at, so that no request runs without end.
 pub const PAGE_ENTRIES_MAX: usize = 100_000;
+/// A transaction that removes items ends once it has removed this many of their entries.
+pub const SWEEP_ENTRIES: usize = 16 * 1024;
 /// Items removed in one transaction by "delete all items of a partition key".
 pub const DELETE_CHUNK: usize = 256;
 /// Entries removed in one transaction when a dropped container is cleared away.

@@ -26,6 +26,7 @@ use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
 use crate::index::{Drafted, Upkeep};
 use crate::keys::{self, Key, PartitionId};
+use crate::limits::SWEEP_ENTRIES;
 
 /// The least that a visited partition may remove in a step, however many wait.
 const SHARE_MIN: usize = 8;
@@ -63,14 +64,19 @@ pub struct PurgeStatus {
 
 impl Engine {
     /// Removes about `limit` dead items at most and says when to come back; a piece of index work is done besides, also
-    /// while the purge is paused. A damaged partition does not keep the others from being purged; the first such error is
-    /// returned at the end.
+    /// while the purge is paused. Damage in a partition keeps nothing else from being done; the first such error is returned
+    /// at the end.
     pub fn purge_step(&self, limit: usize) -> Result<PurgeReport> {
         let mut report = PurgeReport::default();
         let mut outcome = Ok(());
         self.alarm.awake();
-        let index = self.index_step(limit)?;
-        report.other_entries = index.entries;
+        let index = self.index_step(limit);
+        if let Ok(index) = &index {
+            report.other_entries = index.entries;
+            if index.more {
+                report.next_due = Some(self.store.now()?);
+            }
+        }
         if !self.purge.paused.load(Ordering::Acquire) && self.store.clock_status()?.suspect.is_none() {
             let now = self.store.now()?;
             if let Some(cleared) = self.clear_dropped(limit)? {
@@ -83,12 +89,9 @@ impl Engine {
             let looks = catalog.partitions().filter_map(|(_, partition)| partition.next_look.get());
             report.next_due = looks.chain(report.next_due).min();
         }
-        if index.more {
-            report.next_due = Some(self.store.now()?);
-        }
         self.purge.record(&report, self.store.now()?);
         self.alarm.sleep_until(report.next_due);
-        outcome.map(|()| report)
+        outcome.and(index.map(|_| report))
     }
 
     /// The purge's figures.
@@ -172,6 +175,15 @@ struct Swept {
     policy: Option<Policy>,
     /// When the partition's first item dies that is left; now if the limit was reached.
     next_due: Option<Time>,
+    /// Entries removed.
+    entries: usize,
+}
+
+impl Swept {
+    /// Whether so many entries are gone that the rest waits for the next sweep: items differ in what they leave behind.
+    fn is_full(&self) -> bool {
+        self.entries >= SWEEP_ENTRIES
+    }
 }
 
 fn sweep(
@@ -192,40 +204,52 @@ fn sweep(
         let scan = tx.scan(Keyspace::Queue, range, Direction::Forward);
         let dead = scan.take(room).collect::<storage::Result<Vec<_>>>()?;
         let emptied = dead.len() < room;
-        if let Some((last, _)) = dead.last() {
+        let mut last = None;
+        for (entry, _) in &dead {
+            if swept.is_full() {
+                break;
+            }
+            remove(tx, gate, container, &upkeep, entry, &mut swept)?;
+            last = Some(entry);
+        }
+        if let Some(last) = last {
             let (keyspace, key) = Key::Hand(id, queue).encode();
             tx.put(keyspace, key, last.clone());
         }
-        for (entry, _) in &dead {
-            swept.bytes += remove(tx, gate, container, &upkeep, entry)?;
-            swept.items += 1;
-        }
-        if emptied && let Some(next) = policy.forget(queue, through) {
+        if emptied
+            && !swept.is_full()
+            && let Some(next) = policy.forget(queue, through)
+        {
             let (keyspace, key) = Key::Policy(id).encode();
             tx.put(keyspace, key, next.encode());
             policy = Arc::new(next.clone());
             swept.policy = Some(next);
         }
     }
-    swept.next_due = if swept.items as usize >= limit { Some(now) } else { next_due(tx, id, &policy)? };
+    let more = swept.items as usize >= limit || swept.is_full();
+    swept.next_due = if more { Some(now) } else { next_due(tx, id, &policy)? };
     Ok(swept)
 }
 
-/// Removes the dead item that a queue entry stands for, and returns its size.
+/// Removes the dead item that a queue entry stands for.
 fn remove(
     tx: &mut Transaction<'_>,
     gate: &Gate,
     container: &Container,
     upkeep: &Upkeep,
     entry: &[u8],
-) -> Result<u64> {
+    swept: &mut Swept,
+) -> Result<()> {
     let (_, number) = keys::queue_entry(entry)?;
     let Found::Dead(record) = gate.by_number(tx, number)? else {
         return Err(Error::Corrupt(format!("item {} stands among the dead but is not one", number.0)));
     };
     let home = Home::of(gate.partition, &container.definition, &record)?;
-    Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default()).remove(tx)?;
-    Ok(record.size())
+    let footprint = Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default());
+    swept.entries += footprint.entries();
+    swept.bytes += record.size();
+    swept.items += 1;
+    footprint.remove(tx)
 }
 
 /// When the first entry of any queue dies.

@@ -149,7 +149,7 @@ pub const BUGS: &[Bug] = &[
     },
     Bug {
         name: "the purge takes a sequence",
-        edits: &[edit(PURGE, "swept.items += 1;", "swept.items += 1;\n            tx.next_sequence();")],
+        edits: &[edit(PURGE, "swept.items += 1;", "swept.items += 1;\n    tx.next_sequence();")],
     },
     Bug {
         name: "a purged item stays in the feed",

@@ -16,6 +16,8 @@ use crate::world::World;
 /// More purge steps than any run can need.
 const DRAIN_STEPS_MAX: usize = 10_000;
 const DRAIN_LIMIT: usize = 16;
+/// How often the twin's index is compared entry by entry; the main one is after every step.
+const TWIN_INDEX_STEPS: u64 = 8;
 
 impl Run {
     /// Looks at both clocks, which must show what the model of the clock says.
@@ -291,6 +293,10 @@ impl Run {
         let ids = ids_of(&self.model);
         let (main, twin) = (self.main.observe(&ids)?, self.twin.observe(&ids)?);
         check::compare(&self.model, &main)?;
+        self.main.check_indexes()?;
+        if self.situation.steps.is_multiple_of(TWIN_INDEX_STEPS) {
+            self.twin.check_indexes()?;
+        }
         for stamp in check::learn(&mut self.model, &main) {
             self.etags.insert(stamp.etag);
             self.numbers.insert(stamp.number);

@@ -482,7 +482,6 @@ impl World {
             let ids = ids.get(name).map(Vec::as_slice).unwrap_or_default();
             containers.insert(name, self.observe_container(name, &container, ids)?);
         }
-        self.check_indexes()?;
         Ok(Seen { containers, sequence: self.sequence() })
     }
 

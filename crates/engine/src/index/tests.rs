@@ -523,3 +523,47 @@ fn a_store_without_an_index_gets_one_built() {
     world.work(4);
     assert_eq!((world.equal("n", &Value::Int(7)), world.check()), (vec!["7".to_owned()], 40));
 }
+
+/// What a transaction removes is bounded by entries, not only by items.
+#[test]
+fn items_of_many_entries_are_purged_and_deleted_in_several_transactions() {
+    let world = World::new(r#","defaultTtl":10"#);
+    let numbers: Vec<String> = (0..4000).map(|n| n.to_string()).collect();
+    let write_ten = || {
+        for n in 0..10 {
+            world.write(&format!(r#""id":"{n}","a":[{}]"#, numbers.join(",")));
+        }
+    };
+    write_ten();
+    world.pass(10);
+    let report = world.engine.purge_step(100).expect("a step");
+    assert!((1..10).contains(&report.purged_items), "{report:?}");
+    assert_eq!(report.next_due, Some(world.now()));
+    world.work(100);
+    assert_eq!(world.check(), 0);
+    write_ten();
+    let key = PartitionKey::from_header(r#"["k"]"#).expect("a key");
+    assert_eq!(world.engine.delete_partition(&world.container(), &key), Ok(10));
+    assert_eq!(world.check(), 0);
+}
+
+/// T22: damage in one item stops its container's build, and nothing else.
+#[test]
+fn a_damaged_item_stops_neither_the_purge_nor_other_builds() {
+    let world = World::new(r#","defaultTtl":10"#);
+    world.write(r#""id":"good","n":1"#);
+    let id = world.container().partitions[0].id;
+    let number = document::ItemNumber(1);
+    world
+        .engine
+        .change(move |tx| {
+            let (keyspace, key) = crate::keys::Key::Item(id, number).encode();
+            tx.put(keyspace, key, vec![0xFF]);
+            Ok(())
+        })
+        .expect("written");
+    world.change(&format!(r#","defaultTtl":10{ONLY_N}"#));
+    world.pass(10);
+    assert!(matches!(world.engine.purge_step(10), Err(crate::Error::Corrupt(_))));
+    assert_eq!(world.engine.purge_status().purged_items, 1, "the dead went all the same");
+}

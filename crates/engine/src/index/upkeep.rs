@@ -172,7 +172,7 @@ impl IndexFootprint {
     }
 
     /// How many entries there are.
-    pub(super) fn entries(&self) -> usize {
+    pub(crate) fn entries(&self) -> usize {
         self.generations.iter().map(|(_, terms)| terms.entries.len()).sum()
     }
 
