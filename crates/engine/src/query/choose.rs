@@ -29,17 +29,6 @@ use crate::continuation::{Continuation, Position};
 use crate::error::Result;
 use crate::index::{Index, PathKey, Term};
 
-/// Living entries that a probe counts; what has fewer is small.
-pub(super) const PROBE_MAX: usize = 256;
-/// Equalities of one path that are walked side by side; more of them are collected.
-const STREAMS_MAX: usize = 64;
-/// Numbers of a range that are collected for one page,
-const COLLECT_FOR_PAGE: usize = 10_000;
-/// and for a query that is answered in one go.
-const COLLECT_FOR_ALL: usize = 1_000_000;
-/// Lookups by (partition key, id) that are surely better than anything else.
-const LOOKUPS_FEW: usize = 256;
-
 /// What a query wants of one partition.
 pub(super) struct Wish<'q> {
     /// Where matching items are, the partition key of the scope included.
@@ -130,7 +119,7 @@ pub(super) fn choose<'a>(
 
 fn fresh<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
     if let (Some(keys), Some(ids)) = (&wish.keys, wish.ids)
-        && keys.len().saturating_mul(ids.len()) <= LOOKUPS_FEW
+        && keys.len().saturating_mul(ids.len()) <= desk.work.tuning.lookups
         && keys.iter().all(|key| key.len() >= desk.container.definition.partition_key.paths.len())
     {
         return Ok(by_id(desk, wish, None));
@@ -146,7 +135,7 @@ fn fresh<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
     }
     let small = small(desk, &wish.condition)?;
     if wish.stamps != Stamps::default() {
-        let fewer = small.map_or(PROBE_MAX, |(estimate, _)| estimate);
+        let fewer = small.map_or(desk.work.tuning.probe, |(estimate, _)| estimate);
         if count_stamps(desk, wish.stamps, fewer)? < fewer {
             return Ok(Chosen::new(ByStamp::new(desk, wish.stamps, None)));
         }
@@ -163,7 +152,7 @@ fn fresh<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
 fn small<'c>(desk: &Desk<'_>, condition: &'c Condition) -> Result<Option<(usize, &'c Condition)>> {
     let mut smallest: Option<(usize, &Condition)> = None;
     for part in conjuncts(condition) {
-        let most = smallest.map_or(PROBE_MAX, |(known, _)| known);
+        let most = smallest.map_or(desk.work.tuning.probe, |(known, _)| known);
         if let Some(estimate) = estimate(desk, part, most)?.filter(|estimate| *estimate < most) {
             smallest = Some((estimate, part));
         }
@@ -179,7 +168,7 @@ fn build_part<'a>(desk: &'a Desk<'a>, condition: &Condition, part: &Condition) -
 
 /// Nothing that the index could list is small.
 fn large<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
-    if lists_in_order(&wish.condition)
+    if lists_in_order(&wish.condition, desk.work.tuning.streams)
         && let Some(built) = build(desk, &wish.condition, Thorough::No)?
     {
         return Ok(numbers(desk, wish, built, None));
@@ -328,14 +317,16 @@ fn build_leaf<'a>(desk: &'a Desk<'a>, leaf: &Leaf, thorough: Thorough) -> Result
     let Some((index, path)) = desk.indexed(&leaf.path) else { return Ok(None) };
     let mut streams: Vec<Box<dyn Numbers + 'a>> = Vec::new();
     let points: Vec<_> = leaf.standing.scalars.iter().filter_map(Interval::as_point).collect();
-    if points.len() == leaf.standing.scalars.len() && points.len() <= STREAMS_MAX {
+    if points.len() == leaf.standing.scalars.len() && points.len() <= desk.work.tuning.streams {
         for term in points.iter().filter_map(|point| Term::new(point.view())) {
             let mut prefix = index.path_prefix(&path);
             prefix.extend_from_slice(term.as_bytes());
             streams.push(Box::new(Entries::new(desk, prefix, Direction::Forward, !term.cut)));
         }
     } else {
-        let most = if thorough == Thorough::Yes { COLLECT_FOR_ALL } else { COLLECT_FOR_PAGE };
+        let tuning = &desk.work.tuning;
+        let most =
+            if thorough == Thorough::Yes { tuning.collected_for_all } else { tuning.collected_for_page };
         let Some(collected) = collect(desk, index, &path, leaf, most)? else { return Ok(None) };
         streams.push(Box::new(collected));
     }
@@ -475,17 +466,17 @@ fn numbered_leaf(condition: &Condition, number: u16) -> Option<&Leaf> {
 }
 
 /// Whether the index has what a condition admits in the order of numbers, however much it is.
-fn lists_in_order(condition: &Condition) -> bool {
+fn lists_in_order(condition: &Condition, streams: usize) -> bool {
     match condition {
         Condition::Everything | Condition::Nothing => false,
         Condition::Leaf(leaf) => {
             let scalars = &leaf.standing.scalars;
             leaf.standing.kinds.is_empty()
-                && scalars.len() <= STREAMS_MAX
+                && scalars.len() <= streams
                 && scalars.iter().all(|interval| interval.as_point().is_some())
         }
-        Condition::All(parts) => parts.iter().any(lists_in_order),
-        Condition::Any(parts) => parts.iter().all(lists_in_order),
+        Condition::All(parts) => parts.iter().any(|part| lists_in_order(part, streams)),
+        Condition::Any(parts) => parts.iter().all(|part| lists_in_order(part, streams)),
     }
 }
 

@@ -10,7 +10,7 @@ use storage::Direction;
 use super::by_composite::{self, leaf_at};
 use super::by_path::{PathWalk, Start, Walk};
 use super::by_stamp::StampWalk;
-use super::choose::{Chosen, PROBE_MAX, choose, estimate};
+use super::choose::{Chosen, choose, estimate};
 use super::desk::Desk;
 use super::numbers::Numbers as _;
 use super::refine::{Merged, Refined, Sorted};
@@ -25,12 +25,9 @@ use crate::error::{Error, Result};
 use crate::header::Record;
 use crate::item::Item;
 use crate::keys::PartitionId;
-use crate::limits::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
+use crate::limits::PAGE_BYTES_MAX;
 use crate::operation::{IndexUse, QueryMetrics, QueryRequest};
 use crate::read::in_scope;
-
-/// Entries that are counted at most to find out whether sorting what matches is cheaper than walking in order.
-const SORT_PROBE_MAX: usize = 20_000;
 
 /// One request.
 pub(super) struct Paging<'a> {
@@ -130,9 +127,7 @@ impl<'a> Paging<'a> {
         metrics.output_items = answer.rows.len() as u64;
         metrics.output_bytes = answer.rows.iter().map(|row| row.len() as u64).sum();
         let token = answer.resume.zip(stop).map(|(mut resume, stop)| {
-            if stop.after.is_some() {
-                resume.after = stop.after;
-            }
+            resume.after = resume.after.max(stop.after);
             QueryToken {
                 fingerprint: self.query.fingerprint(),
                 partition: stop.partition,
@@ -151,7 +146,7 @@ impl<'a> Paging<'a> {
         token: Option<QueryToken>,
         mut progress: Progress,
     ) -> Result<Outcome> {
-        self.work.end_after(PAGE_ENTRIES_MAX);
+        self.work.end_in_time();
         let (mut place, resume) = match token {
             Some(token) => (Some((token.partition, token.position)), Some(token.resume)),
             None => (None, None),
@@ -278,8 +273,10 @@ impl<'a> Paging<'a> {
         token: Option<QueryToken>,
         mut progress: Progress,
     ) -> Result<Outcome> {
-        self.work.end_after(PAGE_ENTRIES_MAX);
-        let mut run = self.run(Arrival::InOrder, token.map(|token| token.resume));
+        self.work.end_in_time();
+        let resume = token.map(|token| token.resume);
+        let before = resume.as_ref().and_then(|resume| resume.after.clone());
+        let mut run = self.run(Arrival::InOrder, resume);
         let covers = self.covered_key();
         let mut dealt_with: Option<Vec<u8>> = None;
         let stop = |after, in_memory| {
@@ -315,7 +312,8 @@ impl<'a> Paging<'a> {
                         }
                         Flow::Enough => return Ok(self.outcome(run.finish()?, None, progress)),
                     }
-                    if self.work.is_spent() {
+                    // A walk may begin with what earlier pages have shown, and must get behind that.
+                    if self.work.is_spent() && dealt_with > before {
                         return Ok(self.outcome(run.pause()?, stop(dealt_with, false), progress));
                     }
                 }
@@ -341,16 +339,19 @@ impl<'a> Paging<'a> {
         let by_first = keys.first().and_then(|key| leaf_at(&condition, &key.path));
         let only_by_first =
             matches!((&condition, by_first), (Condition::Leaf(leaf), Some(first)) if leaf == first);
-        if condition == Condition::Everything || only_by_first {
+        let plan = first.index.as_ref().and_then(|index| by_composite::plan(index, &condition, keys));
+        let keeps_to_it = only_by_first || plan.is_some_and(|plan| plan.keeps_to(&condition));
+        if condition == Condition::Everything || keeps_to_it {
             return Ok(false);
         }
         let mut living = 0;
         for desk in desks {
             living += desk.view.usage()?.living.items;
         }
+        let tuning = &self.work.tuning;
         // With `n` of them spread evenly, a page of `p` rows walks past `p * living / n` items.
         let even = (self.request.max_items as u64).saturating_mul(living).isqrt();
-        let most = usize::try_from(even).unwrap_or(usize::MAX).clamp(PROBE_MAX, SORT_PROBE_MAX);
+        let most = usize::try_from(even).unwrap_or(usize::MAX).clamp(tuning.probe, tuning.sort_probe);
         let mut matching = 0;
         for desk in desks {
             let Some(count) = estimate(desk, &condition, most)? else { return Ok(false) };

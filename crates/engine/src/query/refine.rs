@@ -17,11 +17,6 @@ use crate::error::Result;
 use crate::header::Record;
 use crate::item::Item;
 
-/// Items that are sorted in one group.
-const GROUP_MAX: usize = 10_000;
-/// Bytes of their sort keys.
-const GROUP_BYTES_MAX: usize = 16 << 20;
-
 /// What comes next in the query's order.
 #[derive(Debug)]
 pub(super) enum Sorted {
@@ -83,6 +78,7 @@ impl<'a> Refined<'a> {
     fn group(&mut self, first: Passing) -> Result<Sorted> {
         let shared = first.sort[..first.vague.unwrap_or(first.sort.len())].to_vec();
         let is_vague = first.vague.is_some();
+        let tuning = &self.desk.work.tuning;
         let (mut group, mut bytes) = (Vec::new(), 0);
         let mut next = Some(first);
         while let Some(mut passing) = next.take() {
@@ -91,7 +87,7 @@ impl<'a> Refined<'a> {
             }
             bytes += passing.sort.len();
             group.push(passing);
-            if group.len() > GROUP_MAX || bytes > GROUP_BYTES_MAX {
+            if group.len() > tuning.group || bytes > tuning.group_bytes {
                 return Ok(Sorted::Overflow);
             }
             // Pauses within a group are passed over: its items must be known before the first is shown.
