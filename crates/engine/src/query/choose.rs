@@ -35,6 +35,8 @@ pub(super) struct Wish<'q> {
     pub(super) condition: Condition,
     /// Whether that is exactly where they are, scope included.
     pub(super) exact: bool,
+    /// Whether every item of the partition is in the scope.
+    pub(super) unscoped: bool,
     /// The partition keys that can match.
     pub(super) keys: Option<Vec<PartitionKey>>,
     /// The ids that can match.
@@ -45,10 +47,19 @@ pub(super) struct Wish<'q> {
     pub(super) range: Option<EffectiveRange>,
     /// What the answer depends on.
     pub(super) references: &'q References,
-    /// Whether the answer is shown as items come, page by page.
-    pub(super) streams: bool,
-    /// Whether only the number of matching items is asked for.
-    pub(super) counts_only: bool,
+    /// What becomes of the items.
+    pub(super) purpose: Purpose,
+}
+
+/// What becomes of the items that a query finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Rows are shown as the items come, page by page.
+    Show,
+    /// All of them are needed before the first row.
+    Gather,
+    /// Only how many there are is asked for.
+    Count,
 }
 
 /// A way that was chosen.
@@ -127,7 +138,7 @@ fn fresh<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
     if let Some(chosen) = covered(desk, wish)? {
         return Ok(chosen);
     }
-    if wish.counts_only
+    if wish.purpose == Purpose::Count
         && wish.exact
         && let Some(built) = build(desk, &wish.condition, Thorough::Yes)?
     {
@@ -189,20 +200,30 @@ fn large<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
     Ok(Chosen::new(Everything::new(desk, None)))
 }
 
-/// The way along one path whose entries alone answer the query.
+/// The way along one path whose values alone answer the query: what else the filter says, it says of that path too.
 fn covered<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Option<Chosen<'a>>> {
-    if !wish.exact || wish.references.whole || wish.references.paths.len() > 1 {
+    if wish.references.whole || wish.references.paths.len() > 1 {
         return Ok(None);
     }
-    let path: Option<Vec<Step>> = wish.references.paths.first().and_then(|path| names(path));
-    let leaf = match (&wish.condition, path) {
-        (Condition::Leaf(leaf), Some(path)) if leaf.path == path => leaf.clone(),
+    let Some(path) = wish.references.paths.first() else {
         // Nothing is read but whether the item is there.
-        (Condition::Leaf(leaf), None) if wish.references.paths.is_empty() && leaf.is_single() => leaf.clone(),
-        (Condition::Everything, Some(path)) if !wish.streams => Leaf::any(path),
-        _ => return Ok(None),
+        return match &wish.condition {
+            Condition::Leaf(leaf) if wish.exact && leaf.is_single() => by_path(desk, wish, 0, leaf, None),
+            _ => Ok(None),
+        };
     };
-    by_path(desk, wish, 0, &leaf, None)
+    let (Some(names), true) = (names(path), wish.unscoped) else { return Ok(None) };
+    if names == [Step::Name("_ts".to_owned())] && wish.purpose != Purpose::Show {
+        let source = Box::new(ByStamp::new(desk, wish.stamps, None));
+        return Ok(Some(Chosen { source, exact: false, covers: Some(path.clone()), used: Vec::new() }));
+    }
+    match &wish.condition {
+        Condition::Leaf(leaf) if leaf.path == names => by_path(desk, wish, 0, leaf, None),
+        Condition::Everything if wish.purpose != Purpose::Show => {
+            by_path(desk, wish, 0, &Leaf::any(names), None)
+        }
+        _ => Ok(None),
+    }
 }
 
 fn names(path: &[Segment]) -> Option<Vec<Step>> {
@@ -229,15 +250,15 @@ fn by_path<'a>(
     let Some(walk) = PathWalk::open(desk, leaf, Direction::Forward, start)? else { return Ok(None) };
     let whole = matches!(&wish.condition, Condition::Leaf(only) if only == leaf)
         || wish.condition == Condition::Everything;
-    let covers = match wish.references.paths.first() {
-        None => Some(Vec::new()),
-        Some(path) => names(path).filter(|path| *path == leaf.path).map(|_| path.clone()),
-    };
     let alone = !wish.references.whole && wish.references.paths.len() <= 1 && leaf.is_single();
+    let covers = match wish.references.paths.first() {
+        None => Some(Vec::new()).filter(|_| whole && wish.exact),
+        Some(path) => names(path).filter(|path| *path == leaf.path && wish.unscoped).map(|_| path.clone()),
+    };
     Ok(Some(Chosen {
         source: Box::new(ByPath::new(walk, number, after)),
         exact: whole && wish.exact,
-        covers: covers.filter(|_| alone && whole && wish.exact),
+        covers: covers.filter(|_| alone),
         used: vec![leaf.path.clone()],
     }))
 }

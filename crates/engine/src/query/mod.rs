@@ -43,7 +43,7 @@ use crate::continuation::QueryToken;
 use crate::error::Result;
 use crate::gate::View;
 use crate::operation::{QueryPage, QueryRequest, Scope};
-use choose::Wish;
+use choose::{Purpose, Wish};
 use desk::Desk;
 use pages::{Outcome, Paging};
 use tuning::Tuning;
@@ -116,9 +116,15 @@ fn wish<'q>(query: &Query, analysis: &'q Analysis, scope: &Scope, desk: &Desk<'_
         Some(key) => within(&analysis.condition, definition, key),
     };
     let keys = analysis.access.keys.clone();
+    let purpose = match analysis.sorting {
+        _ if query.counts_only() => Purpose::Count,
+        Sorting::Unsorted if query.is_streaming(query::Arrival::Any) => Purpose::Show,
+        _ => Purpose::Gather,
+    };
     Wish {
         condition,
         exact: analysis.exact && scope_is_told && range.is_none(),
+        unscoped: scope.key.is_none() && range.is_none(),
         keys: match &scope.key {
             Some(key) => Some(narrow(keys, key)),
             None => keys,
@@ -127,8 +133,7 @@ fn wish<'q>(query: &Query, analysis: &'q Analysis, scope: &Scope, desk: &Desk<'_
         stamps: analysis.access.stamps,
         range,
         references: &analysis.references,
-        streams: query.is_streaming(query::Arrival::Any) && analysis.sorting == Sorting::Unsorted,
-        counts_only: query.counts_only(),
+        purpose,
     }
 }
 

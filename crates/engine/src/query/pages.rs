@@ -10,17 +10,17 @@ use storage::Direction;
 use super::by_composite::{self, leaf_at};
 use super::by_path::{PathWalk, Start, Walk};
 use super::by_stamp::StampWalk;
-use super::choose::{Chosen, choose, estimate};
+use super::choose::{Chosen, Purpose, choose, estimate};
 use super::desk::Desk;
 use super::numbers::Numbers as _;
-use super::refine::{Merged, Refined, Sorted};
+use super::refine::{self, Merged, Refined, Sorted};
 use super::report::Report;
 use super::row::Covered;
 use super::sources::{Arriving, Coming, Everything, Source as _};
 use super::wish;
 use super::work::Work;
 use crate::container::Container;
-use crate::continuation::{Continuation, KEY_BYTES_MAX, Position, QueryToken};
+use crate::continuation::{Continuation, KEY_BYTES_MAX, Position, QueryToken, ShortenedKey};
 use crate::error::{Error, Result};
 use crate::header::Record;
 use crate::item::Item;
@@ -92,8 +92,11 @@ impl<'a> Paging<'a> {
 
     /// The token, or what a client says about where it wants to go on.
     fn resumed(&self, desks: &[Desk<'_>], token: Option<QueryToken>) -> Result<Option<QueryToken>> {
-        if token.is_some() {
-            return Ok(token);
+        if let Some(mut token) = token {
+            if let Some(shortened) = token.shortened.take() {
+                token.resume.after = Some(self.lengthened(desks, shortened)?);
+            }
+            return Ok(Some(token));
         }
         let Some(filter) = &self.request.resume_filter else { return Ok(None) };
         if self.query.sort_keys() != filter.values.len() || filter.values.is_empty() {
@@ -113,7 +116,22 @@ impl<'a> Paging<'a> {
         let resume = Resume { passed: 0, within: None, after: Some(after) };
         let partition = desks.first().map_or(PartitionId(0), |desk| desk.partition.id);
         let fingerprint = self.query.fingerprint();
-        Ok(Some(QueryToken { fingerprint, partition, position: None, resume, in_memory: false }))
+        let (position, shortened, in_memory) = (None, None, false);
+        Ok(Some(QueryToken { fingerprint, partition, position, resume, shortened, in_memory }))
+    }
+
+    /// The whole of a key that was too long for a token: from the item, or, if that has gone or changed, as much as the
+    /// token has; rows that begin so are shown again rather than lost.
+    fn lengthened(&self, desks: &[Desk<'_>], shortened: ShortenedKey) -> Result<Vec<u8>> {
+        let Sorting::Paths(keys) = &self.analysis.sorting else { return Ok(shortened.head) };
+        let [tie @ .., _, _, _, _] = shortened.tail;
+        let descends = keys.first().is_some_and(|key| key.descending);
+        let rank = u64::from_be_bytes(tie);
+        let number = ItemNumber(if descends { !rank } else { rank });
+        let Some((desk, record)) = find(desks, number)? else { return Ok(shortened.head) };
+        let mut key = refine::sort_key(desk, keys, record);
+        key.extend_from_slice(&shortened.tail);
+        Ok(if shortened.is_of(&key) { key } else { shortened.head })
     }
 
     fn run(&self, arrival: Arrival, resume: Option<Resume>) -> Run<'a> {
@@ -133,6 +151,7 @@ impl<'a> Paging<'a> {
                 partition: stop.partition,
                 position: stop.position,
                 resume,
+                shortened: None,
                 in_memory: stop.in_memory,
             }
         });
@@ -200,7 +219,7 @@ impl<'a> Paging<'a> {
         let mut run = self.run(Arrival::Any, token.map(|token| token.resume));
         'all: for desk in desks {
             let wish = wish(self.query, self.analysis, &self.request.scope, desk);
-            if wish.counts_only && wish.exact && wish.condition == Condition::Everything {
+            if wish.purpose == Purpose::Count && wish.exact && wish.condition == Condition::Everything {
                 run.push_count(desk.view.usage()?.living.items);
                 continue;
             }
@@ -215,7 +234,7 @@ impl<'a> Paging<'a> {
         let partition = desks.first().map_or(PartitionId(0), |desk| desk.partition.id);
         let stop = Stop { partition, position: None, after: None, in_memory };
         let answer = run.finish()?;
-        bound_key(&answer)?;
+        self.bound_key(&answer)?;
         Ok(self.outcome(answer, Some(stop), progress))
     }
 
@@ -228,14 +247,12 @@ impl<'a> Paging<'a> {
         arriving: &mut Arriving,
         progress: &mut Progress,
     ) -> Result<Flow> {
-        if chosen.exact && arriving.exact {
-            if self.query.counts_only() {
-                run.push_count(1);
-                return Ok(Flow::More);
-            }
-            if let (Some(path), Some(told)) = (&chosen.covers, &arriving.told) {
-                return Ok(run.push(&Covered { path, told }, arriving.number.0)?);
-            }
+        if chosen.exact && arriving.exact && self.query.counts_only() {
+            run.push_count(1);
+            return Ok(Flow::More);
+        }
+        if let (Some(path), Some(told)) = (&chosen.covers, &arriving.told) {
+            return Ok(run.push(&Covered { path, told }, arriving.number.0)?);
         }
         let record = match arriving.record.take() {
             Some(record) => Some(record),
@@ -306,9 +323,7 @@ impl<'a> Paging<'a> {
                     match flow {
                         Flow::More => dealt_with = Some(item_key(&passing.sort, passing.rank)),
                         Flow::Full => {
-                            let answer = run.finish()?;
-                            bound_key(&answer)?;
-                            return Ok(self.outcome(answer, stop(None, false), progress));
+                            return Ok(self.outcome(run.finish()?, stop(None, false), progress));
                         }
                         Flow::Enough => return Ok(self.outcome(run.finish()?, None, progress)),
                     }
@@ -477,6 +492,23 @@ impl<'a> Paging<'a> {
         Ok(ranking.finish())
     }
 
+    /// The key of a group or of a distinct row belongs to no item: too long for a token, it ends the query. Better a
+    /// clear word than a client that drops the header.
+    fn bound_key(&self, answer: &Answer) -> Result<()> {
+        let sorts_items = matches!(self.analysis.sorting, Sorting::Paths(_));
+        let belongs_to_item = sorts_items && self.query.is_streaming(Arrival::InOrder);
+        match &answer.resume {
+            Some(Resume { after: Some(after), .. }) if after.len() > KEY_BYTES_MAX && !belongs_to_item => {
+                Err(Error::invalid(format!(
+                    "A page of this query ends at a value of {} bytes; to go on from there it may have \
+                     {KEY_BYTES_MAX}. Ask for more rows in one page, or for less of the value.",
+                    after.len()
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn in_scope(&self, desk: &Desk<'_>, record: Option<Record>) -> Option<Record> {
         record.filter(|record| in_scope(&self.request.scope, self.container, desk.partition, record))
     }
@@ -503,18 +535,4 @@ fn start(after: &[u8], key: &SortPath) -> Option<Start> {
     let (value, rest) = if key.descending { decode_key_descending(after) } else { decode_key(after) }.ok()?;
     let rank = u64::from_be_bytes(*rest.first_chunk()?);
     Some(super::by_path::start(value.as_ref().map(document::Value::view), rank, key.descending))
-}
-
-/// A key that is too long for a token ends the query: better a clear word than a client that drops the header.
-fn bound_key(answer: &Answer) -> Result<()> {
-    match &answer.resume {
-        Some(Resume { after: Some(after), .. }) if after.len() > KEY_BYTES_MAX => {
-            Err(Error::invalid(format!(
-                "A page of this query ends at a value of {} bytes; to go on from there it may have {KEY_BYTES_MAX}. Ask \
-             for more rows in one page, or for less of the value.",
-                after.len()
-            )))
-        }
-        _ => Ok(()),
-    }
 }

@@ -124,7 +124,7 @@ impl<'a> Refined<'a> {
 }
 
 /// What a query sorts an item by.
-fn sort_key(desk: &Desk<'_>, keys: &[SortPath], record: Record) -> Vec<u8> {
+pub(super) fn sort_key(desk: &Desk<'_>, keys: &[SortPath], record: Record) -> Vec<u8> {
     let item = Item::new(desk.container.rid, record);
     let mut sort = Vec::new();
     for key in keys {

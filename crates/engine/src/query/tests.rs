@@ -294,6 +294,7 @@ impl Life {
             "SELECT VALUE x FROM c JOIN x IN c.t",
             "SELECT VALUE COUNT(1) FROM c",
             "SELECT VALUE SUM(c.n) FROM c",
+            "SELECT VALUE MAX(c._ts) FROM c",
             "SELECT MAX(c.a) AS m, COUNT(c.a) AS d FROM c",
             "SELECT VALUE COUNT(1) FROM c JOIN x IN c.t",
             "SELECT DISTINCT VALUE c.a FROM c",

@@ -62,11 +62,13 @@ impl Work {
 
     /// Does something that neither ends the page nor shows in its figures, such as estimating.
     pub(super) fn aside<T>(&self, act: impl FnOnce(&Work) -> T) -> T {
-        let (looked_at, touched) = (self.looked_at.get(), self.touched.get());
+        let (looked_at, touched, limit) = (self.looked_at.get(), self.touched.get(), self.limit.get());
         self.looked_at.set(0);
+        self.limit.set(self.tuning.page_entries);
         let answer = act(self);
         self.looked_at.set(looked_at);
         self.touched.set(touched);
+        self.limit.set(limit);
         answer
     }
 }
