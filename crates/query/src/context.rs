@@ -69,6 +69,11 @@ impl Context {
         true
     }
 
+    /// The steps that are left.
+    pub(crate) fn left(&self) -> u64 {
+        self.budget.get()
+    }
+
     /// Records why the evaluation cannot go on. The first reason stays.
     pub fn fail(&self, fault: Fault) {
         self.budget.set(0);

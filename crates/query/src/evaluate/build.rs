@@ -1,7 +1,9 @@
 //! New values from evaluated parts, and what they may hold.
 //!
 //! A short query can ask for a large value: `[c, c, c]` triples an item, and a subquery may do so for each of its
-//! rows. So whatever keeps values counts their bytes in a [`Hoard`], and stops the query before memory does.
+//! rows. So whatever keeps values counts their bytes in a [`Hoard`], and stops the query before memory does. The same
+//! goes for nesting: sources that wrap one another, `JOIN b IN (SELECT VALUE [[a]]) JOIN d IN (SELECT VALUE [[b]])`,
+//! build values deeper than any text or item is, and every walk over a value recurses.
 
 use document::{Object, Value, ValueRef};
 
@@ -12,6 +14,10 @@ use crate::row::Operand;
 
 /// Most bytes of one array, object or string that an expression builds. Several times the largest item.
 const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Most arrays and objects around one another in a value that is kept: an item of the deepest kind inside of an
+/// expression of the deepest kind.
+const VALUE_DEPTH_MAX: usize = 256;
 
 /// Memory that grows with the rows, and its bound.
 #[derive(Debug)]
@@ -39,21 +45,33 @@ impl Hoard {
 
     /// Counts a value.
     pub(crate) fn add_value(&mut self, value: ValueRef<'_>, context: &Context) -> bool {
-        self.add(weight(value), context)
+        let Some(bytes) = weight(value, VALUE_DEPTH_MAX) else {
+            let message =
+                format!("The query builds a value that is nested deeper than {VALUE_DEPTH_MAX} levels.");
+            context.fail(Fault::Refused(message));
+            return false;
+        };
+        self.add(bytes, context)
     }
 }
 
-/// About how many bytes a value takes as a tree.
-pub(crate) fn weight(value: ValueRef<'_>) -> usize {
+/// About how many bytes a value takes as a tree, `None` if it is nested deeper than that many levels.
+fn weight(value: ValueRef<'_>, levels: usize) -> Option<usize> {
     let inside = match value {
         ValueRef::String(text) => text.len(),
-        ValueRef::Array(items) => items.iter().map(weight).sum(),
+        ValueRef::Array(items) => {
+            let inner = levels.checked_sub(1)?;
+            items.iter().map(|item| weight(item, inner)).sum::<Option<usize>>()?
+        }
         ValueRef::Object(members) => {
-            members.iter().map(|(name, member)| size_of::<String>() + name.len() + weight(member)).sum()
+            let inner = levels.checked_sub(1)?;
+            let member =
+                |(name, member): (&str, _)| Some(size_of::<String>() + name.len() + weight(member, inner)?);
+            members.iter().map(member).sum::<Option<usize>>()?
         }
         ValueRef::Null | ValueRef::Bool(_) | ValueRef::Int(_) | ValueRef::Double(_) => 0,
     };
-    size_of::<Value>() + inside
+    Some(size_of::<Value>() + inside)
 }
 
 /// A row of the answer, `None` if there is none.

@@ -13,7 +13,7 @@ pub(crate) mod full_text;
 mod integer;
 mod item;
 pub(crate) mod like;
-mod list;
+pub(crate) mod list;
 mod math;
 pub(crate) mod regex;
 mod search;

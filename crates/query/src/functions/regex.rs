@@ -53,8 +53,13 @@ const AUTOMATON_WORK: u64 = 1 << 37;
 /// Bytes of text squared, times the parts of the pattern, that one match may take: some seconds.
 const BACKTRACKING_WORK: u64 = 1 << 31;
 
-/// What compiling a pattern is charged.
-const COMPILE_STEPS: u64 = 10_000;
+/// Bytes of an automaton that compiling makes per step: a large one takes a tenth of a second.
+const COMPILED_BYTES_PER_STEP: u64 = 16;
+
+/// What reading a byte of a pattern is charged, and compiling one of a pattern that backtracks: `\w` is two bytes that
+/// stand for hundreds of ranges.
+const READ_STEPS: u64 = 64;
+const BACKTRACKING_COMPILE_STEPS: u64 = 256;
 
 /// Patterns that are kept. More than a query has, few enough to bound their memory.
 const KEPT: usize = 8;
@@ -123,10 +128,7 @@ impl Patterns {
         if let Some(known) = kept.iter().find(|known| known.options == options && known.pattern == pattern) {
             return known.compiled.clone();
         }
-        if !context.spend(COMPILE_STEPS) {
-            return Err(Unusable::Invalid);
-        }
-        let compiled = compile(pattern, options).map(Arc::new);
+        let compiled = compile(pattern, options, context).map(Arc::new);
         if kept.len() == KEPT {
             kept.remove(0);
         }
@@ -135,7 +137,7 @@ impl Patterns {
     }
 }
 
-fn compile(pattern: &str, options: Options) -> Result<Compiled, Unusable> {
+fn compile(pattern: &str, options: Options, context: &Context) -> Result<Compiled, Unusable> {
     if pattern.len() > PATTERN_BYTES {
         return Err(Unusable::TooLarge);
     }
@@ -148,12 +150,15 @@ fn compile(pattern: &str, options: Options) -> Result<Compiled, Unusable> {
         .delegate_dfa_size_limit(STATES_BYTES)
         .backtrack_limit(BACKTRACKS);
     for bytes in AUTOMATON_BYTES {
+        if !context.spend(bytes as u64 / COMPILED_BYTES_PER_STEP + pattern.len() as u64 * READ_STEPS) {
+            return Err(Unusable::Invalid);
+        }
         // Only patterns that backtrack have a program: one that may have no instruction shows which they are.
         match builder.delegate_size_limit(bytes).max_prog_size(0).build() {
             Ok(regex) => return Ok(Compiled { regex, engine: Engine::Automaton { bytes } }),
             Err(error) => match unusable(&error) {
                 Unusable::TooLarge if has_program(&error) => {
-                    return compile_backtracking(pattern, &mut builder);
+                    return compile_backtracking(pattern, &mut builder, context);
                 }
                 Unusable::TooLarge => {}
                 Unusable::Invalid => return Err(Unusable::Invalid),
@@ -163,9 +168,16 @@ fn compile(pattern: &str, options: Options) -> Result<Compiled, Unusable> {
     Err(Unusable::TooLarge)
 }
 
-fn compile_backtracking(pattern: &str, builder: &mut RegexBuilder) -> Result<Compiled, Unusable> {
+fn compile_backtracking(
+    pattern: &str,
+    builder: &mut RegexBuilder,
+    context: &Context,
+) -> Result<Compiled, Unusable> {
     if pattern.len() > BACKTRACKING_PATTERN_BYTES {
         return Err(Unusable::TooLarge);
+    }
+    if !context.spend(pattern.len() as u64 * BACKTRACKING_COMPILE_STEPS) {
+        return Err(Unusable::Invalid);
     }
     let built = builder.delegate_size_limit(INNER_AUTOMATON_BYTES).max_prog_size(PROGRAM_LENGTH).build();
     let regex = built.map_err(|error| unusable(&error))?;
@@ -404,7 +416,7 @@ mod tests {
         assert_eq!(context.patterns.0.borrow().len(), KEPT);
         assert!(!Arc::ptr_eq(&first, &get("a+", "").unwrap()));
 
-        let poor = Context::new(0, 1).with_budget(COMPILE_STEPS - 1);
+        let poor = Context::new(0, 1).with_budget(1000);
         assert_eq!(call_in(&poor, "REGEXMATCH", r#""a", "a""#), None);
         assert_eq!(poor.fault(), Some(Fault::OutOfBudget));
     }

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use super::Resolver;
 use super::level::Level;
+use super::walk::each_inside;
 use crate::error::{Code, Error, Report, Result};
+use crate::functions::list::weight;
 use crate::logical::Expression;
 use crate::syntax::ast::{Collection, Query, Select};
 use crate::syntax::parse;
@@ -15,7 +17,8 @@ use crate::syntax::parse;
 /// The computed properties that a query uses.
 #[derive(Debug, Default)]
 pub(super) struct Computed {
-    resolved: BTreeMap<String, Expression>,
+    /// Each with the memory that one use of it takes.
+    resolved: BTreeMap<String, (Expression, usize)>,
     /// Set while one is being resolved.
     busy: bool,
 }
@@ -29,19 +32,21 @@ impl Resolver<'_> {
 
     /// The expression of a computed property.
     pub(super) fn computed(&mut self, name: &str) -> Expression {
-        if let Some(expression) = self.computed.resolved.get(name) {
-            return expression.clone();
+        if let Some((expression, bytes)) = self.computed.resolved.get(name).cloned() {
+            return if self.count_use(bytes, None) { expression } else { Expression::Undefined };
         }
         let dialect = self.dialect;
         let text = dialect.computed.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text);
-        let expression = match self.resolve_computed(text) {
+        let mut expression = match self.resolve_computed(text) {
             Ok(expression) => expression,
             Err(error) => {
                 let message = format!("The computed property '{name}' cannot be used: {error}");
                 self.report_as(Code::Text("SC9002"), None, message)
             }
         };
-        self.computed.resolved.insert(name.to_owned(), expression.clone());
+        // Most of an expression is in proportion to its text; what it computes from constants is not.
+        let bytes = text.len() * size_of::<Expression>() + constant_bytes(&mut expression);
+        self.computed.resolved.insert(name.to_owned(), (expression.clone(), bytes));
         expression
     }
 
@@ -61,6 +66,17 @@ impl Resolver<'_> {
         let found = std::mem::replace(&mut self.reports, reports);
         if found.is_empty() { Ok(expression) } else { Err(Error::Refused(found)) }
     }
+}
+
+/// What the constants of an expression take.
+fn constant_bytes(expression: &mut Expression) -> usize {
+    let mut bytes = match expression {
+        Expression::Literal(value) => weight(value.view()),
+        Expression::InConstants { list, .. } => list.iter().map(|value| weight(value.view())).sum(),
+        _ => 0,
+    };
+    each_inside(expression, &mut |inner| bytes += constant_bytes(inner));
+    bytes
 }
 
 /// What the query calls the item, if it does nothing but select from it.

@@ -7,6 +7,7 @@ use document::Value;
 use super::query::{Reach, whole};
 use super::{MEMBERS_MAX, Resolver};
 use crate::functions::like;
+use crate::functions::list::weight;
 use crate::logical::{Arithmetic, Comparison, Expression, Projection, Query, Segment};
 use crate::syntax::ast::{self, Binary, Name, Node, NodeKind, Span, Step, SubqueryKind, Unary};
 
@@ -103,8 +104,9 @@ impl Resolver<'_> {
     }
 
     fn parameter(&mut self, name: &str, span: Span) -> Expression {
-        if let Some((_, value)) = self.parameters.iter().find(|(given, _)| given == name) {
-            return Expression::Literal(value.clone());
+        if let Some(value) = self.parameters.get(name).copied() {
+            let fits = self.count_use(weight(value.view()), Some(span));
+            return if fits { Expression::Literal(value.clone()) } else { Expression::Undefined };
         }
         let message = format!("The query uses the parameter '{name}', but no value for it was given.");
         self.report("SC9002", span, message)

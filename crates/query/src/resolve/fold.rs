@@ -2,27 +2,33 @@
 
 use document::{Value, total_order};
 
-use crate::context::Context;
-use crate::evaluate::{Environment, evaluate};
+use crate::context::{Context, Fault};
+use crate::evaluate::{Environment, Hoard, evaluate};
 use crate::logical::Expression;
 use crate::row::Operand;
 
-/// Work that constants may cost while a query is being resolved. What needs more is left to the run.
-const BUDGET: u64 = 10_000_000;
+/// Work that all constants of a query may cost while it is being resolved. What needs more is left to the run.
+const BUDGET: u64 = 2_000_000;
+
+/// Memory that all of them may take, those included that only served to compute others. A short text can hold many
+/// calls that each make megabytes.
+const CONSTANT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Computes constants.
 #[derive(Debug)]
 pub(super) struct Folder {
     context: Context,
+    hoard: Hoard,
     failures: u32,
 }
 
-/// Constants that fail before the rest is left alone; each gets a fresh context.
+/// Constants that fail before the rest is left alone.
 const FAILURES_MAX: u32 = 8;
 
 impl Default for Folder {
     fn default() -> Folder {
-        Folder { context: Context::new(0, 1).with_budget(BUDGET), failures: 0 }
+        let hoard = Hoard::new("the constants", CONSTANT_BYTES_MAX);
+        Folder { context: Context::new(0, 1).with_budget(BUDGET), hoard, failures: 0 }
     }
 }
 
@@ -32,15 +38,19 @@ impl Folder {
         if self.failures >= FAILURES_MAX || !all_inside_constant(&expression) {
             return simplify(expression);
         }
+        let left = self.context.left();
         let environment = Environment::empty();
         let value = evaluate(&expression, &environment, &self.context).map(Operand::into_value);
-        if self.context.fault().is_some() {
-            // The run will fail as well, but only if it ever comes to this place.
-            self.failures += 1;
-            self.context = Context::new(0, 1).with_budget(BUDGET);
-            return expression;
+        if let Some(value) = &value {
+            self.hoard.add_value(value.view(), &self.context);
         }
-        value.map_or(Expression::Undefined, Expression::Literal)
+        let Some(fault) = self.context.fault() else {
+            return value.map_or(Expression::Undefined, Expression::Literal);
+        };
+        // The run will fail as well, but only if it ever comes to this place. How much was done until then is not known.
+        self.failures = if fault == Fault::OutOfBudget { FAILURES_MAX } else { self.failures + 1 };
+        self.context = Context::new(0, 1).with_budget(left / 2);
+        expression
     }
 }
 

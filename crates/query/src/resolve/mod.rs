@@ -23,7 +23,7 @@ mod walk;
 pub(crate) use call::aggregate_kind;
 pub(crate) use tree::{has_aggregate, natural_name};
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use document::Value;
 
@@ -47,6 +47,10 @@ const GROUP_SLOTS: usize = 1 << 20;
 
 /// Members of one object or select list: a row's object is built member by member, each looked up by name.
 const MEMBERS_MAX: usize = 1024;
+
+/// Memory that the values of parameters and the expressions of computed properties may take, each use counted: a text
+/// has room for tens of thousands of uses.
+const USES_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Whether calls of user-defined functions are looked at as any other call, or refused because they cannot be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,10 +92,12 @@ pub(crate) fn resolve_condition(
 /// One query on its way.
 struct Resolver<'a> {
     text: &'a str,
-    parameters: &'a [(String, Value)],
+    parameters: BTreeMap<&'a str, &'a Value>,
     dialect: &'a Dialect,
     purpose: Purpose,
     computed: Computed,
+    /// What parameters and computed properties take so far.
+    uses_bytes: usize,
     /// The queries around the place where the walk is, the outermost first.
     levels: Vec<Level>,
     /// How many queries that read items stand inside of each other here.
@@ -107,16 +113,19 @@ impl<'a> Resolver<'a> {
         dialect: &'a Dialect,
         purpose: Purpose,
     ) -> Result<Resolver<'a>> {
-        let mut seen = BTreeSet::new();
-        if let Some((name, _)) = parameters.iter().find(|(name, _)| !seen.insert(name)) {
-            return Err(Error::DuplicateParameter { name: name.clone() });
+        let mut known = BTreeMap::new();
+        for (name, value) in parameters {
+            if known.insert(name.as_str(), value).is_some() {
+                return Err(Error::DuplicateParameter { name: name.clone() });
+            }
         }
         Ok(Resolver {
             text,
-            parameters,
+            parameters: known,
             dialect,
             purpose,
             computed: Computed::default(),
+            uses_bytes: 0,
             levels: Vec::new(),
             statements: 0,
             folder: Folder::default(),
@@ -127,6 +136,21 @@ impl<'a> Resolver<'a> {
     fn finish(mut self, query: Query) -> Result<Query> {
         self.reports.sort_by_key(|report| report.location);
         if self.reports.is_empty() { Ok(query) } else { Err(Error::Refused(self.reports)) }
+    }
+
+    /// Counts one more use of something of that size; false, and reported, if that is too much.
+    fn count_use(&mut self, bytes: usize, location: Option<Span>) -> bool {
+        self.uses_bytes = self.uses_bytes.saturating_add(bytes);
+        let fits = self.uses_bytes <= USES_BYTES_MAX;
+        if !fits {
+            let message = format!(
+                "The query uses its parameters and computed properties so often that they need more than \
+                 {USES_BYTES_MAX} bytes of memory."
+            );
+            let location = location.map(|span| (span.start, span.end));
+            self.report_as(Code::Text("SC9002"), location, message);
+        }
+        fits
     }
 
     /// Remembers what is wrong. The expression in its place does not matter any more.

@@ -117,3 +117,43 @@ fn work_and_memory_end_in_a_clear_fault() {
         }
     }
 }
+
+#[test]
+fn values_that_wrap_one_another_have_a_deepest_level() {
+    let wrapped = |sources: usize| {
+        let (open, close) = ("[".repeat(60), "]".repeat(60));
+        let source =
+            |number: usize| format!(" JOIN x{} IN (SELECT VALUE {open}x{number}{close})", number + 1);
+        let sources: String = (0..sources).map(source).collect();
+        run(&format!("SELECT VALUE 1 FROM x0{sources}"))
+    };
+    assert_eq!(wrapped(4).unwrap(), ["1"]);
+    assert!(matches!(wrapped(5), Err(Fault::Refused(message)) if message.contains("256 levels")));
+    assert!(matches!(wrapped(60), Err(Fault::Refused(_))));
+}
+
+#[test]
+fn constants_that_a_short_text_makes_are_bounded() {
+    let long = format!("REPLACE(REPLICATE('x', 10000), 'x', '{}')", "y".repeat(400));
+    let longs = vec![long.as_str(); 400].join(",");
+    assert!(matches!(run(&format!("SELECT VALUE [{longs}] FROM c")), Err(Fault::OutOfMemory { .. })));
+    let patterns: Vec<String> =
+        (0..2000).map(|number| format!("RegexMatch('a', '\\\\w{{60}}{number}')")).collect();
+    let text = format!("SELECT VALUE 1 FROM c WHERE c.a = 1 OR {}", patterns.join(" OR "));
+    assert_eq!(run(&text).unwrap(), ["1"]);
+}
+
+#[test]
+fn what_is_used_often_may_not_be_large() {
+    let parameters = [("@p".to_owned(), Value::from("x".repeat(1_000_000)))];
+    let computed = format!("SELECT VALUE CONCAT(c.s, '{}') FROM c", "x".repeat(100_000));
+    let dialect = Dialect { computed: vec![("long".to_owned(), computed)], ..Dialect::default() };
+    let uses = |used: &str, times: usize| {
+        let text = format!("SELECT VALUE [{}1] FROM c", format!("{used},").repeat(times));
+        query::parse(&text, &parameters, &dialect).map_err(|error| error.to_string())
+    };
+    assert!(uses("@p", 30).is_ok());
+    assert!(uses("@p", 50_000).unwrap_err().contains("so often"));
+    assert!(uses("c.long", 3).is_ok());
+    assert!(uses("c.long", 30_000).unwrap_err().contains("so often"));
+}
