@@ -6,6 +6,7 @@
 //! deny                                  licences, bans, sources and published weaknesses of dependencies
 //! compat [python|js|rust|published]     official SDKs against a live server; all of them without a name
 //! tour                                  runs the README's code blocks
+//! fuzz <target> <seconds>               looks for inputs that break the query language
 //! ```
 //!
 //! Whatever a suite needs is installed into ignored folders. A tool that is missing is named loudly; with `CI=true`
@@ -18,6 +19,7 @@
 
 mod compat;
 mod deny;
+mod fuzz;
 mod paths;
 mod process;
 mod published;
@@ -34,8 +36,8 @@ use anyhow::{Result, bail};
 
 use crate::report::Report;
 
-const USAGE: &str =
-    "usage: cargo xtask test [--long] | tidy | deny | compat [python|js|rust|published] | tour";
+const USAGE: &str = "usage: cargo xtask test [--long] | tidy | deny | compat [python|js|rust|published] | tour | \
+     fuzz syntax|evaluation <seconds>";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -61,6 +63,7 @@ fn dispatch(arguments: &[String], report: &mut Report) -> Result<()> {
             Some(suite) => compat::one(report, suite),
             None => bail!("{USAGE}"),
         },
+        ["fuzz", target @ ("syntax" | "evaluation"), seconds] => fuzz::run(report, target, seconds.parse()?),
         ["tour"] => compat::one(report, compat::Suite::Tour),
         _ => bail!("{USAGE}"),
     }

@@ -29,16 +29,22 @@ fn cargo(arguments: &[&str]) -> Command {
 pub(crate) fn format(report: &mut Report) {
     report.part("format", || {
         let main = process::run(&mut cargo(&["fmt", "--all", "--check"]), BUILD_TIMEOUT)?;
-        let mut own = cargo(&["fmt", "--check"]);
-        let own = process::run(own.current_dir(paths::compat("rust")), BUILD_TIMEOUT)?;
-        Ok(verdict(main.success && own.success, ""))
+        let mut good = main.success;
+        for own in [paths::compat("rust"), paths::root().join("fuzz")] {
+            good &= process::run(cargo(&["fmt", "--check"]).current_dir(own), BUILD_TIMEOUT)?.success;
+        }
+        Ok(verdict(good, ""))
     });
 }
 
 pub(crate) fn lint(report: &mut Report) {
     report.part("lints", || {
         let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
-        Ok(verdict(process::run(&mut cargo(&arguments), BUILD_TIMEOUT)?.success, ""))
+        let main = process::run(&mut cargo(&arguments), BUILD_TIMEOUT)?;
+        // The fuzz targets are a workspace of their own; at least they must build.
+        let mut fuzz = cargo(&["clippy", "--locked", "--", "-D", "warnings"]);
+        let fuzz = process::run(fuzz.current_dir(paths::root().join("fuzz")), BUILD_TIMEOUT)?;
+        Ok(verdict(main.success && fuzz.success, ""))
     });
 }
 

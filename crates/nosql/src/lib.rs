@@ -29,8 +29,6 @@ pub mod limits;
 mod listener;
 mod names;
 mod path;
-mod query_metrics;
-mod query_request;
 mod request;
 mod resources;
 mod response;

@@ -24,6 +24,9 @@ use crate::error::Result;
 use crate::header::Record;
 use crate::index::{Index, IndexEntry, PathKey, Term};
 
+/// Outliers that are looked at before a walk; with more of them there is none.
+const OUTLIERS_MAX: usize = 100;
+
 /// An item that a walk has come to.
 #[derive(Debug)]
 pub(super) struct Passing {
@@ -308,7 +311,7 @@ fn outliers(
         let entry = entry?;
         desk.work.look()?;
         let Some(record) = desk.load(entry.number)? else { continue };
-        if outliers.len() == desk.work.tuning.outliers {
+        if outliers.len() == OUTLIERS_MAX {
             return Ok(None);
         }
         let Some(key) = coarse_key(leaf, &record) else { continue };

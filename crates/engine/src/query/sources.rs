@@ -356,18 +356,23 @@ impl<'a> ByStamp<'a> {
 impl Source for ByStamp<'_> {
     fn next(&mut self) -> Result<Coming> {
         loop {
-            let passing = match self.walk.next()? {
+            let (seconds, number, pauses) = match self.walk.next()? {
                 Step::End => return Ok(Coming::End),
-                Step::Pause(pause) => {
-                    let (seconds, number) = (by_stamp::seconds(&pause.sort), ItemNumber(pause.rank));
-                    return Ok(Coming::Pause(Position::Stamp { seconds, number }));
-                }
-                Step::Item(passing) => passing,
+                Step::Item(passing) => (by_stamp::seconds(&passing.sort), passing.number, false),
+                Step::Pause(pause) => (by_stamp::seconds(&pause.sort), ItemNumber(pause.rank), true),
             };
-            let (seconds, number, told) = (by_stamp::seconds(&passing.sort), passing.number, passing.told);
+            let position = Position::Stamp { seconds, number };
+            if pauses {
+                return Ok(Coming::Pause(position));
+            }
             if self.after.take_if(|after| *after == (seconds, number)).is_none() {
-                let position = Position::Stamp { seconds, number };
-                return Ok(Coming::Item(Arriving { number, position, exact: false, told, record: None }));
+                return Ok(Coming::Item(Arriving {
+                    number,
+                    position,
+                    exact: false,
+                    told: None,
+                    record: None,
+                }));
             }
         }
     }

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::tuning::Tuning;
 use crate::error::{Error, Result};
 
 /// Entries between two looks at the flag.
@@ -13,8 +12,6 @@ const LOOKS_BETWEEN: usize = 256;
 /// The work of one request.
 #[derive(Debug)]
 pub(super) struct Work {
-    /// What is few and what is many.
-    pub(super) tuning: Tuning,
     cancel: Arc<AtomicBool>,
     /// Entries looked at, dead or alive.
     looked_at: Cell<usize>,
@@ -25,14 +22,13 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn new(cancel: Arc<AtomicBool>, tuning: Tuning) -> Work {
-        let (looked_at, touched) = (Cell::new(0), Cell::new(0));
-        Work { tuning, cancel, looked_at, limit: Cell::new(usize::MAX), touched }
+    pub(super) fn new(cancel: Arc<AtomicBool>) -> Work {
+        Work { cancel, looked_at: Cell::new(0), limit: Cell::new(usize::MAX), touched: Cell::new(0) }
     }
 
-    /// Lets the page end where it has looked at enough, with what it has by then.
-    pub(super) fn end_in_time(&self) {
-        self.limit.set(self.tuning.page_entries);
+    /// Lets the page end after so many entries.
+    pub(super) fn end_after(&self, entries: usize) {
+        self.limit.set(entries);
     }
 
     /// Counts an entry, dead or alive.
@@ -62,13 +58,11 @@ impl Work {
 
     /// Does something that neither ends the page nor shows in its figures, such as estimating.
     pub(super) fn aside<T>(&self, act: impl FnOnce(&Work) -> T) -> T {
-        let (looked_at, touched, limit) = (self.looked_at.get(), self.touched.get(), self.limit.get());
+        let (looked_at, touched) = (self.looked_at.get(), self.touched.get());
         self.looked_at.set(0);
-        self.limit.set(self.tuning.page_entries);
         let answer = act(self);
         self.looked_at.set(looked_at);
         self.touched.set(touched);
-        self.limit.set(limit);
         answer
     }
 }

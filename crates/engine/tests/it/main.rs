@@ -9,5 +9,4 @@ mod feed;
 mod items;
 mod purge;
 mod queries;
-mod query_ways;
 mod world;

@@ -1,5 +1,6 @@
 //! The query language from outside: golden scripts and properties.
 
+mod corpus;
 mod limits;
 mod plans;
 mod properties;

@@ -1,0 +1,379 @@
+//! What must hold for one input of a fuzz target. The targets and the test that replays their corpus share this file.
+//!
+//! An input of `syntax` is a query text. An input of `evaluation` is a text too, so that it can be read and that
+//! mutations of it stay close to something meaningful:
+//!
+//! ```text
+//! SELECT c.n FROM c WHERE c.n = @n      the first line: a query, or a bare filter that begins with FROM
+//! @n 5                                  a parameter
+//! computed low SELECT VALUE LOWER(c.name) FROM c
+//! embedding /vector euclidean           parts of the container's definition
+//! {"id":"1","n":5}                      any other line is an item; what is no JSON is left out
+//! ```
+//!
+//! Nothing is timed here. Every evaluation has a small budget, so whatever takes long has a hole in its accounting.
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+
+use document::{Document, PartitionKey, PartitionKeyDefinition, Value, ValueRef, encode_key, parse_json};
+use query::{
+    Access, Answer, Arrival, Code, Condition, Context, Dialect, Error, Fault, Flow, HybridRows, Leaf,
+    PageLimits, Query, Ranking, Report, Resume, Row, Run, Step, Work,
+};
+
+/// Steps that one run may do; about a hundredth of a second of them.
+const BUDGET: u64 = 50_000;
+
+/// Items of one input. More of them find nothing that a few do not.
+const ITEMS_MAX: usize = 12;
+
+/// Rows up to which pages of one and of two rows are tried: each page of a sorted query begins anew.
+const SHORT_ROWS: usize = 24;
+
+/// 2024-05-06T07:08:09.123Z.
+const NOW_MILLIS: u64 = 1_714_979_289_123;
+
+/// Reads a text in every way in which clients can send one.
+pub(crate) fn check_syntax(data: &[u8]) {
+    let text = &*String::from_utf8_lossy(data);
+    let parameters = parameters();
+    match query::parse(text, &parameters, &dialect()) {
+        Ok(query) => {
+            for key in partition_keys() {
+                query.analyse(&key);
+            }
+            query.counts_only();
+            query.selects_items();
+            query.is_streaming(Arrival::Any);
+            check_plan(text, &parameters);
+        }
+        Err(error) => check_error(&error, text),
+    }
+    match query::parse_filter(text, &parameters) {
+        Ok(query) => drop(query.analyse(&partition_keys()[0])),
+        Err(error) => check_error(&error, text),
+    }
+}
+
+/// What a plan sends to partitions instead of a query that can be run is a query that can be run.
+fn check_plan(text: &str, parameters: &[(String, Value)]) {
+    for (key, rows) in partition_keys().iter().zip([HybridRows::Ordered, HybridRows::Plain]) {
+        let plan = match query::plan(text, parameters, key, &dialect(), rows) {
+            Ok(plan) => plan,
+            Err(error) => return check_error(&error, text),
+        };
+        plan.to_value();
+        let rewritten = match plan.work {
+            Work::Merge(info) => vec![info.rewritten_query],
+            Work::Fuse(info) => {
+                info.components.into_iter().map(|component| component.rewritten_query).collect()
+            }
+        };
+        for rewritten in rewritten.iter().filter(|rewritten| !rewritten.is_empty()) {
+            let error = query::parse(&filled(rewritten), parameters, &dialect()).err();
+            assert!(error.as_ref().is_none_or(is_limit), "{rewritten}\n{error:?}");
+        }
+    }
+}
+
+/// A rewritten query with the statistics that a client puts into it.
+fn filled(rewritten: &str) -> String {
+    let mut parts = rewritten.split("{documentdb-formattablehybridsearchquery-");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once('}').unwrap_or((part, ""));
+        text.push_str(if name.starts_with("hitcounts") { "[1,0]" } else { "3" });
+        text.push_str(rest);
+    }
+    text
+}
+
+/// Whether a text is refused for its size alone.
+fn is_limit(error: &Error) -> bool {
+    let by_size =
+        |report: &Report| report.code == Code::Text("SC9002") && report.message.contains("more than");
+    match error {
+        Error::TooDeep { .. } | Error::TooLong { .. } => true,
+        other => other.reports().iter().all(by_size),
+    }
+}
+
+/// Whatever is wrong with a text is wrong in a place inside of it.
+fn check_error(error: &Error, text: &str) {
+    let units = text.encode_utf16().count();
+    let reports = error.reports();
+    assert!(!reports.is_empty(), "{error:?} says nothing");
+    for (start, end) in reports.iter().filter_map(|report| report.location) {
+        assert!(start <= end && end <= units, "{error:?} is outside of {text:?}");
+    }
+    assert!(!error.to_string().is_empty());
+}
+
+/// Values of every type for texts that use parameters.
+fn parameters() -> Vec<(String, Value)> {
+    let values = [
+        ("@n", "5"),
+        ("@p", "\"p\""),
+        ("@a", "[1,\"a\",null,[2],{\"b\":3}]"),
+        ("@o", "{\"type\":\"Point\",\"coordinates\":[1,2]}"),
+        ("@z", "null"),
+        ("@t", "true"),
+        ("@d", "-0.5"),
+    ];
+    values.map(|(name, json)| (name.to_owned(), value(json))).into()
+}
+
+fn dialect() -> Dialect {
+    let computed = [("low", "SELECT VALUE LOWER(c.name) FROM c"), ("bad", "SELECT c.x, c.y FROM c")];
+    let embeddings = [("/v", "cosine"), ("/e/v", "euclidean")];
+    Dialect {
+        computed: computed.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
+        embeddings: embeddings.map(|(path, kind)| (path.parse().expect("a path"), kind.to_owned())).into(),
+    }
+}
+
+fn partition_keys() -> Vec<PartitionKeyDefinition> {
+    let definitions = [
+        r#"{"paths":["/pk"],"kind":"Hash","version":2}"#,
+        r#"{"paths":["/a","/b/c","/id"],"kind":"MultiHash","version":2}"#,
+    ];
+    let read = |json| PartitionKeyDefinition::from_value(&value(json)).expect("a partition key");
+    definitions.map(read).into()
+}
+
+fn value(json: &str) -> Value {
+    parse_json(json.as_bytes()).expect("valid JSON")
+}
+
+/// Runs a query over items in several ways that must agree.
+pub(crate) fn check_evaluation(data: &[u8]) {
+    let text = &*String::from_utf8_lossy(data);
+    let Case { query: text, parameters, dialect, items } = Case::read(text);
+    let stored: Vec<Document> = items.iter().map(|item| Document::from_value(item).expect("small")).collect();
+    let trees: Vec<&dyn Row> = items.iter().map(|item| item as &dyn Row).collect();
+    let stored: Vec<&dyn Row> = stored.iter().map(|item| item as &dyn Row).collect();
+    let filters = text.trim_start().get(..4).is_some_and(|word| word.eq_ignore_ascii_case("FROM"));
+    let query = if filters {
+        query::parse_filter(text, &parameters)
+    } else {
+        query::parse(text, &parameters, &dialect)
+    };
+    let query = match query {
+        Ok(query) => query,
+        Err(error) => return check_error(&error, text),
+    };
+    if filters {
+        for (item, stored) in trees.iter().zip(&stored) {
+            assert_eq!(query.matches(*item, &context()), query.matches(*stored, &context()));
+        }
+    }
+    let (trees, stored) = if query.reads_items() { (trees, stored) } else { Default::default() };
+    let numbers: Vec<usize> = (0..trees.len()).collect();
+    let Ok(rows) = pages(&query, &trees, &numbers, 1000) else { return };
+    for row in &rows {
+        check_json(row);
+    }
+    let is_random = data.to_ascii_uppercase().windows(4).any(|word| word == b"RAND");
+    let many = rows.len() / 3 + 1;
+    let sizes = if rows.len() <= SHORT_ROWS { [1000, 1, 2] } else { [1000, many, many + 1] };
+    for page in sizes {
+        match pages(&query, &stored, &numbers, page) {
+            Ok(found) if !is_random => assert_eq!(found, rows, "pages of {page}"),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    if !is_random {
+        check_analysis(&query, &stored, &rows);
+    }
+}
+
+/// One input of `evaluation`.
+struct Case<'t> {
+    query: &'t str,
+    parameters: Vec<(String, Value)>,
+    dialect: Dialect,
+    items: Vec<Value>,
+}
+
+impl<'t> Case<'t> {
+    fn read(text: &'t str) -> Case<'t> {
+        let mut lines = text.split('\n');
+        let query = lines.next().unwrap_or_default();
+        let mut case = Case { query, parameters: Vec::new(), dialect: Dialect::default(), items: Vec::new() };
+        for line in lines {
+            case.setting(line);
+        }
+        case
+    }
+
+    fn setting(&mut self, line: &str) {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match (word, rest.split_once(' ')) {
+            (name, _) if name.starts_with('@') => {
+                if let Ok(value) = parse_json(rest.as_bytes()) {
+                    self.parameters.push((name.to_owned(), value));
+                }
+            }
+            ("computed", Some((name, text))) => {
+                self.dialect.computed.push((name.to_owned(), text.to_owned()));
+            }
+            ("embedding", Some((path, kind))) => {
+                if let Ok(path) = path.parse() {
+                    self.dialect.embeddings.push((path, kind.to_owned()));
+                }
+            }
+            _ if self.items.len() < ITEMS_MAX => self.items.extend(item(line)),
+            _ => {}
+        }
+    }
+}
+
+/// An item as a container would have it.
+fn item(json: &str) -> Option<Value> {
+    let item = parse_json(json.as_bytes()).ok()?;
+    matches!(item, Value::Object(_)).then_some(item)
+}
+
+fn context() -> Context {
+    Context::new(NOW_MILLIS, 1).with_budget(BUDGET)
+}
+
+/// All rows that these of the items give, page by page.
+fn pages(query: &Query, items: &[&dyn Row], numbers: &[usize], page: usize) -> Result<Vec<Vec<u8>>, Fault> {
+    let order = order(query, items, numbers)?;
+    let mut rows = Vec::new();
+    let mut resume = None;
+    let mut first = 0;
+    for _ in 0..10_000 {
+        let (found, more) = one_page(query, items, &order[first..], resume, page)?;
+        rows.extend(found.rows);
+        first = more.map_or(0, |more| first + more);
+        match found.resume {
+            None => return Ok(rows),
+            Some(more) => resume = Some(more),
+        }
+    }
+    panic!("the pages never end");
+}
+
+/// A page, and where in the order the next one begins if not at its beginning.
+fn one_page(
+    query: &Query,
+    items: &[&dyn Row],
+    order: &[usize],
+    resume: Option<Resume>,
+    rows: usize,
+) -> Result<(Answer, Option<usize>), Fault> {
+    let context = context();
+    let mut run = Run::new(query, &context, Arrival::Any, resume, PageLimits { rows, bytes: usize::MAX });
+    let mut full = None;
+    for (place, number) in order.iter().enumerate() {
+        match run.push(items[*number], *number as u64)? {
+            Flow::More => {}
+            Flow::Full => {
+                full = Some(place);
+                break;
+            }
+            Flow::Enough => break,
+        }
+    }
+    Ok((run.finish()?, full))
+}
+
+/// The order in which items go into a run: as they are, or by rank where the query asks for it.
+fn order(query: &Query, items: &[&dyn Row], numbers: &[usize]) -> Result<Vec<usize>, Fault> {
+    let context = context();
+    let Some(mut ranking) = Ranking::of(query, &context) else { return Ok(numbers.to_vec()) };
+    if ranking.needs_statistics() {
+        for item in items {
+            ranking.observe(*item)?;
+        }
+    }
+    for number in numbers {
+        ranking.score(items[*number], *number as u64)?;
+    }
+    Ok(ranking.finish().into_iter().map(|number| number as usize).collect())
+}
+
+/// A row is JSON; the only text of ours that we do not read again is one that is nested deeper than any item.
+fn check_json(row: &[u8]) {
+    if let Err(error) = parse_json(row) {
+        let depth = row.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
+        assert!(depth > 128, "{error} in {:?}", String::from_utf8_lossy(row));
+    }
+}
+
+/// The items that an index would be asked for, and those that can be looked up, give the same rows as all of them.
+fn check_analysis(query: &Query, items: &[&dyn Row], rows: &[Vec<u8>]) {
+    for key in partition_keys() {
+        let analysis = query.analyse(&key);
+        let wholes: Vec<Value> = items.iter().map(|item| item.whole()).collect();
+        let inside = |number: &usize| lies_in(&analysis.condition, wholes[*number].view());
+        let reachable = |number: &usize| is_reachable(&analysis.access, &key, &wholes[*number]);
+        let indexed: Vec<usize> = (0..items.len()).filter(inside).collect();
+        let looked_up: Vec<usize> = (0..items.len()).filter(reachable).collect();
+        for (numbers, by) in [(&indexed, &analysis.condition as &dyn Debug), (&looked_up, &analysis.access)] {
+            if let Ok(found) = pages(query, items, numbers, 1000) {
+                assert_eq!(shown(&found), shown(rows), "items {numbers:?} of {by:?}");
+            }
+        }
+        if analysis.exact && query.counts_only() {
+            let context = context();
+            let limits = PageLimits { rows: 1, bytes: usize::MAX };
+            let mut run = Run::new(query, &context, Arrival::Any, None, limits);
+            run.push_count(indexed.len() as u64);
+            let counted = run.finish().expect("counting costs nothing");
+            assert_eq!(shown(&counted.rows), shown(rows), "counted by {:?}", analysis.condition);
+        }
+    }
+}
+
+fn shown(rows: &[Vec<u8>]) -> Vec<Cow<'_, str>> {
+    rows.iter().map(|row| String::from_utf8_lossy(row)).collect()
+}
+
+/// Whether an item can be looked up; one without an id or a time of writing is in no container.
+fn is_reachable(access: &Access, key: &PartitionKeyDefinition, item: &Value) -> bool {
+    let id = item.get("id").and_then(Value::as_str);
+    let stamp = item.get("_ts").and_then(Value::as_i64).and_then(|stamp| u64::try_from(stamp).ok());
+    match (id, stamp, PartitionKey::extract(key, item.view())) {
+        (Some(id), Some(stamp), Ok(key)) => access.contains(id, &key, stamp),
+        _ => true,
+    }
+}
+
+/// Whether an item lies in a set that an index is asked for.
+fn lies_in(condition: &Condition, item: ValueRef<'_>) -> bool {
+    match condition {
+        Condition::Everything => true,
+        Condition::Nothing => false,
+        Condition::Leaf(leaf) => stands(leaf, item),
+        Condition::All(parts) => parts.iter().all(|part| lies_in(part, item)),
+        Condition::Any(parts) => parts.iter().any(|part| lies_in(part, item)),
+    }
+}
+
+fn stands(leaf: &Leaf, item: ValueRef<'_>) -> bool {
+    let mut places = vec![Some(item)];
+    for step in &leaf.path {
+        places = match step {
+            Step::Name(name) => places.iter().map(|place| place.and_then(|value| value.get(name))).collect(),
+            Step::Each => {
+                let arrays = places.iter().filter_map(|place| place.and_then(ValueRef::as_array));
+                arrays.flat_map(|array| array.iter().map(Some).collect::<Vec<_>>()).collect()
+            }
+        };
+    }
+    let kinds = leaf.standing.kinds;
+    places.into_iter().any(|place| match place {
+        None => kinds.missing,
+        Some(ValueRef::Array(_)) => kinds.array,
+        Some(ValueRef::Object(_)) => kinds.object,
+        Some(scalar) => {
+            let mut key = Vec::new();
+            encode_key(Some(scalar), &mut key);
+            leaf.standing.admits(&key)
+        }
+    })
+}
