@@ -8,7 +8,9 @@
 //! feed    partition u32, 3, sequence u64, time u64
 //! query   0x51, version 1, query u64, partition u32, position, resume
 //!           position   kind u8, then what it needs; long things with their length u16 before
-//!           resume     passed u64; 0, or 1, number u64, rows u32; 0, or 1 (2: sorted in memory), the last row's key
+//!           resume     passed u64; 0, or 1, number u64, rows u32; how the last row's key follows (bit 0: whole, bit 1:
+//!                      shortened) and whether the order is made in memory (bit 2); the key
+//!           shortened  hash u64, the last 12 bytes (item and row), the first 1024
 //! ```
 
 use std::fmt;
@@ -43,8 +45,47 @@ pub(crate) struct QueryToken {
     pub(crate) position: Option<Position>,
     /// What has become of the rows so far.
     pub(crate) resume: Resume,
+    /// The last row's key, where it is too long for a token.
+    pub(crate) shortened: Option<ShortenedKey>,
     /// Whether an index failed to have the order that is asked for: it is made in memory from now on.
     pub(crate) in_memory: bool,
+}
+
+/// What a token tells of a key that is too long for it: enough to know the key again if the item is still as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShortenedKey {
+    hash: u64,
+    /// The item's number as it breaks ties, and the row.
+    pub(crate) tail: [u8; 12],
+    /// How the key begins.
+    pub(crate) head: Vec<u8>,
+}
+
+impl ShortenedKey {
+    /// The short form of a key of an item's row.
+    fn new(key: &[u8]) -> ShortenedKey {
+        let tail = *key.last_chunk().unwrap_or(&[0; 12]);
+        ShortenedKey { hash: hash(key), tail, head: key[..HEAD_BYTES.min(key.len())].to_vec() }
+    }
+
+    fn encode(&self, in_memory: u8, out: &mut Vec<u8>) {
+        out.push(in_memory | SHORTENED);
+        out.extend_from_slice(&self.hash.to_be_bytes());
+        out.extend_from_slice(&self.tail);
+        out.extend_from_slice(&self.head);
+    }
+
+    /// Whether this is the short form of a key.
+    pub(crate) fn is_of(&self, key: &[u8]) -> bool {
+        hash(key) == self.hash && key.starts_with(&self.head) && key.ends_with(&self.tail)
+    }
+}
+
+/// FNV-1a.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// The last entry dealt with.
@@ -77,7 +118,13 @@ const REMAINING: u8 = 6;
 const RANKED: u8 = 7;
 
 /// The longest key of a row that a token carries: clients send tokens in headers, which end somewhere.
-pub(crate) const KEY_BYTES_MAX: usize = 6 * 1024;
+pub(crate) const KEY_BYTES_MAX: usize = 3 * 1024;
+/// How much of a longer one it carries.
+const HEAD_BYTES: usize = 1024;
+
+const WHOLE: u8 = 1;
+const SHORTENED: u8 = 2;
+const IN_MEMORY: u8 = 4;
 
 impl Continuation {
     /// The error for a token that is none of ours, or that belongs to another query or container.
@@ -135,16 +182,19 @@ impl QueryToken {
             [1] => Some((take_u64(bytes)?, u32::from_be_bytes(*take(bytes)?))),
             _ => return None,
         };
-        let (has_key, in_memory) = match take(bytes)? {
-            [0] => (false, false),
-            [1] => (true, false),
-            [2] => (true, true),
-            [3] => (false, true),
+        let [flags] = *take(bytes)?;
+        let (mut after, mut shortened) = (None, None);
+        match flags & !IN_MEMORY {
+            0 if bytes.is_empty() => {}
+            WHOLE => after = Some(bytes.to_vec()),
+            SHORTENED => {
+                let (hash, tail) = (take_u64(bytes)?, *take(bytes)?);
+                shortened = Some(ShortenedKey { hash, tail, head: bytes.to_vec() });
+            }
             _ => return None,
-        };
-        let after = if has_key { Some(bytes.to_vec()) } else { bytes.is_empty().then_some(None)? };
-        let resume = Resume { passed, within, after };
-        Some(QueryToken { fingerprint, partition, position, resume, in_memory })
+        }
+        let (resume, in_memory) = (Resume { passed, within, after }, flags & IN_MEMORY != 0);
+        Some(QueryToken { fingerprint, partition, position, resume, shortened, in_memory })
     }
 }
 
@@ -163,13 +213,16 @@ impl fmt::Display for QueryToken {
                 bytes.extend_from_slice(&rows.to_be_bytes());
             }
         }
-        bytes.push(match (&self.resume.after, self.in_memory) {
-            (None, false) => 0,
-            (Some(_), false) => 1,
-            (Some(_), true) => 2,
-            (None, true) => 3,
-        });
-        bytes.extend_from_slice(self.resume.after.as_deref().unwrap_or_default());
+        let in_memory = if self.in_memory { IN_MEMORY } else { 0 };
+        match (&self.resume.after, &self.shortened) {
+            (Some(key), _) if key.len() <= KEY_BYTES_MAX => {
+                bytes.push(in_memory | WHOLE);
+                bytes.extend_from_slice(key);
+            }
+            (Some(key), _) => ShortenedKey::new(key).encode(in_memory, &mut bytes),
+            (None, Some(shortened)) => shortened.encode(in_memory, &mut bytes),
+            (None, None) => bytes.push(in_memory),
+        }
         out.write_str(&URL_SAFE_NO_PAD.encode(bytes))
     }
 }
@@ -283,6 +336,7 @@ mod tests {
             partition: PartitionId(7),
             position: position.clone(),
             resume: resume.clone(),
+            shortened: None,
             in_memory,
         };
         let each = |position| {
@@ -317,5 +371,20 @@ mod tests {
                 assert!(cut.is_none_or(|cut| cut.resume.after.is_some()), "{token:?} cut at {length}");
             }
         }
+    }
+
+    #[test]
+    fn a_long_key_is_shortened_and_known_again() {
+        let key: Vec<u8> = (0..20_000_u32).map(|n| n as u8).collect();
+        let resume = Resume { passed: 1, within: None, after: Some(key.clone()) };
+        let (fingerprint, partition) = (7, PartitionId(1));
+        let token =
+            QueryToken { fingerprint, partition, position: None, resume, shortened: None, in_memory: true };
+        let text = token.to_string();
+        assert!(text.len() < 2000);
+        let read = QueryToken::parse(&text, 7).expect("a token");
+        let shortened = read.shortened.clone().expect("too long");
+        assert!(shortened.is_of(&key) && !shortened.is_of(&key[1..]) && !shortened.is_of(b""));
+        assert_eq!((read.resume.after.as_ref(), read.in_memory, read.to_string()), (None, true, text));
     }
 }

@@ -22,12 +22,17 @@ pub(crate) fn of(request: &HeaderMap) -> String {
     }
 }
 
-fn fresh() -> String {
+/// Numbers that differ from call to call and from process to process.
+pub(crate) fn numbers() -> (u64, u64) {
     static START: OnceLock<[u64; 2]> = OnceLock::new();
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let start = START.get_or_init(|| [RandomState::new().hash_one(0_u8), RandomState::new().hash_one(1_u8)]);
     let count = NEXT.fetch_add(1, Ordering::Relaxed);
-    let (high, low) = (mix(start[0] ^ count), mix(start[1].wrapping_add(count)));
+    (mix(start[0] ^ count), mix(start[1].wrapping_add(count)))
+}
+
+fn fresh() -> String {
+    let (high, low) = numbers();
     format!(
         "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
         high >> 32,

@@ -3,6 +3,7 @@
 //! Work that may take long (catalog changes, queries) goes to the blocking threads; point
 //! reads and the submission of writes stay on the runtime, because they are shorter than the detour.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -52,6 +53,18 @@ impl Call {
                 Err(_) => Err(engine::Error::Unavailable("the server is shutting down".to_owned()).into()),
             },
         }
+    }
+
+    /// Like [`blocking`](Self::blocking), for work that looks at a flag: it is set when nobody waits for the answer any
+    /// more.
+    pub(crate) async fn cancellable<T, W>(&self, work: W) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Engine, Arc<AtomicBool>) -> Result<T, Error> + Send + 'static,
+    {
+        let gone = Arc::new(AtomicBool::new(false));
+        let _when_dropped = SetOnDrop(Arc::clone(&gone));
+        self.blocking(move |engine| work(engine, gone)).await
     }
 
     /// The database that the path names, as the thing asked for.
@@ -130,6 +143,15 @@ impl Call {
     pub(crate) fn place(&self) -> Option<Place<'_>> {
         let container = self.container.get()?;
         Some(Place { container, range: 0, sequence: self.engine().last_sequence() })
+    }
+}
+
+/// Tells work on another thread that its request is gone: answered, or left by its client.
+struct SetOnDrop(Arc<AtomicBool>);
+
+impl Drop for SetOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -68,6 +68,7 @@ names! {
     SESSION_TOKEN = "x-ms-session-token";
     START_EPK = "x-ms-start-epk";
     SUBSTATUS = "x-ms-substatus";
+    SUPPORTED_FEATURES = "x-ms-cosmos-supported-query-features";
     THROUGHPUT = "x-ms-offer-throughput";
     WANT_QUERY_METRICS = "x-ms-documentdb-populatequerymetrics";
 }

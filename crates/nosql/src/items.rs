@@ -6,16 +6,14 @@
 use std::sync::Arc;
 
 use document::{Document, PartitionKey};
-use engine::{Container, Effect, Operation, Outcome, QueryPage, QueryRequest, Scope};
+use engine::{Container, Effect, Operation, Outcome, QueryPage};
 use hyper::StatusCode;
-use query::Query;
 
 use crate::belongings::refuse_triggers;
 use crate::call::{Call, range_of};
 use crate::error::Error;
-use crate::request::PageRequest;
 use crate::response::{Place, Reply};
-use crate::{feed, headers};
+use crate::{feed, headers, query_metrics};
 
 /// The item in a request's body, JSON text or Cosmos binary.
 pub(crate) fn body(call: &Call) -> Result<Document, Error> {
@@ -75,12 +73,6 @@ pub(crate) fn status(effect: Effect) -> StatusCode {
     }
 }
 
-/// What the engine is asked for a page.
-pub(crate) fn query_request(query: Option<&Query>, scope: Scope, page: PageRequest) -> QueryRequest<'_> {
-    let PageRequest { max_items, continuation } = page;
-    QueryRequest { scope, continuation, ..QueryRequest::new(query, max_items) }
-}
-
 /// The answer to a query or listing.
 pub(crate) fn page_reply(
     call: &Call,
@@ -88,16 +80,7 @@ pub(crate) fn page_reply(
     range: usize,
     page: &QueryPage,
 ) -> Result<Reply, Error> {
-    let bytes: usize = page.rows.iter().map(|row| row.len() + 1).sum();
-    let mut body = Vec::with_capacity(bytes + 100);
-    feed::open(&mut body, &container.rid.to_string(), "Documents");
-    for (index, row) in page.rows.iter().enumerate() {
-        if index > 0 {
-            body.push(b',');
-        }
-        body.extend_from_slice(row);
-    }
-    feed::close(&mut body, page.rows.len());
+    let body = feed::enclose(&container.rid.to_string(), "Documents", &page.rows);
     let mut reply = Reply::json(StatusCode::OK, body)
         .charged(page.charge)
         .with(headers::ITEM_COUNT, page.rows.len())
@@ -105,46 +88,7 @@ pub(crate) fn page_reply(
     if let Some(token) = &page.continuation {
         reply = reply.with(headers::CONTINUATION, token);
     }
-    if call.head.flag(&headers::WANT_QUERY_METRICS)? {
-        reply = reply.with(headers::QUERY_METRICS, metrics(page));
-    }
-    index_metrics(call, reply)
-}
-
-/// The figures that clients parse; times are left at zero because an answer must not depend on the machine.
-fn metrics(page: &QueryPage) -> String {
-    let metrics = &page.metrics;
-    let ratio = if metrics.loaded_items == 0 {
-        1.0
-    } else {
-        metrics.output_items as f64 / metrics.loaded_items as f64
-    };
-    format!(
-        "totalExecutionTimeInMs=0.00;queryCompileTimeInMs=0.00;queryLogicalPlanBuildTimeInMs=0.00;\
-         queryPhysicalPlanBuildTimeInMs=0.00;queryOptimizationTimeInMs=0.00;VMExecutionTimeInMs=0.00;\
-         indexLookupTimeInMs=0.00;documentLoadTimeInMs=0.00;systemFunctionExecuteTimeInMs=0.00;\
-         userFunctionExecuteTimeInMs=0.00;retrievedDocumentCount={};retrievedDocumentSize={};\
-         outputDocumentCount={};outputDocumentSize={};writeOutputTimeInMs=0.00;indexUtilizationRatio={ratio:.2}",
-        metrics.loaded_items, metrics.loaded_bytes, metrics.output_items, metrics.output_bytes
-    )
-}
-
-/// No path index exists yet, so the two forms of the index report are empty.
-fn index_metrics(call: &Call, reply: Reply) -> Result<Reply, Error> {
-    use base64::Engine as _;
-    const V1: &str = "{\"UtilizedSingleIndexes\":[],\"PotentialSingleIndexes\":[],\
-                      \"UtilizedCompositeIndexes\":[],\"PotentialCompositeIndexes\":[]}";
-    const V2: &str = "%7B%22UtilizedIndexes%22%3A%7B%22SingleIndexes%22%3A%5B%5D%2C%22CompositeIndexes%22%3A%5B%5D\
-                      %7D%2C%22PotentialIndexes%22%3A%7B%22SingleIndexes%22%3A%5B%5D%2C%22CompositeIndexes%22%3A\
-                      %5B%5D%7D%7D";
-    if call.head.flag(&headers::INDEX_METRICS_V2)? {
-        return Ok(reply.with(headers::INDEX_UTILIZATION, V2));
-    }
-    if call.head.flag(&headers::INDEX_METRICS)? {
-        let text = base64::engine::general_purpose::STANDARD.encode(V1);
-        return Ok(reply.with(headers::INDEX_UTILIZATION, text));
-    }
-    Ok(reply)
+    query_metrics::report(call, reply, page)
 }
 
 fn range_of_outcome(container: &Container, outcome: &Outcome) -> usize {

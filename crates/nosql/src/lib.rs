@@ -29,6 +29,8 @@ pub mod limits;
 mod listener;
 mod names;
 mod path;
+mod query_metrics;
+mod query_request;
 mod request;
 mod resources;
 mod response;

@@ -15,6 +15,7 @@ use query::{Condition, Leaf, SortPath, Step as PathStep};
 use storage::Direction;
 
 use super::by_path::{Passing, Pause, Step, Walk, directed};
+use super::choose::conjuncts;
 use super::desk::Desk;
 use super::numbers::rank;
 use crate::definition::Order;
@@ -104,6 +105,13 @@ impl CompositePlan {
     /// Whether it does more than sort: it also keeps to values that the condition asks for.
     pub(super) fn is_narrower(&self) -> bool {
         !self.equal.is_empty()
+    }
+
+    /// Whether it comes by no item that a condition does not admit, as far as the index tells.
+    pub(super) fn keeps_to(&self, condition: &Condition) -> bool {
+        let held: Vec<_> =
+            self.composite.parts[..self.equal.len()].iter().map(|part| names(&part.source)).collect();
+        conjuncts(condition).into_iter().all(|part| held.iter().any(|path| leaf_at(part, path).is_some()))
     }
 
     /// How the query's paths and directions are told to clients: `/a ASC`.

@@ -24,9 +24,6 @@ use crate::error::Result;
 use crate::header::Record;
 use crate::index::{Index, IndexEntry, PathKey, Term};
 
-/// Outliers that are looked at before a walk; with more of them there is none.
-const OUTLIERS_MAX: usize = 100;
-
 /// An item that a walk has come to.
 #[derive(Debug)]
 pub(super) struct Passing {
@@ -311,7 +308,7 @@ fn outliers(
         let entry = entry?;
         desk.work.look()?;
         let Some(record) = desk.load(entry.number)? else { continue };
-        if outliers.len() == OUTLIERS_MAX {
+        if outliers.len() == desk.work.tuning.outliers {
             return Ok(None);
         }
         let Some(key) = coarse_key(leaf, &record) else { continue };

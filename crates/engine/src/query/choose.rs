@@ -29,23 +29,14 @@ use crate::continuation::{Continuation, Position};
 use crate::error::Result;
 use crate::index::{Index, PathKey, Term};
 
-/// Living entries that a probe counts; what has fewer is small.
-pub(super) const PROBE_MAX: usize = 256;
-/// Equalities of one path that are walked side by side; more of them are collected.
-const STREAMS_MAX: usize = 64;
-/// Numbers of a range that are collected for one page,
-const COLLECT_FOR_PAGE: usize = 10_000;
-/// and for a query that is answered in one go.
-const COLLECT_FOR_ALL: usize = 1_000_000;
-/// Lookups by (partition key, id) that are surely better than anything else.
-const LOOKUPS_FEW: usize = 256;
-
 /// What a query wants of one partition.
 pub(super) struct Wish<'q> {
     /// Where matching items are, the partition key of the scope included.
     pub(super) condition: Condition,
     /// Whether that is exactly where they are, scope included.
     pub(super) exact: bool,
+    /// Whether every item of the partition is in the scope.
+    pub(super) unscoped: bool,
     /// The partition keys that can match.
     pub(super) keys: Option<Vec<PartitionKey>>,
     /// The ids that can match.
@@ -56,10 +47,19 @@ pub(super) struct Wish<'q> {
     pub(super) range: Option<EffectiveRange>,
     /// What the answer depends on.
     pub(super) references: &'q References,
-    /// Whether the answer is shown as items come, page by page.
-    pub(super) streams: bool,
-    /// Whether only the number of matching items is asked for.
-    pub(super) counts_only: bool,
+    /// What becomes of the items.
+    pub(super) purpose: Purpose,
+}
+
+/// What becomes of the items that a query finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Rows are shown as the items come, page by page.
+    Show,
+    /// All of them are needed before the first row.
+    Gather,
+    /// Only how many there are is asked for.
+    Count,
 }
 
 /// A way that was chosen.
@@ -130,7 +130,7 @@ pub(super) fn choose<'a>(
 
 fn fresh<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
     if let (Some(keys), Some(ids)) = (&wish.keys, wish.ids)
-        && keys.len().saturating_mul(ids.len()) <= LOOKUPS_FEW
+        && keys.len().saturating_mul(ids.len()) <= desk.work.tuning.lookups
         && keys.iter().all(|key| key.len() >= desk.container.definition.partition_key.paths.len())
     {
         return Ok(by_id(desk, wish, None));
@@ -138,7 +138,7 @@ fn fresh<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
     if let Some(chosen) = covered(desk, wish)? {
         return Ok(chosen);
     }
-    if wish.counts_only
+    if wish.purpose == Purpose::Count
         && wish.exact
         && let Some(built) = build(desk, &wish.condition, Thorough::Yes)?
     {
@@ -146,7 +146,7 @@ fn fresh<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
     }
     let small = small(desk, &wish.condition)?;
     if wish.stamps != Stamps::default() {
-        let fewer = small.map_or(PROBE_MAX, |(estimate, _)| estimate);
+        let fewer = small.map_or(desk.work.tuning.probe, |(estimate, _)| estimate);
         if count_stamps(desk, wish.stamps, fewer)? < fewer {
             return Ok(Chosen::new(ByStamp::new(desk, wish.stamps, None)));
         }
@@ -163,7 +163,7 @@ fn fresh<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
 fn small<'c>(desk: &Desk<'_>, condition: &'c Condition) -> Result<Option<(usize, &'c Condition)>> {
     let mut smallest: Option<(usize, &Condition)> = None;
     for part in conjuncts(condition) {
-        let most = smallest.map_or(PROBE_MAX, |(known, _)| known);
+        let most = smallest.map_or(desk.work.tuning.probe, |(known, _)| known);
         if let Some(estimate) = estimate(desk, part, most)?.filter(|estimate| *estimate < most) {
             smallest = Some((estimate, part));
         }
@@ -179,7 +179,7 @@ fn build_part<'a>(desk: &'a Desk<'a>, condition: &Condition, part: &Condition) -
 
 /// Nothing that the index could list is small.
 fn large<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
-    if lists_in_order(&wish.condition)
+    if lists_in_order(&wish.condition, desk.work.tuning.streams)
         && let Some(built) = build(desk, &wish.condition, Thorough::No)?
     {
         return Ok(numbers(desk, wish, built, None));
@@ -200,20 +200,30 @@ fn large<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
     Ok(Chosen::new(Everything::new(desk, None)))
 }
 
-/// The way along one path whose entries alone answer the query.
+/// The way along one path whose values alone answer the query: what else the filter says, it says of that path too.
 fn covered<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Option<Chosen<'a>>> {
-    if !wish.exact || wish.references.whole || wish.references.paths.len() > 1 {
+    if wish.references.whole || wish.references.paths.len() > 1 {
         return Ok(None);
     }
-    let path: Option<Vec<Step>> = wish.references.paths.first().and_then(|path| names(path));
-    let leaf = match (&wish.condition, path) {
-        (Condition::Leaf(leaf), Some(path)) if leaf.path == path => leaf.clone(),
+    let Some(path) = wish.references.paths.first() else {
         // Nothing is read but whether the item is there.
-        (Condition::Leaf(leaf), None) if wish.references.paths.is_empty() && leaf.is_single() => leaf.clone(),
-        (Condition::Everything, Some(path)) if !wish.streams => Leaf::any(path),
-        _ => return Ok(None),
+        return match &wish.condition {
+            Condition::Leaf(leaf) if wish.exact && leaf.is_single() => by_path(desk, wish, 0, leaf, None),
+            _ => Ok(None),
+        };
     };
-    by_path(desk, wish, 0, &leaf, None)
+    let (Some(names), true) = (names(path), wish.unscoped) else { return Ok(None) };
+    if names == [Step::Name("_ts".to_owned())] && wish.purpose != Purpose::Show {
+        let source = Box::new(ByStamp::new(desk, wish.stamps, None));
+        return Ok(Some(Chosen { source, exact: false, covers: Some(path.clone()), used: Vec::new() }));
+    }
+    match &wish.condition {
+        Condition::Leaf(leaf) if leaf.path == names => by_path(desk, wish, 0, leaf, None),
+        Condition::Everything if wish.purpose != Purpose::Show => {
+            by_path(desk, wish, 0, &Leaf::any(names), None)
+        }
+        _ => Ok(None),
+    }
 }
 
 fn names(path: &[Segment]) -> Option<Vec<Step>> {
@@ -240,15 +250,15 @@ fn by_path<'a>(
     let Some(walk) = PathWalk::open(desk, leaf, Direction::Forward, start)? else { return Ok(None) };
     let whole = matches!(&wish.condition, Condition::Leaf(only) if only == leaf)
         || wish.condition == Condition::Everything;
-    let covers = match wish.references.paths.first() {
-        None => Some(Vec::new()),
-        Some(path) => names(path).filter(|path| *path == leaf.path).map(|_| path.clone()),
-    };
     let alone = !wish.references.whole && wish.references.paths.len() <= 1 && leaf.is_single();
+    let covers = match wish.references.paths.first() {
+        None => Some(Vec::new()).filter(|_| whole && wish.exact),
+        Some(path) => names(path).filter(|path| *path == leaf.path && wish.unscoped).map(|_| path.clone()),
+    };
     Ok(Some(Chosen {
         source: Box::new(ByPath::new(walk, number, after)),
         exact: whole && wish.exact,
-        covers: covers.filter(|_| alone && whole && wish.exact),
+        covers: covers.filter(|_| alone),
         used: vec![leaf.path.clone()],
     }))
 }
@@ -328,14 +338,16 @@ fn build_leaf<'a>(desk: &'a Desk<'a>, leaf: &Leaf, thorough: Thorough) -> Result
     let Some((index, path)) = desk.indexed(&leaf.path) else { return Ok(None) };
     let mut streams: Vec<Box<dyn Numbers + 'a>> = Vec::new();
     let points: Vec<_> = leaf.standing.scalars.iter().filter_map(Interval::as_point).collect();
-    if points.len() == leaf.standing.scalars.len() && points.len() <= STREAMS_MAX {
+    if points.len() == leaf.standing.scalars.len() && points.len() <= desk.work.tuning.streams {
         for term in points.iter().filter_map(|point| Term::new(point.view())) {
             let mut prefix = index.path_prefix(&path);
             prefix.extend_from_slice(term.as_bytes());
             streams.push(Box::new(Entries::new(desk, prefix, Direction::Forward, !term.cut)));
         }
     } else {
-        let most = if thorough == Thorough::Yes { COLLECT_FOR_ALL } else { COLLECT_FOR_PAGE };
+        let tuning = &desk.work.tuning;
+        let most =
+            if thorough == Thorough::Yes { tuning.collected_for_all } else { tuning.collected_for_page };
         let Some(collected) = collect(desk, index, &path, leaf, most)? else { return Ok(None) };
         streams.push(Box::new(collected));
     }
@@ -475,17 +487,17 @@ fn numbered_leaf(condition: &Condition, number: u16) -> Option<&Leaf> {
 }
 
 /// Whether the index has what a condition admits in the order of numbers, however much it is.
-fn lists_in_order(condition: &Condition) -> bool {
+fn lists_in_order(condition: &Condition, streams: usize) -> bool {
     match condition {
         Condition::Everything | Condition::Nothing => false,
         Condition::Leaf(leaf) => {
             let scalars = &leaf.standing.scalars;
             leaf.standing.kinds.is_empty()
-                && scalars.len() <= STREAMS_MAX
+                && scalars.len() <= streams
                 && scalars.iter().all(|interval| interval.as_point().is_some())
         }
-        Condition::All(parts) => parts.iter().any(lists_in_order),
-        Condition::Any(parts) => parts.iter().all(lists_in_order),
+        Condition::All(parts) => parts.iter().any(|part| lists_in_order(part, streams)),
+        Condition::Any(parts) => parts.iter().all(|part| lists_in_order(part, streams)),
     }
 }
 

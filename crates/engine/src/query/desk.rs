@@ -13,11 +13,6 @@ use crate::gate::View;
 use crate::header::Record;
 use crate::index::{Index, IndexEntry, Kind, Mark, PathKey, Term};
 
-/// Shapes that are looked through for a kind at a path.
-const SHAPES_MAX: usize = 4096;
-/// Shapes whose items are walked side by side.
-const SHAPE_STREAMS_MAX: usize = 256;
-
 /// Everything that a walk through one partition needs.
 pub(super) struct Desk<'a> {
     pub(super) container: &'a Container,
@@ -80,7 +75,7 @@ impl<'a> Desk<'a> {
         let mut streams: Vec<Box<dyn Numbers + 'a>> = Vec::new();
         for (count, shape) in index.shapes(&*self.view.snapshot).enumerate() {
             let shape = shape?;
-            if count == SHAPES_MAX {
+            if count == self.work.tuning.shapes {
                 return Ok(None);
             }
             let wanted = match shape.places.kind_at(path) {
@@ -93,7 +88,7 @@ impl<'a> Desk<'a> {
                 let prefix = index.shape_prefix(&shape.hash);
                 streams.push(Box::new(Entries::new(self, prefix, direction, true)));
             }
-            if streams.len() > SHAPE_STREAMS_MAX {
+            if streams.len() > self.work.tuning.shape_streams {
                 return Ok(None);
             }
         }

@@ -26,6 +26,9 @@ mod refine;
 mod report;
 mod row;
 mod sources;
+#[cfg(test)]
+mod tests;
+mod tuning;
 mod work;
 
 use std::sync::{Arc, LazyLock};
@@ -40,9 +43,10 @@ use crate::continuation::QueryToken;
 use crate::error::Result;
 use crate::gate::View;
 use crate::operation::{QueryPage, QueryRequest, Scope};
-use choose::Wish;
+use choose::{Purpose, Wish};
 use desk::Desk;
 use pages::{Outcome, Paging};
+use tuning::Tuning;
 use work::Work;
 
 /// What a listing without a query asks for.
@@ -52,6 +56,15 @@ static EVERYTHING: LazyLock<Query> =
 impl Engine {
     /// One page of a query's rows, or of all items.
     pub fn query(&self, container: &Container, request: &QueryRequest<'_>) -> Result<QueryPage> {
+        self.tuned_query(container, request, Tuning::default())
+    }
+
+    fn tuned_query(
+        &self,
+        container: &Container,
+        request: &QueryRequest<'_>,
+        tuning: Tuning,
+    ) -> Result<QueryPage> {
         let query = request.query.unwrap_or(&EVERYTHING);
         let token = request.continuation.as_deref();
         let token = token.map(|text| QueryToken::parse(text, query.fingerprint())).transpose()?;
@@ -62,7 +75,7 @@ impl Engine {
             None => (self.store.last_sequence(), self.store.now()?),
         };
         let context = Context::new(now.millis(), request.seed);
-        let work = Work::new(Arc::clone(&request.cancel));
+        let work = Work::new(Arc::clone(&request.cancel), tuning);
         let desk = |(partition, view)| Desk::new(container, partition, view, &work);
         let desks = partitions.iter().map(|partition| &**partition).zip(&views);
         let desks = desks.map(desk).collect::<Result<Vec<_>>>()?;
@@ -103,9 +116,15 @@ fn wish<'q>(query: &Query, analysis: &'q Analysis, scope: &Scope, desk: &Desk<'_
         Some(key) => within(&analysis.condition, definition, key),
     };
     let keys = analysis.access.keys.clone();
+    let purpose = match analysis.sorting {
+        _ if query.counts_only() => Purpose::Count,
+        Sorting::Unsorted if query.is_streaming(query::Arrival::Any) => Purpose::Show,
+        _ => Purpose::Gather,
+    };
     Wish {
         condition,
         exact: analysis.exact && scope_is_told && range.is_none(),
+        unscoped: scope.key.is_none() && range.is_none(),
         keys: match &scope.key {
             Some(key) => Some(narrow(keys, key)),
             None => keys,
@@ -114,8 +133,7 @@ fn wish<'q>(query: &Query, analysis: &'q Analysis, scope: &Scope, desk: &Desk<'_
         stamps: analysis.access.stamps,
         range,
         references: &analysis.references,
-        streams: query.is_streaming(query::Arrival::Any) && analysis.sorting == Sorting::Unsorted,
-        counts_only: query.counts_only(),
+        purpose,
     }
 }
 

@@ -10,27 +10,24 @@ use storage::Direction;
 use super::by_composite::{self, leaf_at};
 use super::by_path::{PathWalk, Start, Walk};
 use super::by_stamp::StampWalk;
-use super::choose::{Chosen, PROBE_MAX, choose, estimate};
+use super::choose::{Chosen, Purpose, choose, estimate};
 use super::desk::Desk;
 use super::numbers::Numbers as _;
-use super::refine::{Merged, Refined, Sorted};
+use super::refine::{self, Merged, Refined, Sorted};
 use super::report::Report;
 use super::row::Covered;
 use super::sources::{Arriving, Coming, Everything, Source as _};
 use super::wish;
 use super::work::Work;
 use crate::container::Container;
-use crate::continuation::{Continuation, KEY_BYTES_MAX, Position, QueryToken};
+use crate::continuation::{Continuation, KEY_BYTES_MAX, Position, QueryToken, ShortenedKey};
 use crate::error::{Error, Result};
 use crate::header::Record;
 use crate::item::Item;
 use crate::keys::PartitionId;
-use crate::limits::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
+use crate::limits::PAGE_BYTES_MAX;
 use crate::operation::{IndexUse, QueryMetrics, QueryRequest};
 use crate::read::in_scope;
-
-/// Entries that are counted at most to find out whether sorting what matches is cheaper than walking in order.
-const SORT_PROBE_MAX: usize = 20_000;
 
 /// One request.
 pub(super) struct Paging<'a> {
@@ -95,8 +92,11 @@ impl<'a> Paging<'a> {
 
     /// The token, or what a client says about where it wants to go on.
     fn resumed(&self, desks: &[Desk<'_>], token: Option<QueryToken>) -> Result<Option<QueryToken>> {
-        if token.is_some() {
-            return Ok(token);
+        if let Some(mut token) = token {
+            if let Some(shortened) = token.shortened.take() {
+                token.resume.after = Some(self.lengthened(desks, shortened)?);
+            }
+            return Ok(Some(token));
         }
         let Some(filter) = &self.request.resume_filter else { return Ok(None) };
         if self.query.sort_keys() != filter.values.len() || filter.values.is_empty() {
@@ -116,7 +116,22 @@ impl<'a> Paging<'a> {
         let resume = Resume { passed: 0, within: None, after: Some(after) };
         let partition = desks.first().map_or(PartitionId(0), |desk| desk.partition.id);
         let fingerprint = self.query.fingerprint();
-        Ok(Some(QueryToken { fingerprint, partition, position: None, resume, in_memory: false }))
+        let (position, shortened, in_memory) = (None, None, false);
+        Ok(Some(QueryToken { fingerprint, partition, position, resume, shortened, in_memory }))
+    }
+
+    /// The whole of a key that was too long for a token: from the item, or, if that has gone or changed, as much as the
+    /// token has; rows that begin so are shown again rather than lost.
+    fn lengthened(&self, desks: &[Desk<'_>], shortened: ShortenedKey) -> Result<Vec<u8>> {
+        let Sorting::Paths(keys) = &self.analysis.sorting else { return Ok(shortened.head) };
+        let [tie @ .., _, _, _, _] = shortened.tail;
+        let descends = keys.first().is_some_and(|key| key.descending);
+        let rank = u64::from_be_bytes(tie);
+        let number = ItemNumber(if descends { !rank } else { rank });
+        let Some((desk, record)) = find(desks, number)? else { return Ok(shortened.head) };
+        let mut key = refine::sort_key(desk, keys, record);
+        key.extend_from_slice(&shortened.tail);
+        Ok(if shortened.is_of(&key) { key } else { shortened.head })
     }
 
     fn run(&self, arrival: Arrival, resume: Option<Resume>) -> Run<'a> {
@@ -130,14 +145,13 @@ impl<'a> Paging<'a> {
         metrics.output_items = answer.rows.len() as u64;
         metrics.output_bytes = answer.rows.iter().map(|row| row.len() as u64).sum();
         let token = answer.resume.zip(stop).map(|(mut resume, stop)| {
-            if stop.after.is_some() {
-                resume.after = stop.after;
-            }
+            resume.after = resume.after.max(stop.after);
             QueryToken {
                 fingerprint: self.query.fingerprint(),
                 partition: stop.partition,
                 position: stop.position,
                 resume,
+                shortened: None,
                 in_memory: stop.in_memory,
             }
         });
@@ -151,7 +165,7 @@ impl<'a> Paging<'a> {
         token: Option<QueryToken>,
         mut progress: Progress,
     ) -> Result<Outcome> {
-        self.work.end_after(PAGE_ENTRIES_MAX);
+        self.work.end_in_time();
         let (mut place, resume) = match token {
             Some(token) => (Some((token.partition, token.position)), Some(token.resume)),
             None => (None, None),
@@ -205,7 +219,7 @@ impl<'a> Paging<'a> {
         let mut run = self.run(Arrival::Any, token.map(|token| token.resume));
         'all: for desk in desks {
             let wish = wish(self.query, self.analysis, &self.request.scope, desk);
-            if wish.counts_only && wish.exact && wish.condition == Condition::Everything {
+            if wish.purpose == Purpose::Count && wish.exact && wish.condition == Condition::Everything {
                 run.push_count(desk.view.usage()?.living.items);
                 continue;
             }
@@ -220,7 +234,7 @@ impl<'a> Paging<'a> {
         let partition = desks.first().map_or(PartitionId(0), |desk| desk.partition.id);
         let stop = Stop { partition, position: None, after: None, in_memory };
         let answer = run.finish()?;
-        bound_key(&answer)?;
+        self.bound_key(&answer)?;
         Ok(self.outcome(answer, Some(stop), progress))
     }
 
@@ -233,14 +247,12 @@ impl<'a> Paging<'a> {
         arriving: &mut Arriving,
         progress: &mut Progress,
     ) -> Result<Flow> {
-        if chosen.exact && arriving.exact {
-            if self.query.counts_only() {
-                run.push_count(1);
-                return Ok(Flow::More);
-            }
-            if let (Some(path), Some(told)) = (&chosen.covers, &arriving.told) {
-                return Ok(run.push(&Covered { path, told }, arriving.number.0)?);
-            }
+        if chosen.exact && arriving.exact && self.query.counts_only() {
+            run.push_count(1);
+            return Ok(Flow::More);
+        }
+        if let (Some(path), Some(told)) = (&chosen.covers, &arriving.told) {
+            return Ok(run.push(&Covered { path, told }, arriving.number.0)?);
         }
         let record = match arriving.record.take() {
             Some(record) => Some(record),
@@ -278,8 +290,10 @@ impl<'a> Paging<'a> {
         token: Option<QueryToken>,
         mut progress: Progress,
     ) -> Result<Outcome> {
-        self.work.end_after(PAGE_ENTRIES_MAX);
-        let mut run = self.run(Arrival::InOrder, token.map(|token| token.resume));
+        self.work.end_in_time();
+        let resume = token.map(|token| token.resume);
+        let before = resume.as_ref().and_then(|resume| resume.after.clone());
+        let mut run = self.run(Arrival::InOrder, resume);
         let covers = self.covered_key();
         let mut dealt_with: Option<Vec<u8>> = None;
         let stop = |after, in_memory| {
@@ -309,13 +323,12 @@ impl<'a> Paging<'a> {
                     match flow {
                         Flow::More => dealt_with = Some(item_key(&passing.sort, passing.rank)),
                         Flow::Full => {
-                            let answer = run.finish()?;
-                            bound_key(&answer)?;
-                            return Ok(self.outcome(answer, stop(None, false), progress));
+                            return Ok(self.outcome(run.finish()?, stop(None, false), progress));
                         }
                         Flow::Enough => return Ok(self.outcome(run.finish()?, None, progress)),
                     }
-                    if self.work.is_spent() {
+                    // A walk may begin with what earlier pages have shown, and must get behind that.
+                    if self.work.is_spent() && dealt_with > before {
                         return Ok(self.outcome(run.pause()?, stop(dealt_with, false), progress));
                     }
                 }
@@ -341,16 +354,19 @@ impl<'a> Paging<'a> {
         let by_first = keys.first().and_then(|key| leaf_at(&condition, &key.path));
         let only_by_first =
             matches!((&condition, by_first), (Condition::Leaf(leaf), Some(first)) if leaf == first);
-        if condition == Condition::Everything || only_by_first {
+        let plan = first.index.as_ref().and_then(|index| by_composite::plan(index, &condition, keys));
+        let keeps_to_it = only_by_first || plan.is_some_and(|plan| plan.keeps_to(&condition));
+        if condition == Condition::Everything || keeps_to_it {
             return Ok(false);
         }
         let mut living = 0;
         for desk in desks {
             living += desk.view.usage()?.living.items;
         }
+        let tuning = &self.work.tuning;
         // With `n` of them spread evenly, a page of `p` rows walks past `p * living / n` items.
         let even = (self.request.max_items as u64).saturating_mul(living).isqrt();
-        let most = usize::try_from(even).unwrap_or(usize::MAX).clamp(PROBE_MAX, SORT_PROBE_MAX);
+        let most = usize::try_from(even).unwrap_or(usize::MAX).clamp(tuning.probe, tuning.sort_probe);
         let mut matching = 0;
         for desk in desks {
             let Some(count) = estimate(desk, &condition, most)? else { return Ok(false) };
@@ -476,6 +492,23 @@ impl<'a> Paging<'a> {
         Ok(ranking.finish())
     }
 
+    /// The key of a group or of a distinct row belongs to no item: too long for a token, it ends the query. Better a
+    /// clear word than a client that drops the header.
+    fn bound_key(&self, answer: &Answer) -> Result<()> {
+        let sorts_items = matches!(self.analysis.sorting, Sorting::Paths(_));
+        let belongs_to_item = sorts_items && self.query.is_streaming(Arrival::InOrder);
+        match &answer.resume {
+            Some(Resume { after: Some(after), .. }) if after.len() > KEY_BYTES_MAX && !belongs_to_item => {
+                Err(Error::invalid(format!(
+                    "A page of this query ends at a value of {} bytes; to go on from there it may have \
+                     {KEY_BYTES_MAX}. Ask for more rows in one page, or for less of the value.",
+                    after.len()
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn in_scope(&self, desk: &Desk<'_>, record: Option<Record>) -> Option<Record> {
         record.filter(|record| in_scope(&self.request.scope, self.container, desk.partition, record))
     }
@@ -502,18 +535,4 @@ fn start(after: &[u8], key: &SortPath) -> Option<Start> {
     let (value, rest) = if key.descending { decode_key_descending(after) } else { decode_key(after) }.ok()?;
     let rank = u64::from_be_bytes(*rest.first_chunk()?);
     Some(super::by_path::start(value.as_ref().map(document::Value::view), rank, key.descending))
-}
-
-/// A key that is too long for a token ends the query: better a clear word than a client that drops the header.
-fn bound_key(answer: &Answer) -> Result<()> {
-    match &answer.resume {
-        Some(Resume { after: Some(after), .. }) if after.len() > KEY_BYTES_MAX => {
-            Err(Error::invalid(format!(
-                "A page of this query ends at a value of {} bytes; to go on from there it may have {KEY_BYTES_MAX}. Ask \
-             for more rows in one page, or for less of the value.",
-                after.len()
-            )))
-        }
-        _ => Ok(()),
-    }
 }

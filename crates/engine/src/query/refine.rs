@@ -17,11 +17,6 @@ use crate::error::Result;
 use crate::header::Record;
 use crate::item::Item;
 
-/// Items that are sorted in one group.
-const GROUP_MAX: usize = 10_000;
-/// Bytes of their sort keys.
-const GROUP_BYTES_MAX: usize = 16 << 20;
-
 /// What comes next in the query's order.
 #[derive(Debug)]
 pub(super) enum Sorted {
@@ -69,49 +64,62 @@ impl<'a> Refined<'a> {
         if let Some(passing) = self.ready.pop_front() {
             return Ok(Sorted::Item(passing));
         }
-        match self.step()? {
-            Step::End => Ok(Sorted::End),
-            // What is vague has no place yet.
-            Step::Pause(pause) if pause.is_vague => self.next(),
-            Step::Pause(pause) => Ok(Sorted::Pause(pause.sort, pause.rank)),
-            Step::Item(first) if first.vague.is_none() && self.ties_in_order => Ok(Sorted::Item(first)),
-            Step::Item(first) => self.group(first),
-        }
-    }
-
-    /// Brings the items into order that the walk cannot tell apart from this one.
-    fn group(&mut self, first: Passing) -> Result<Sorted> {
-        let shared = first.sort[..first.vague.unwrap_or(first.sort.len())].to_vec();
-        let is_vague = first.vague.is_some();
-        let (mut group, mut bytes) = (Vec::new(), 0);
-        let mut next = Some(first);
-        while let Some(mut passing) = next.take() {
-            if is_vague && !self.place(&mut passing)? {
-                continue;
-            }
-            bytes += passing.sort.len();
-            group.push(passing);
-            if group.len() > GROUP_MAX || bytes > GROUP_BYTES_MAX {
-                return Ok(Sorted::Overflow);
-            }
-            // Pauses within a group are passed over: its items must be known before the first is shown.
-            loop {
-                match self.step()? {
-                    Step::Pause(pause) if pause.sort.starts_with(&shared) => {}
-                    Step::Item(passing) if passing.sort.starts_with(&shared) => {
-                        next = Some(passing);
-                        break;
+        loop {
+            match self.step()? {
+                Step::End => return Ok(Sorted::End),
+                // What is vague has no place yet.
+                Step::Pause(pause) if pause.is_vague => {}
+                Step::Pause(pause) => return Ok(Sorted::Pause(pause.sort, pause.rank)),
+                Step::Item(first) if first.vague.is_none() && self.ties_in_order => {
+                    return Ok(Sorted::Item(first));
+                }
+                Step::Item(first) => {
+                    if !self.group(first)? {
+                        return Ok(Sorted::Overflow);
                     }
-                    other => {
-                        self.pending = Some(other);
-                        break;
+                    if let Some(passing) = self.ready.pop_front() {
+                        return Ok(Sorted::Item(passing));
                     }
                 }
             }
         }
+    }
+
+    /// Brings the items into order that the walk cannot tell apart from this one; false if there are too many.
+    fn group(&mut self, first: Passing) -> Result<bool> {
+        let shared = first.sort[..first.vague.unwrap_or(first.sort.len())].to_vec();
+        let is_vague = first.vague.is_some();
+        let tuning = &self.desk.work.tuning;
+        let (mut group, mut bytes) = (Vec::new(), 0);
+        let mut current = Some(first);
+        while let Some(mut passing) = current.take() {
+            if !is_vague || self.place(&mut passing)? {
+                bytes += passing.sort.len();
+                group.push(passing);
+            }
+            if group.len() > tuning.group || bytes > tuning.group_bytes {
+                return Ok(false);
+            }
+            current = self.next_with(&shared)?;
+        }
         group.sort_by(|one, other| (&one.sort, one.rank).cmp(&(&other.sort, other.rank)));
         self.ready = group.into();
-        self.next()
+        Ok(true)
+    }
+
+    /// The next item whose key begins so, if the walk has one. Pauses among them are passed over: all of them must be
+    /// known before the first is shown.
+    fn next_with(&mut self, shared: &[u8]) -> Result<Option<Passing>> {
+        loop {
+            match self.step()? {
+                Step::Pause(pause) if pause.sort.starts_with(shared) => {}
+                Step::Item(passing) if passing.sort.starts_with(shared) => return Ok(Some(passing)),
+                other => {
+                    self.pending = Some(other);
+                    return Ok(None);
+                }
+            }
+        }
     }
 
     /// Looks at an item for its real sort key; false if it is gone.
@@ -128,7 +136,7 @@ impl<'a> Refined<'a> {
 }
 
 /// What a query sorts an item by.
-fn sort_key(desk: &Desk<'_>, keys: &[SortPath], record: Record) -> Vec<u8> {
+pub(super) fn sort_key(desk: &Desk<'_>, keys: &[SortPath], record: Record) -> Vec<u8> {
     let item = Item::new(desk.container.rid, record);
     let mut sort = Vec::new();
     for key in keys {

@@ -356,23 +356,18 @@ impl<'a> ByStamp<'a> {
 impl Source for ByStamp<'_> {
     fn next(&mut self) -> Result<Coming> {
         loop {
-            let (seconds, number, pauses) = match self.walk.next()? {
+            let passing = match self.walk.next()? {
                 Step::End => return Ok(Coming::End),
-                Step::Item(passing) => (by_stamp::seconds(&passing.sort), passing.number, false),
-                Step::Pause(pause) => (by_stamp::seconds(&pause.sort), ItemNumber(pause.rank), true),
+                Step::Pause(pause) => {
+                    let (seconds, number) = (by_stamp::seconds(&pause.sort), ItemNumber(pause.rank));
+                    return Ok(Coming::Pause(Position::Stamp { seconds, number }));
+                }
+                Step::Item(passing) => passing,
             };
-            let position = Position::Stamp { seconds, number };
-            if pauses {
-                return Ok(Coming::Pause(position));
-            }
+            let (seconds, number, told) = (by_stamp::seconds(&passing.sort), passing.number, passing.told);
             if self.after.take_if(|after| *after == (seconds, number)).is_none() {
-                return Ok(Coming::Item(Arriving {
-                    number,
-                    position,
-                    exact: false,
-                    told: None,
-                    record: None,
-                }));
+                let position = Position::Stamp { seconds, number };
+                return Ok(Coming::Item(Arriving { number, position, exact: false, told, record: None }));
             }
         }
     }

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::tuning::Tuning;
 use crate::error::{Error, Result};
 
 /// Entries between two looks at the flag.
@@ -12,6 +13,8 @@ const LOOKS_BETWEEN: usize = 256;
 /// The work of one request.
 #[derive(Debug)]
 pub(super) struct Work {
+    /// What is few and what is many.
+    pub(super) tuning: Tuning,
     cancel: Arc<AtomicBool>,
     /// Entries looked at, dead or alive.
     looked_at: Cell<usize>,
@@ -22,13 +25,14 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn new(cancel: Arc<AtomicBool>) -> Work {
-        Work { cancel, looked_at: Cell::new(0), limit: Cell::new(usize::MAX), touched: Cell::new(0) }
+    pub(super) fn new(cancel: Arc<AtomicBool>, tuning: Tuning) -> Work {
+        let (looked_at, touched) = (Cell::new(0), Cell::new(0));
+        Work { tuning, cancel, looked_at, limit: Cell::new(usize::MAX), touched }
     }
 
-    /// Lets the page end after so many entries.
-    pub(super) fn end_after(&self, entries: usize) {
-        self.limit.set(entries);
+    /// Lets the page end where it has looked at enough, with what it has by then.
+    pub(super) fn end_in_time(&self) {
+        self.limit.set(self.tuning.page_entries);
     }
 
     /// Counts an entry, dead or alive.
@@ -58,11 +62,13 @@ impl Work {
 
     /// Does something that neither ends the page nor shows in its figures, such as estimating.
     pub(super) fn aside<T>(&self, act: impl FnOnce(&Work) -> T) -> T {
-        let (looked_at, touched) = (self.looked_at.get(), self.touched.get());
+        let (looked_at, touched, limit) = (self.looked_at.get(), self.touched.get(), self.limit.get());
         self.looked_at.set(0);
+        self.limit.set(self.tuning.page_entries);
         let answer = act(self);
         self.looked_at.set(looked_at);
         self.touched.set(touched);
+        self.limit.set(limit);
         answer
     }
 }

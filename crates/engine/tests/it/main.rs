@@ -9,4 +9,5 @@ mod feed;
 mod items;
 mod purge;
 mod queries;
+mod query_ways;
 mod world;

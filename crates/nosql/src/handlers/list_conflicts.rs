@@ -2,14 +2,15 @@
 
 use crate::call::Call;
 use crate::error::Error;
-use crate::feed;
 use crate::request::Verb;
 use crate::response::Reply;
+use crate::{feed, query_request};
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
     if call.head.verb()? == Some(Verb::Query) {
-        feed::check_reach(call, &container, &feed::query(call)?)?;
+        let request = query_request::parse(call, &container.definition.dialect())?;
+        query_request::check_reach(call, &container, &request.query)?;
     }
     feed::reply(call, &container.rid.to_string(), "Conflicts", Vec::new())
 }

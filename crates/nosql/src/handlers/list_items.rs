@@ -2,18 +2,29 @@
 
 use std::sync::Arc;
 
+use engine::QueryRequest;
+
 use crate::call::Call;
 use crate::error::Error;
-use crate::items;
 use crate::response::Reply;
+use crate::{activity, items};
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
     call.check_session(&container)?;
     let (scope, range) = call.scope(&container)?;
-    let (page, handle) = (call.head.page()?, Arc::clone(&container));
-    let ask =
-        move |engine: &engine::Engine| Ok(engine.query(&handle, &items::query_request(None, scope, page))?);
-    let page = call.blocking(ask).await?;
-    items::page_reply(call, &container, range, &page)
+    let (page, seed, handle) = (call.head.page()?, activity::numbers().0, Arc::clone(&container));
+    let answer = call.cancellable(move |engine, cancel| {
+        let request = QueryRequest {
+            query: None,
+            scope,
+            max_items: page.max_items,
+            continuation: page.continuation,
+            resume_filter: None,
+            seed,
+            cancel,
+        };
+        Ok(engine.query(&handle, &request)?)
+    });
+    items::page_reply(call, &container, range, &answer.await?)
 }

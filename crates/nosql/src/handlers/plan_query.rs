@@ -1,25 +1,50 @@
 //! `POST /docs` that asks for a query's plan.
 //!
-//! Every query is evaluated whole on the server, so the plan leaves the client nothing to do but to send the
-//! same text. JavaScript clients ask for a plan with every query; it must be cheap. A query that could not be
-//! run gets its error here already.
+//! A client gets the plan that the service would give if it can do its part of it. Over one physical partition there is
+//! another way for a client that cannot: the server answers every query whole, and the plan leaves the client nothing
+//! to do but to send the same text. Over several partitions such a client is told what it lacks.
 
 use hyper::StatusCode;
+use query::{HybridRows, Plan};
 
 use crate::call::Call;
 use crate::error::Error;
-use crate::feed;
 use crate::response::Reply;
+use crate::{headers, query_request};
 
-const PLAN: &str = "{\"partitionedQueryExecutionInfoVersion\":2,\"queryInfo\":{\"distinctType\":\"None\",\
-    \"top\":null,\"offset\":null,\"limit\":null,\"orderBy\":[],\"orderByExpressions\":[],\
-    \"groupByExpressions\":[],\"groupByAliases\":[],\"aggregates\":[],\"groupByAliasToAggregateType\":{},\
-    \"rewrittenQuery\":\"\",\"hasSelectValue\":false,\"hasNonStreamingOrderBy\":false,\"dCountInfo\":null},\
-    \"queryRanges\":[{\"min\":\"\",\"max\":\"FF\",\"isMinInclusive\":true,\"isMaxInclusive\":false}],\
-    \"hybridSearchQueryInfo\":null}";
+/// The feature by which a client says that it ranks rows that come without an `ORDER BY` of the server's.
+const SKIP_ORDER_BY: &str = "HybridSearchSkipOrderByRewrite";
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
-    call.owner_container()?;
-    feed::query(call)?;
-    Ok(Reply::json(StatusCode::OK, PLAN))
+    let container = call.owner_container()?;
+    let question = query_request::read(call)?;
+    let supported = supported_features(call);
+    let can = |feature: &str| supported.as_ref().is_none_or(|known| known.iter().any(|name| name == feature));
+    let rows = if can(SKIP_ORDER_BY) { HybridRows::Plain } else { HybridRows::Ordered };
+    let definition = &container.definition;
+    let plan = query::plan(
+        &question.text,
+        &question.parameters,
+        &definition.partition_key,
+        &definition.dialect(),
+        rows,
+    )?;
+    let lacking: Vec<&str> = plan.features.iter().copied().filter(|feature| !can(feature)).collect();
+    let plan = match (lacking.as_slice(), container.partitions.len()) {
+        ([], _) => plan,
+        (_, 1) => Plan::pass_through(plan.ranges),
+        _ => {
+            return Err(Error::BadRequest(format!(
+                "Query contains the following features, which the calling client does not support: {}",
+                lacking.join(" ")
+            )));
+        }
+    };
+    Ok(Reply::json(StatusCode::OK, plan.to_value().to_json()))
+}
+
+/// What the client can do; none if it does not say, and then it gets what the service would plan.
+fn supported_features(call: &Call) -> Option<Vec<String>> {
+    let list = call.head.text(&headers::SUPPORTED_FEATURES);
+    list.map(|list| list.split(',').map(|name| name.trim().to_owned()).collect())
 }

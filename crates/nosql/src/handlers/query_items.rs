@@ -1,24 +1,33 @@
-//! `POST /docs` of a query. It is evaluated whole, over all ranges in its scope, so that clients never have to
-//! merge results themselves.
+//! `POST /docs` of a query. It is evaluated whole, over all ranges in its scope, so that clients need not merge
+//! results themselves, though they may.
 
 use std::sync::Arc;
+
+use engine::QueryRequest;
 
 use crate::call::Call;
 use crate::error::Error;
 use crate::response::Reply;
-use crate::{feed, items};
+use crate::{activity, items, query_request};
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
     call.check_session(&container)?;
-    let query = feed::item_query(call, &container)?;
+    let request = query_request::parse(call, &container.definition.dialect())?;
     let (scope, range) = call.scope(&container)?;
-    feed::check_reach(call, &container, &query)?;
-    let (page, handle) = (call.head.page()?, Arc::clone(&container));
-    let ask = move |engine: &engine::Engine| {
-        let request = items::query_request(Some(&query), scope, page);
+    query_request::check_reach(call, &container, &request.query)?;
+    let (page, seed, handle) = (call.head.page()?, activity::numbers().0, Arc::clone(&container));
+    let answer = call.cancellable(move |engine, cancel| {
+        let request = QueryRequest {
+            query: Some(&request.query),
+            scope,
+            max_items: page.max_items,
+            continuation: page.continuation,
+            resume_filter: request.resume_filter,
+            seed,
+            cancel,
+        };
         Ok(engine.query(&handle, &request)?)
-    };
-    let page = call.blocking(ask).await?;
-    items::page_reply(call, &container, range, &page)
+    });
+    items::page_reply(call, &container, range, &answer.await?)
 }

@@ -151,21 +151,85 @@ async fn what_the_language_lacks_is_named_with_its_place() {
     assert!(reply.message().contains("SC1001") && reply.message().contains("FRM"), "{}", reply.message());
 }
 
-#[tokio::test]
-async fn plans_leave_the_client_nothing_to_do() {
-    let server = filled().await;
-    let plan = |text: &str| {
-        let body = format!("{{\"query\":\"{text}\"}}");
-        let request = server.post(DOCS, &body).header("x-ms-cosmos-is-query-plan-request", "True");
-        request.header("x-ms-documentdb-isquery", "True").send()
-    };
-    let reply = plan("SELECT * FROM c").await.expect_status(200);
+/// The plan that a client of these features gets.
+async fn plan(server: &Server, container: &str, text: &str, features: Option<&str>) -> Reply {
+    let body = format!("{{\"query\":\"{text}\"}}");
+    let mut request = server
+        .post(&format!("/dbs/db/colls/{container}/docs"), &body)
+        .header("x-ms-cosmos-is-query-plan-request", "True")
+        .header("x-ms-documentdb-isquery", "True");
+    if let Some(features) = features {
+        request = request.header("x-ms-cosmos-supported-query-features", features);
+    }
+    request.send().await
+}
+
+fn rewritten(reply: &Reply) -> String {
     let info = reply.member("queryInfo");
-    assert_eq!(info.get("rewrittenQuery").and_then(Value::as_str), Some(""));
-    assert_eq!(info.get("aggregates").and_then(Value::as_array).map(<[_]>::len), Some(0));
+    info.get("rewrittenQuery").and_then(Value::as_str).expect("a text").to_owned()
+}
+
+#[tokio::test]
+async fn a_client_gets_a_plan_that_it_can_follow() {
+    let server = filled().await;
+    let reply = plan(&server, "c", "SELECT * FROM c", None).await.expect_status(200);
+    assert_eq!(rewritten(&reply), "");
     let ranges = reply.member("queryRanges");
     assert_eq!(ranges.as_array().unwrap()[0].get("max").and_then(Value::as_str), Some("FF"));
-    plan("SELECT * FROM c ORDER BY c.x").await.expect_error(400, 0, "BadRequest");
+
+    let ordered = "SELECT * FROM c ORDER BY c.x";
+    for features in [None, Some("OrderBy, Top")] {
+        let reply = plan(&server, "c", ordered, features).await.expect_status(200);
+        assert!(rewritten(&reply).starts_with("SELECT c._rid, "), "{features:?}");
+    }
+    let reply = plan(&server, "c", ordered, Some("Top")).await.expect_status(200);
+    assert_eq!(rewritten(&reply), "", "one partition answers whole for a client that cannot merge");
+    plan(&server, "c", "SELECT * FRM c", None).await.expect_error(400, 0, "BadRequest");
+}
+
+#[tokio::test]
+async fn over_several_partitions_a_client_is_told_what_it_lacks() {
+    let server = filled().await;
+    let definition = r#"{"id":"wide","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
+    let request = server.post("/dbs/db/colls", definition).header("x-ms-offer-throughput", "20000");
+    request.send().await.expect_status(201);
+    let text = "SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk";
+    let reply = plan(&server, "wide", text, Some("OrderBy,Top")).await.expect_error(400, 0, "BadRequest");
+    assert!(reply.message().contains("GroupBy"), "{}", reply.message());
+    plan(&server, "wide", text, Some("GroupBy,Aggregate,NonValueAggregate,MultipleAggregates"))
+        .await
+        .expect_status(200);
+}
+
+#[tokio::test]
+async fn rows_are_what_the_query_selects() {
+    let server = filled().await;
+    for (text, expected) in [
+        ("SELECT VALUE COUNT(1) FROM c", "[7]"),
+        ("SELECT TOP 2 c.id, c.n FROM c ORDER BY c.n DESC", r#"[{"id":"6","n":6},{"id":"5","n":5}]"#),
+        ("SELECT c.pk, SUM(c.n) AS s FROM c GROUP BY c.pk", r#"[{"pk":"even","s":12},{"pk":"odd","s":9}]"#),
+        ("SELECT DISTINCT VALUE c.pk FROM c", r#"["even","odd"]"#),
+        ("SELECT VALUE c.n FROM c ORDER BY c.n OFFSET 2 LIMIT 2", "[2,3]"),
+        ("SELECT 1 AS one", r#"[{"one":1}]"#),
+    ] {
+        let reply = server.query(text).await.expect_status(200);
+        assert_eq!(reply.member("Documents").to_json(), expected, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn resources_are_queried_in_the_whole_language() {
+    let server = filled().await;
+    for (text, expected) in [
+        ("SELECT VALUE r.id FROM root r WHERE r.id = 'db'", r#"["db"]"#),
+        ("SELECT VALUE COUNT(1) FROM r", "[1]"),
+        ("SELECT r.id FROM r ORDER BY r.id", r#"[{"id":"db"}]"#),
+    ] {
+        let body = format!("{{\"query\":\"{text}\"}}");
+        let request = server.post("/dbs", &body).header("x-ms-documentdb-isquery", "True");
+        let reply = request.header("content-type", "application/query+json").send().await.expect_status(200);
+        assert_eq!(reply.member("Databases").to_json(), expected, "{text}");
+    }
 }
 
 #[tokio::test]

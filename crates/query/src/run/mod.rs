@@ -180,7 +180,14 @@ impl<'q> Run<'q> {
         if self.window.is_full() {
             return Ok(Flow::Enough);
         }
-        let Some(collector) = &mut self.nested else { return self.each_row(Some(item), number) };
+        let Some(collector) = &mut self.nested else {
+            let flow = self.each_row(Some(item), number)?;
+            if flow == Flow::More {
+                // The item has all its rows now; until it comes, what is known of it must be told to the next page.
+                self.before.within.take_if(|(begun, _)| *begun == number);
+            }
+            return Ok(flow);
+        };
         let flow = collector.push_item(item, self.context);
         match self.context.fault() {
             Some(fault) => Err(fault),
@@ -225,7 +232,7 @@ impl<'q> Run<'q> {
             Stage::Stream(stream) => {
                 let resume = Resume {
                     passed: window.passed(),
-                    within: stream.within,
+                    within: stream.within.or(before.within),
                     after: stream.last_key.or(before.after),
                 };
                 return Ok(Answer { rows: output.rows, resume: stream.full.then_some(resume) });

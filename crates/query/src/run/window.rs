@@ -68,7 +68,7 @@ impl Window {
     pub(super) fn wanted(&self) -> usize {
         let left_out = self.skip.saturating_sub(self.passed);
         let left_to_show = self.take.saturating_sub(self.passed.saturating_sub(self.skip));
-        let shown = left_to_show.min(self.room.rows as u64 + 1);
+        let shown = left_to_show.min((self.room.rows as u64).saturating_add(1));
         usize::try_from(left_out.saturating_add(shown)).unwrap_or(usize::MAX)
     }
 

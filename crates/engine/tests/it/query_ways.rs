@@ -1,0 +1,285 @@
+//! What a query looks at: answers from the index alone, orders from the index, and what a mass expiry leaves of both.
+
+use engine::{Error, QueryRequest, ResumeFilter, Scope};
+
+use crate::world::{START, World, ids, key, parse, value};
+
+/// Many items, enough that a probe calls them many; every second one dies after a while.
+const ITEMS: usize = 600;
+/// Longer than a restart takes from the clock.
+const WHILE: u64 = 1000;
+
+fn crowd(policy: &str) -> World {
+    let world = World::new();
+    world.container(&format!(r#","defaultTtl":-1,"indexingPolicy":{policy}"#));
+    for n in 0..ITEMS {
+        let ttl = if n % 2 == 0 { format!(r#","ttl":{WHILE}"#) } else { String::new() };
+        let (shuffled, group) = ((n * 7) % ITEMS, n % 3);
+        let text = format!(
+            r#""id":"{n:03}","n":{n},"word":"w{shuffled:03}","g":{group},"tags":["t{group}","all"]{ttl}"#
+        );
+        world.create(["a", "b"][n % 2], &text).expect("created");
+    }
+    world
+}
+
+fn rows(world: &World, query: &str) -> Vec<String> {
+    world.rows(query, 100)
+}
+
+/// T14, T16: right after half of all items died at once, with the purge paused and after it.
+#[test]
+fn t14_t16_counts_groups_and_orders_after_a_mass_expiry() {
+    let world = crowd("{}");
+    for (query, before, after) in [
+        ("SELECT VALUE COUNT(1) FROM c", "600", "300"),
+        ("SELECT VALUE COUNT(1) FROM c WHERE c.n >= 300", "300", "150"),
+        ("SELECT VALUE COUNT(1) FROM c WHERE c.g = 1", "200", "100"),
+        ("SELECT VALUE COUNT(1) FROM c WHERE c.g = 1 AND c.n >= 300", "100", "50"),
+        ("SELECT VALUE COUNT(1) FROM c WHERE ARRAY_CONTAINS(c.tags, 'all')", "600", "300"),
+        ("SELECT VALUE COUNT(1) FROM c WHERE NOT IS_DEFINED(c.ttl)", "300", "300"),
+        ("SELECT VALUE MAX(c.word) FROM c", "\"w599\"", "\"w599\""),
+        ("SELECT VALUE MIN(c.n) FROM c", "0", "1"),
+        ("SELECT DISTINCT VALUE c.g FROM c", "0 1 2", "0 1 2"),
+        (
+            "SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g",
+            r#"{"g":0,"n":200} {"g":1,"n":200} {"g":2,"n":200}"#,
+            r#"{"g":0,"n":100} {"g":1,"n":100} {"g":2,"n":100}"#,
+        ),
+        ("SELECT TOP 3 VALUE c.n FROM c ORDER BY c.n", "0 1 2", "1 3 5"),
+        ("SELECT TOP 3 VALUE c.n FROM c ORDER BY c.n DESC", "599 598 597", "599 597 595"),
+        ("SELECT VALUE c.n FROM c ORDER BY c.n OFFSET 10 LIMIT 2", "10 11", "21 23"),
+    ] {
+        assert_eq!(rows(&world, query).join(" "), before, "{query}");
+        let (metrics, found) = {
+            let twin = crowd("{}");
+            twin.pass(WHILE);
+            let found = rows(&twin, query).join(" ");
+            let unpurged = twin.page(Some(query), 100, None);
+            assert_eq!(twin.drain(), 300);
+            let purged = twin.page(Some(query), 100, None);
+            assert_eq!(
+                (&unpurged.rows, unpurged.metrics, unpurged.charge, &unpurged.continuation),
+                (&purged.rows, purged.metrics, purged.charge, &purged.continuation),
+                "{query}"
+            );
+            (purged.metrics, found)
+        };
+        assert_eq!(found, after, "{query}");
+        if query.contains("COUNT(1) FROM c") && !query.contains("c.g,") {
+            assert_eq!(metrics.loaded_items, 0, "{query} is answered from the index alone");
+        }
+    }
+}
+
+#[test]
+fn the_index_spares_loading() {
+    let world = crowd("{}");
+    for (query, loaded, output) in [
+        ("SELECT * FROM c WHERE c.n = 77", 1, 1),
+        ("SELECT * FROM c WHERE c.n >= 77 AND c.n < 80 AND c.g = 2", 3, 1),
+        ("SELECT * FROM c WHERE c.id = '077'", 1, 1),
+        ("SELECT * FROM c WHERE c.id = '077' AND c.pk = 'b'", 1, 1),
+        ("SELECT * FROM c WHERE STARTSWITH(c.word, 'w00')", 10, 10),
+        ("SELECT VALUE c.n FROM c WHERE c.n > 590", 0, 9),
+        ("SELECT VALUE c.word FROM c ORDER BY c.word DESC", 0, 100),
+        ("SELECT * FROM c ORDER BY c.word", 100, 100),
+        ("SELECT * FROM c WHERE c.word > 'w595' ORDER BY c.word", 4, 4),
+        ("SELECT * FROM c WHERE c.missing = 1", 0, 0),
+        ("SELECT VALUE SUM(c.n) FROM c", 0, 1),
+        ("SELECT VALUE MAX(c._ts) FROM c", 0, 1),
+        ("SELECT VALUE COUNT(1) FROM c WHERE CONTAINS(c.word, '9')", 0, 1),
+        ("SELECT VALUE COUNT(1) FROM c WHERE c._ts > 5", 0, 1),
+        ("SELECT VALUE x FROM c JOIN x IN c.tags WHERE x = 't1' AND c.n < 5", 5, 2),
+    ] {
+        let page = world.page(Some(query), 100, None);
+        let metrics = page.metrics;
+        assert_eq!((metrics.loaded_items, metrics.output_items), (loaded, output), "{query}");
+    }
+}
+
+#[test]
+fn a_composite_index_serves_an_order_and_what_comes_before_it() {
+    let policy = r#"{"compositeIndexes":[[{"path":"/g"},{"path":"/n","order":"descending"}]]}"#;
+    let world = crowd(policy);
+    for (query, first, used) in [
+        ("SELECT VALUE c.n FROM c WHERE c.g = 1 ORDER BY c.n DESC", "598 595 592", true),
+        ("SELECT VALUE c.n FROM c ORDER BY c.g, c.n DESC", "597 594 591", true),
+        ("SELECT VALUE c.n FROM c ORDER BY c.g DESC, c.n", "2 5 8", true),
+        ("SELECT VALUE c.n FROM c ORDER BY c.g, c.n", "0 3 6", false),
+    ] {
+        let page = world.page(Some(query), 3, None);
+        let rows: Vec<_> = page.rows.iter().map(|row| String::from_utf8_lossy(row)).collect();
+        assert_eq!(rows.join(" "), first, "{query}");
+        let composite = vec!["/g ASC".to_owned(), "/n DESC".to_owned()];
+        assert_eq!(page.index.utilized_composite.contains(&composite), used, "{query}");
+        assert_eq!(page.index.potential_composite.is_empty(), used, "{query}");
+        assert!(page.metrics.loaded_items <= 4 || !used, "{query}: {:?}", page.metrics);
+    }
+}
+
+#[test]
+fn the_report_names_what_was_used_and_what_would_help() {
+    let world = crowd(r#"{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/word/?"}]}"#);
+    let page = world.page(Some("SELECT * FROM c WHERE c.n = 5 AND c.word = 'w035'"), 10, None);
+    assert_eq!(page.index.utilized_single, ["/n/?"]);
+    assert_eq!(page.index.potential_single, ["/word/?"]);
+    let page = world.page(Some("SELECT * FROM c WHERE ARRAY_CONTAINS(c.tags, 't1') AND c.n = 1"), 10, None);
+    assert_eq!(page.index.utilized_single, ["/n/?"]);
+    assert_eq!(page.metrics.output_items, 1);
+}
+
+/// Every kind of position outlives a restart.
+#[test]
+fn a_token_outlives_a_restart() {
+    for query in [
+        "SELECT * FROM c",
+        "SELECT * FROM c WHERE c.g = 1",
+        "SELECT * FROM c WHERE c.n > 10",
+        "SELECT * FROM c WHERE c.pk = 'a'",
+        "SELECT * FROM c WHERE c._ts > 5",
+        "SELECT * FROM c ORDER BY c.word DESC",
+        "SELECT * FROM c ORDER BY c._ts DESC",
+        "SELECT * FROM c ORDER BY c.g, c.n",
+    ] {
+        let mut world = crowd("{}");
+        let whole = ids(&world.page(Some(query), 1000, None));
+        let first = world.page(Some(query), 7, None);
+        world.restart();
+        let second = world.page(Some(query), 1000, first.continuation.clone());
+        assert_eq!([ids(&first), ids(&second)].concat(), whole, "{query}");
+        assert_eq!(second.continuation, None, "{query}");
+    }
+}
+
+/// Sort keys that are far too long for a token are known again by their items.
+#[test]
+fn pages_end_at_values_of_any_length() {
+    let world = World::new();
+    world.container("");
+    for n in 0..7 {
+        let text = format!("{}{}", "z".repeat(20_000), (n * 3) % 7);
+        world.create("k", &format!(r#""id":"{n}","text":"{text}","deep":[["{text}"]]"#)).expect("created");
+    }
+    for (order, expected) in [
+        ("c.text", "0 5 3 1 6 4 2"),
+        ("c.text DESC", "2 4 6 1 3 5 0"),
+        ("c.deep", "0 5 3 1 6 4 2"),
+        ("c.nothing, c.text", "0 5 3 1 6 4 2"),
+    ] {
+        let query = format!("SELECT VALUE c.id FROM c ORDER BY {order}");
+        for size in [1, 2, 3] {
+            let found = world.rows(&query, size).join(" ").replace('"', "");
+            assert_eq!(found, expected, "{query} by {size}");
+        }
+        let page = world.page(Some(&query), 2, None);
+        assert!(page.continuation.is_some_and(|token| token.len() < 4000), "{query}");
+    }
+}
+
+#[test]
+fn a_token_of_another_query_is_refused() {
+    let world = crowd("{}");
+    let first = world.page(Some("SELECT * FROM c WHERE c.n > 10"), 1, None);
+    for other in [Some("SELECT * FROM c WHERE c.n > 11"), Some("SELECT * FROM c ORDER BY c.n"), None] {
+        let query = other.map(parse);
+        let continuation = first.continuation.clone();
+        let request = QueryRequest { continuation, ..QueryRequest::new(query.as_ref(), 1) };
+        let refused = world.engine.query(&world.current(), &request);
+        assert!(matches!(refused, Err(Error::Invalid { .. })), "{other:?}");
+    }
+}
+
+/// T16: derived values stand, but what died between two pages is not sent.
+#[test]
+fn t16_what_dies_between_two_pages_is_not_sent() {
+    for query in
+        ["SELECT * FROM c WHERE c.n >= 0", "SELECT * FROM c ORDER BY c.n", "SELECT * FROM c WHERE c.g < 5"]
+    {
+        let world = crowd("{}");
+        let mut page = world.page(Some(query), 100, None);
+        let mut seen = ids(&page).len();
+        world.pass(WHILE);
+        while let Some(token) = page.continuation {
+            page = world.page(Some(query), 100, Some(token));
+            assert!(ids(&page).iter().all(|id| id.parse::<u32>().expect("a number") % 2 == 1), "{query}");
+            seen += page.rows.len();
+        }
+        assert_eq!(seen, 100 + 250, "{query}");
+    }
+}
+
+/// A client may begin an ordered query at a row that it knows.
+#[test]
+fn a_resume_filter_begins_at_or_behind_a_row() {
+    let world = crowd("{}");
+    let query = parse("SELECT VALUE c.n FROM c ORDER BY c.g DESC");
+    let sorted = world.page(Some("SELECT * FROM c ORDER BY c.g DESC"), 1000, None).rows;
+    let item = value(std::str::from_utf8(&sorted[205]).expect("JSON"));
+    let rid: document::ItemRid =
+        item.get("_rid").and_then(document::Value::as_str).expect("a rid").parse().expect("a rid");
+    let number = Some(document::ItemNumber(rid.number));
+    for (number, exclude, expected) in
+        [(number, false, 205), (number, true, 206), (None, false, 200), (None, true, 400)]
+    {
+        let values = vec![item.get("g").cloned()];
+        let resume_filter = Some(ResumeFilter { values, number, exclude });
+        let request = QueryRequest { resume_filter, ..QueryRequest::new(Some(&query), 1) };
+        let page = world.engine.query(&world.current(), &request).expect("a page");
+        let first = value(std::str::from_utf8(&sorted[expected]).expect("JSON"));
+        let first = first.get("n").map(document::Value::to_json).map(String::into_bytes);
+        assert_eq!(page.rows.first(), first.as_ref(), "{number:?} {exclude}");
+    }
+    let unsorted = parse("SELECT * FROM c");
+    let resume_filter = Some(ResumeFilter { values: vec![None], number: None, exclude: false });
+    let request = QueryRequest { resume_filter, ..QueryRequest::new(Some(&unsorted), 1) };
+    assert!(matches!(world.engine.query(&world.current(), &request), Err(Error::Invalid { .. })));
+}
+
+#[test]
+fn a_cancelled_query_ends() {
+    let world = crowd("{}");
+    let query = parse("SELECT VALUE SUM(LENGTH(c.word)) FROM c WHERE c.n + 1 > 0");
+    let request = QueryRequest::new(Some(&query), 1);
+    request.cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(matches!(world.engine.query(&world.current(), &request), Err(Error::Cancelled)));
+}
+
+#[test]
+fn a_partition_key_beside_the_query_narrows_it() {
+    let world = crowd("{}");
+    let scope = Scope { key: Some(key("a")), range: None };
+    let count = world.page_in(&scope, Some("SELECT VALUE COUNT(1) FROM c WHERE c.g = 1"), 10, None);
+    assert_eq!((count.rows, count.metrics.loaded_items), (vec![b"100".to_vec()], 0));
+    let page = world.page_in(&scope, Some("SELECT VALUE c.n FROM c WHERE c.g = 1 ORDER BY c.n"), 2, None);
+    assert_eq!(page.rows, [b"4".to_vec(), b"10".to_vec()]);
+}
+
+#[test]
+fn a_query_without_items_has_one_row() {
+    let world = crowd("{}");
+    assert_eq!(rows(&world, "SELECT 1 AS one, 'x' AS x"), [r#"{"one":1,"x":"x"}"#]);
+    assert_eq!(rows(&world, "SELECT VALUE GETCURRENTTIMESTAMP()"), [format!("{START}000")]);
+}
+
+/// Ranks know the living only (T14).
+#[test]
+fn t14_ranks_are_made_over_the_living() {
+    let world = World::new();
+    world.container(r#","defaultTtl":-1"#);
+    for (id, text, ttl) in [
+        ("1", "red apples and red wine", ""),
+        ("2", "green apples", ""),
+        ("3", "red red red", r#","ttl":10"#),
+        ("4", "a red car", ""),
+    ] {
+        world.create("k", &format!(r#""id":"{id}","text":"{text}"{ttl}"#)).expect("created");
+    }
+    let query = "SELECT VALUE c.id FROM c WHERE FullTextContains(c.text, 'red') ORDER BY RANK FullTextScore(c.text, 'red')";
+    assert_eq!(world.rows(query, 1).len(), 3);
+    assert_eq!(world.rows(query, 1)[0], "\"3\"");
+    world.pass(10);
+    let dead = world.rows(query, 1);
+    world.drain();
+    assert_eq!((world.rows(query, 1), dead.len()), (dead, 2));
+}
