@@ -19,6 +19,10 @@ pub(super) const ITEM: Binding = 0;
 /// The binding of a statement about no value in particular: nothing more can be said of the same.
 pub(super) const NOBODY: Binding = usize::MAX;
 
+/// Ranges that are told apart in one place; with more of them the narrow gaps are let go. Every level of a nested
+/// filter goes over them again, so this bounds what a short text full of constants can cost.
+const INTERVALS_MAX: usize = 16_384;
+
 /// A condition in the making.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Draft {
@@ -56,7 +60,8 @@ impl Found {
 /// Where all of these hold.
 pub(super) fn all(parts: impl IntoIterator<Item = Found>) -> Found {
     let mut exact = true;
-    let mut leaves: BTreeMap<(Vec<Step>, Binding), Standing> = BTreeMap::new();
+    // Gathered first and merged at once: one by one, each merge would copy all that is known by then.
+    let mut leaves: BTreeMap<(Vec<Step>, Binding), Vec<Standing>> = BTreeMap::new();
     let mut others = Vec::new();
     let mut waiting: Vec<Draft> = Vec::new();
     for part in parts {
@@ -69,19 +74,22 @@ pub(super) fn all(parts: impl IntoIterator<Item = Found>) -> Found {
                 Draft::All(parts) => waiting.extend(parts),
                 Draft::Any(_) | Draft::Leaf { binding: NOBODY, .. } => others.push(draft),
                 Draft::Leaf { path, binding, standing } => {
-                    let known =
-                        leaves.entry((path, binding)).or_insert_with(|| Standing::default().complement());
-                    *known = known.intersect(&standing);
-                    if known.is_nothing() {
-                        return Found::constant(false);
-                    }
+                    leaves.entry((path, binding)).or_default().push(standing);
                 }
             }
         }
     }
-    let leaves =
-        leaves.into_iter().map(|((path, binding), standing)| Draft::Leaf { path, binding, standing });
-    Found { draft: wrap(leaves.chain(others).collect(), Draft::Everything, Draft::All), exact }
+    let mut parts = Vec::with_capacity(leaves.len() + others.len());
+    for ((path, binding), standings) in leaves {
+        let mut standing = Standing::intersection(standings);
+        if standing.is_nothing() {
+            return Found::constant(false);
+        }
+        exact &= !standing.widen(INTERVALS_MAX);
+        parts.push(Draft::Leaf { path, binding, standing });
+    }
+    parts.extend(others);
+    Found { draft: wrap(parts, Draft::Everything, Draft::All), exact }
 }
 
 /// Where at least one of these holds.
@@ -109,16 +117,17 @@ pub(super) fn any(parts: impl IntoIterator<Item = Found>) -> Found {
             }
         }
     }
-    let leaves = leaves.into_iter().map(|(path, (binding, standings))| Draft::Leaf {
-        path,
-        binding,
-        standing: Standing::union(standings),
-    });
-    let leaves: Vec<Draft> = leaves.collect();
-    if leaves.iter().any(is_anything) {
+    let mut parts = Vec::with_capacity(leaves.len() + others.len());
+    for (path, (binding, standings)) in leaves {
+        let mut standing = Standing::union(standings);
+        exact &= !standing.widen(INTERVALS_MAX);
+        parts.push(Draft::Leaf { path, binding, standing });
+    }
+    if parts.iter().any(is_anything) {
         return Found { draft: Draft::Everything, exact };
     }
-    Found { draft: wrap(leaves.into_iter().chain(others).collect(), Draft::Nothing, Draft::Any), exact }
+    parts.extend(others);
+    Found { draft: wrap(parts, Draft::Nothing, Draft::Any), exact }
 }
 
 fn is_anything(draft: &Draft) -> bool {

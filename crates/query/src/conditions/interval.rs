@@ -69,7 +69,8 @@ impl Interval {
     }
 
     fn intersect(&self, other: &Interval) -> Interval {
-        Interval::new(self.low.clone().max(other.low.clone()), self.high.clone().min(other.high.clone()))
+        let (low, high) = ((&self.low).max(&other.low), (&self.high).min(&other.high));
+        Interval::new(low.clone(), high.clone())
     }
 
     /// Whether a key lies in it.
@@ -198,7 +199,7 @@ impl Standing {
 
     /// Whether everything fits.
     pub fn is_anything(&self) -> bool {
-        self.complement().is_nothing()
+        self.kinds == Kinds { missing: true, array: true, object: true } && self.scalars == [Interval::all()]
     }
 
     pub(super) fn complement(&self) -> Standing {
@@ -248,6 +249,31 @@ impl Standing {
             }
         }
         Standing { scalars, kinds }
+    }
+
+    /// What fits everywhere. Takes about as long as reading the parts, however many there are.
+    pub(super) fn intersection(mut parts: Vec<Standing>) -> Standing {
+        if parts.len() == 1 {
+            return parts.swap_remove(0);
+        }
+        Standing::union(parts.iter().map(Standing::complement)).complement()
+    }
+
+    /// Makes do with so many ranges by joining neighbours; tells whether that was necessary.
+    pub(super) fn widen(&mut self, most: usize) -> bool {
+        if self.scalars.len() <= most {
+            return false;
+        }
+        let run = self.scalars.len().div_ceil(most);
+        let joined = self.scalars.chunks_mut(run).filter_map(|run| match run {
+            [first, .., last] => {
+                Some(Interval::new(std::mem::take(&mut first.low), std::mem::take(&mut last.high)))
+            }
+            [only] => Some(only.clone()),
+            [] => None,
+        });
+        self.scalars = joined.collect();
+        true
     }
 
     /// Whether a scalar key fits.

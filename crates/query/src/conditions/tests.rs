@@ -205,6 +205,50 @@ fn filters_become_conditions() {
     }
 }
 
+/// What a condition of a single leaf admits.
+fn only_leaf(analysis: &Analysis) -> &Standing {
+    match &analysis.condition {
+        Condition::Leaf(leaf) => &leaf.standing,
+        other => panic!("not a leaf: {other:?}"),
+    }
+}
+
+#[test]
+fn many_statements_about_one_place_are_merged_at_once() {
+    let list = |operator: &str, between: &str, count: usize| {
+        let parts: Vec<String> = (0..count).map(|number| format!("c.a{operator}{number}")).collect();
+        analyse(&format!("SELECT * FROM c WHERE {}", parts.join(between)))
+    };
+    let analysis = list("!=", " AND ", 16_000);
+    let standing = only_leaf(&analysis);
+    assert!(analysis.exact);
+    assert_eq!(standing.scalars.len(), 16_001);
+    for (value, fits) in [(Value::Int(-1), true), (Value::Int(7), false), (Value::Double(7.5), true)] {
+        assert_eq!(standing.admits(&key(&value)), fits, "{value:?}");
+    }
+    assert!(standing.kinds.array && standing.kinds.object && !standing.kinds.missing);
+    assert_eq!(only_leaf(&list(">", " AND ", 16_000)).scalars.len(), 1);
+    assert_eq!(list("=", " AND ", 16_000).condition, Condition::Nothing);
+}
+
+#[test]
+fn more_ranges_than_are_told_apart_make_a_wider_condition() {
+    let list: Vec<String> = (0..40_000).map(|number| number.to_string()).collect();
+    for (filter, inside) in [
+        (format!("c.a IN ({}) OR c.a = 'x'", list.join(",")), ["0", "20001", "39999"]),
+        (format!("c.a NOT IN ({}) AND c.a != 'x'", list.join(",")), ["-1", "20000.5", "40000"]),
+    ] {
+        let analysis = analyse(&format!("SELECT * FROM c WHERE {filter}"));
+        let standing = only_leaf(&analysis);
+        assert!(!analysis.exact);
+        assert!(standing.scalars.len() <= 16_384 && standing.scalars.len() > 8_192);
+        for value in inside {
+            let value = document::parse_json(value.as_bytes()).expect("JSON");
+            assert!(standing.admits(&key(&value)), "{value:?}");
+        }
+    }
+}
+
 #[test]
 fn filters_on_elements_become_conditions_on_some_element() {
     for (filter, condition, exact) in [
