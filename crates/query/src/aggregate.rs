@@ -21,6 +21,7 @@ use document::{Value, ValueRef, encode_key, total_order};
 
 use crate::context::Context;
 use crate::evaluate::Hoard;
+use crate::functions::list::weight;
 use crate::functions::number;
 use crate::logical::AggregateKind;
 
@@ -69,9 +70,10 @@ impl Accumulator {
         })
     }
 
-    /// Takes the value of a row. A collection that grows too large is recorded as a fault.
-    pub(crate) fn add(&mut self, value: Option<ValueRef<'_>>, context: &Context) {
-        let Some(value) = value else { return };
+    /// Takes the value of a row and says by how many bytes the accumulator has grown. A collection that grows too large
+    /// is recorded as a fault.
+    pub(crate) fn add(&mut self, value: Option<ValueRef<'_>>, context: &Context) -> usize {
+        let Some(value) = value else { return 0 };
         match &mut self.0 {
             State::Count(count) => *count += 1,
             State::CountIf(count) => *count += u64::from(value.as_bool() == Some(true)),
@@ -80,21 +82,25 @@ impl Accumulator {
                 *sum = plus(*sum, value);
                 *count += 1;
             }
-            State::Extreme { wanted, so_far } => so_far.meet(value, *wanted),
+            State::Extreme { wanted, so_far } => return so_far.meet(value, *wanted),
             State::List { values, hoard } => {
                 if hoard.add_value(value, context) {
                     values.push(value.to_value());
+                    return weight(value);
                 }
             }
             State::Set { values, seen, hoard } => {
                 let mut key = Vec::new();
                 encode_key(Some(value), &mut key);
                 if !seen.contains(&key) && hoard.add(key.len(), context) && hoard.add_value(value, context) {
+                    let grown = key.len() + weight(value);
                     seen.insert(key);
                     values.push(value.to_value());
+                    return grown;
                 }
             }
         }
+        0
     }
 
     /// Takes `rows` rows at once, each with a defined value that only counting looks at.
@@ -119,19 +125,22 @@ impl Accumulator {
 }
 
 impl Extreme {
-    fn meet(&mut self, value: ValueRef<'_>, wanted: Ordering) {
+    fn meet(&mut self, value: ValueRef<'_>, wanted: Ordering) -> usize {
         let better = match self {
             _ if matches!(value, ValueRef::Array(_) | ValueRef::Object(_)) => {
                 *self = Extreme::Spoilt;
-                return;
+                return 0;
             }
             Extreme::Nothing => true,
             Extreme::Value(best) => total_order(Some(value), Some(best.view())) == wanted,
             Extreme::Spoilt => false,
         };
-        if better {
-            *self = Extreme::Value(value.to_value());
+        if !better {
+            return 0;
         }
+        let before = if let Extreme::Value(best) = self { weight(best.view()) } else { 0 };
+        *self = Extreme::Value(value.to_value());
+        weight(value).saturating_sub(before)
     }
 }
 

@@ -129,7 +129,10 @@ impl<'q> Collector<'q> {
         let group = self.groups.get_mut(&name).expect("the group was made above");
         for (aggregate, accumulator) in self.query.aggregates.iter().zip(&mut group.accumulators) {
             let value = evaluate(&aggregate.argument, row, context);
-            accumulator.add(value.as_ref().map(Operand::view), context);
+            let grown = accumulator.add(value.as_ref().map(Operand::view), context);
+            if grown > 0 && !self.hoard.add(grown, context) {
+                return Flow::Enough;
+            }
         }
         if context.fault().is_some() { Flow::Enough } else { Flow::More }
     }

@@ -65,6 +65,8 @@ impl Resolver<'_> {
             Some("ORDER BY RANK is not allowed in a subquery.")
         } else if query.from.is_empty() {
             Some("ORDER BY RANK needs a container to rank the items of.")
+        } else if !is_container(&query.from) {
+            Some("ORDER BY RANK ranks the items of the container; FROM must name just that.")
         } else if order.keys.len() > 1 {
             Some("ORDER BY RANK takes one function; several are combined by RRF.")
         } else if !query.group_by.is_empty() || query.distinct {
@@ -205,4 +207,10 @@ fn larger_is_better(arguments: &[Expression]) -> bool {
     let Some(Expression::Literal(options)) = options else { return true };
     let function = options.get("distanceFunction").and_then(Value::as_str);
     !function.is_some_and(|function| function.eq_ignore_ascii_case("euclidean"))
+}
+
+/// Whether `FROM` names the container and nothing inside or beside it.
+fn is_container(from: &[ast::Source]) -> bool {
+    let [source] = from else { return false };
+    !source.iterates && matches!(&source.collection, ast::Collection::Path { steps, .. } if steps.is_empty())
 }

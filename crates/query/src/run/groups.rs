@@ -69,11 +69,12 @@ impl Groups {
             self.groups.insert(key.clone(), Group { keys, accumulators }, bytes)?;
         }
         let Some(group) = self.groups.get_mut(&key) else { return self.refuse() };
+        let mut grown = 0;
         for (accumulator, aggregate) in group.accumulators.iter_mut().zip(&query.aggregates) {
             let value = evaluate(&aggregate.argument, environment, context);
-            accumulator.add(value.as_ref().map(Operand::view), context);
+            grown += accumulator.add(value.as_ref().map(Operand::view), context);
         }
-        Ok(())
+        if grown > 0 { self.groups.grew(&key, grown) } else { Ok(()) }
     }
 
     /// A group has no room. It will be on a later page, unless all groups are needed at once.
@@ -96,22 +97,27 @@ impl Groups {
         if more && !by_key {
             return Err(Fault::OutOfMemory { what: "the groups", limit: super::MEMORY_MAX });
         }
-        let mut rows = BTreeMap::new();
+        // Of equal rows the first in the order is shown.
+        let mut distinct = BTreeMap::<Vec<u8>, (Vec<u8>, _)>::new();
         for (group_key, group) in groups {
             let values = group.values();
             let environment = Environment::empty();
             let environment = environment.with_group(query.group_slot, &values);
             let row = Shown { query, item: None, environment: &environment, context };
-            let json = row.json();
-            let mut key = row.order_values();
-            match query.distinct.then(|| row.key()).flatten() {
-                Some(row) => key.extend_from_slice(&row),
-                None => key.extend_from_slice(&group_key),
-            }
-            if after.is_none_or(|after| key.as_slice() > after) {
-                rows.insert(key, json);
+            let identity = query.distinct.then(|| row.key()).flatten().unwrap_or(group_key);
+            let order = row.order_values();
+            match distinct.get_mut(&identity) {
+                Some((known, _)) => *known = order.min(std::mem::take(known)),
+                None => {
+                    distinct.insert(identity, (order, row.json()));
+                }
             }
         }
+        let rows: BTreeMap<Vec<u8>, Option<Vec<u8>>> = distinct
+            .into_iter()
+            .map(|(identity, (order, json))| ([order, identity].concat(), json))
+            .filter(|(key, _)| after.is_none_or(|after| key.as_slice() > after))
+            .collect();
         if let Some(fault) = context.fault() {
             return Err(fault);
         }

@@ -19,6 +19,8 @@ mod window;
 
 use std::collections::BTreeMap;
 
+use document::{Value, encode_key};
+
 pub use rank::Ranking;
 
 use crate::aggregate::Accumulator;
@@ -28,7 +30,7 @@ use crate::logical::{AggregateKind, Expression, Order, Query};
 use crate::row::{Operand, Row};
 use groups::Groups;
 use output::{Output, Shown, order_key};
-use smallest::{MEMORY_MAX, Smallest};
+use smallest::{ENTRY_OVERHEAD, MEMORY_MAX, Smallest};
 use window::{Pass, Window};
 
 /// How much one page holds.
@@ -91,8 +93,17 @@ pub struct Run<'q> {
     before: Resume,
     /// The rows of `FROM (SELECT ...)` in the making, where they depend on many items.
     nested: Option<Collector<'q>>,
-    /// Rows made of nested ones that earlier pages have shown; such rows are made anew for each page.
+    /// Rows made of ordered nested ones that earlier pages have shown; such rows are made anew for each page.
     shown_before: u64,
+}
+
+/// Where a row comes from, which breaks ties between rows.
+#[derive(Debug, Clone, Copy)]
+struct Origin<'a> {
+    /// The item's number, or the place among ordered nested rows.
+    number: u64,
+    /// The value of an unordered nested row: it has no place that another page would find it at.
+    value: Option<&'a [u8]>,
 }
 
 #[derive(Debug)]
@@ -158,8 +169,9 @@ impl<'q> Run<'q> {
         let window = Window::new(query, &before, limits);
         let sorted = matches!(query.order, Order::Keys(_));
         let nested = query.nested.as_deref();
-        let unordered = !sorted || (arrival == Arrival::InOrder && nested.is_none());
-        let stage = if unordered && !query.distinct && !query.is_grouped() {
+        let loose = nested.is_some_and(|nested| matches!(nested.order, Order::None));
+        let streams = if sorted { arrival == Arrival::InOrder && nested.is_none() } else { !loose };
+        let stage = if streams && !query.distinct && !query.is_grouped() {
             Stage::Stream(Stream::default())
         } else if !query.group_by.is_empty() {
             Stage::Groups(Groups::new(query, &window))
@@ -170,7 +182,7 @@ impl<'q> Run<'q> {
         } else {
             Stage::Sorted(Smallest::new(window.wanted()))
         };
-        let shown_before = if nested.is_some() { before.passed } else { 0 };
+        let shown_before = if nested.is_some() && !loose { before.passed } else { 0 };
         let nested = nested.map(Collector::of_items);
         Run { query, context, window, output: Output::default(), stage, before, nested, shown_before }
     }
@@ -181,7 +193,7 @@ impl<'q> Run<'q> {
             return Ok(Flow::Enough);
         }
         let Some(collector) = &mut self.nested else {
-            let flow = self.each_row(Some(item), number)?;
+            let flow = self.each_row(Some(item), Origin { number, value: None })?;
             if flow == Flow::More {
                 // The item has all its rows now; until it comes, what is known of it must be told to the next page.
                 self.before.within.take_if(|(begun, _)| *begun == number);
@@ -218,13 +230,9 @@ impl<'q> Run<'q> {
         if let Some(collector) = self.nested.take() {
             let rows = collector.finish_items(self.context);
             self.context.fault().map_or(Ok(()), Err)?;
-            for (number, row) in rows.iter().enumerate() {
-                if self.each_row(Some(row), number as u64)? != Flow::More {
-                    break;
-                }
-            }
+            self.nested_rows(&rows)?;
         } else if !self.query.reads_items {
-            self.each_row(None, 0)?;
+            self.each_row(None, Origin { number: 0, value: None })?;
         }
         let Run { query, context, mut window, mut output, stage, before, .. } = self;
         let after = before.after.as_deref();
@@ -261,13 +269,34 @@ impl<'q> Run<'q> {
         Ok(Answer { rows: output.rows, resume: more })
     }
 
-    fn each_row(&mut self, item: Option<&dyn Row>, number: u64) -> Result<Flow, Fault> {
+    /// Takes the rows of `FROM (SELECT ...)`: in their order, or by their values if they have none.
+    fn nested_rows(&mut self, rows: &[Value]) -> Result<(), Fault> {
+        let nested = self.query.nested.as_ref();
+        let loose = nested.is_some_and(|nested| matches!(nested.order, Order::None));
+        let mut met: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
+        for (number, row) in rows.iter().enumerate() {
+            let mut value = Vec::new();
+            if loose {
+                encode_key(Some(row.view()), &mut value);
+                let before = met.entry(value.clone()).or_default();
+                value.extend_from_slice(&before.to_be_bytes());
+                *before += 1;
+            }
+            let origin = Origin { number: number as u64, value: loose.then_some(value.as_slice()) };
+            if self.each_row(Some(row), origin)? != Flow::More {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn each_row(&mut self, item: Option<&dyn Row>, origin: Origin<'_>) -> Result<Flow, Fault> {
         let (query, context) = (self.query, self.context);
         let around = item.map_or_else(Environment::empty, Environment::of_item);
         let mut flow = Ok(Flow::More);
         let mut index = 0;
         each_binding(query, &around, context, &mut |environment| {
-            flow = self.row(&Shown { query, item, environment, context }, number, index);
+            flow = self.row(&Shown { query, item, environment, context }, origin, index);
             index += 1;
             if matches!(flow, Ok(Flow::More)) { evaluate::Flow::More } else { evaluate::Flow::Enough }
         });
@@ -278,10 +307,10 @@ impl<'q> Run<'q> {
     }
 
     /// Takes one row of an item that fulfils the filter, the item's `index`th.
-    fn row(&mut self, row: &Shown<'_>, number: u64, index: u32) -> Result<Flow, Fault> {
+    fn row(&mut self, row: &Shown<'_>, origin: Origin<'_>, index: u32) -> Result<Flow, Fault> {
         let after = self.before.after.as_deref();
         match &mut self.stage {
-            Stage::Stream(_) => return Ok(self.stream(row, number, index)),
+            Stage::Stream(_) => return Ok(self.stream(row, origin, index)),
             Stage::Total(accumulators) => {
                 for (accumulator, aggregate) in accumulators.iter_mut().zip(&self.query.aggregates) {
                     let value = evaluate(&aggregate.argument, row.environment, self.context);
@@ -291,7 +320,7 @@ impl<'q> Run<'q> {
             Stage::Groups(groups) => groups.add(row, after)?,
             Stage::Sorted(smallest) => {
                 let distinct = self.query.distinct;
-                let key = if distinct { row.key() } else { Some(order_key(row, number, index)) };
+                let key = if distinct { row.key() } else { Some(order_key(row, origin, index)) };
                 let Some(key) = key else { return Ok(Flow::More) };
                 let dealt_with = after.is_some_and(|after| key.as_slice() <= after)
                     || (distinct && smallest.get_mut(&key).is_some());
@@ -307,28 +336,32 @@ impl<'q> Run<'q> {
                 let Some(key) = row.key() else { return Ok(Flow::More) };
                 let order = row.order_values();
                 match rows.get_mut(&key) {
-                    Some((known, _)) if order < *known => *known = order,
+                    Some((known, _)) if order < *known => {
+                        *bytes = (*bytes + order.len()).saturating_sub(known.len());
+                        *known = order;
+                    }
                     Some(_) => {}
                     None => {
                         let Some(json) = row.json() else { return Ok(Flow::More) };
-                        *bytes += key.len() + order.len() + json.len();
-                        if *bytes > MEMORY_MAX {
-                            return Err(Fault::OutOfMemory { what: "the distinct rows", limit: MEMORY_MAX });
-                        }
+                        *bytes += key.len() + order.len() + json.len() + ENTRY_OVERHEAD;
                         rows.insert(key, (order, json));
                     }
+                }
+                if *bytes > MEMORY_MAX {
+                    return Err(Fault::OutOfMemory { what: "the distinct rows", limit: MEMORY_MAX });
                 }
             }
         }
         Ok(Flow::More)
     }
 
-    fn stream(&mut self, row: &Shown<'_>, number: u64, index: u32) -> Flow {
+    fn stream(&mut self, row: &Shown<'_>, origin: Origin<'_>, index: u32) -> Flow {
         let Stage::Stream(stream) = &mut self.stage else { return Flow::More };
+        let number = origin.number;
         if self.before.within.is_some_and(|(item, rows)| item == number && index < rows) {
             return Flow::More;
         }
-        let key = matches!(self.query.order, Order::Keys(_)).then(|| order_key(row, number, index));
+        let key = matches!(self.query.order, Order::Keys(_)).then(|| order_key(row, origin, index));
         if key.is_some() && key <= self.before.after {
             return Flow::More;
         }

@@ -2,8 +2,8 @@
 
 use document::{ValueRef, encode_key, encode_key_descending, write_json};
 
-use super::Resume;
 use super::window::{Pass, Window};
+use super::{Origin, Resume};
 use crate::context::{Context, Fault};
 use crate::evaluate::{Environment, evaluate};
 use crate::logical::{Expression, Order, Projection, Query};
@@ -130,10 +130,13 @@ pub(super) fn encode_sort_key(value: Option<ValueRef<'_>>, descending: bool, out
     }
 }
 
-/// The whole sort key of an item's row: values, the item's number, the row's place within the item.
-pub(super) fn order_key(row: &Shown<'_>, number: u64, index: u32) -> Vec<u8> {
+/// The whole sort key of a row: values, where it comes from, its place among the rows from there.
+pub(super) fn order_key(row: &Shown<'_>, origin: Origin<'_>, index: u32) -> Vec<u8> {
     let mut out = row.order_values();
-    out.extend_from_slice(&tie(row.query, number));
+    match origin.value {
+        Some(value) => out.extend_from_slice(value),
+        None => out.extend_from_slice(&tie(row.query, origin.number)),
+    }
     out.extend_from_slice(&index.to_be_bytes());
     out
 }

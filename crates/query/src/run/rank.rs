@@ -10,7 +10,7 @@ use document::ValueRef;
 
 use super::smallest::MEMORY_MAX;
 use crate::context::{Context, Fault};
-use crate::evaluate::{Environment, evaluate, truth};
+use crate::evaluate::{self, Environment, each_binding, evaluate};
 use crate::functions::full_text::{Corpus, Phrase, bm25, tokens};
 use crate::logical::{Expression, Order, Query, Score, ScoreKind};
 use crate::row::{Operand, Row};
@@ -69,11 +69,15 @@ impl<'q> Ranking<'q> {
         self.context.fault().map_or(Ok(()), Err)
     }
 
-    /// Scores an item if it fulfils the filter.
+    /// Scores an item if it has a row.
     pub fn score(&mut self, item: &dyn Row, number: u64) -> Result<(), Fault> {
         let environment = Environment::of_item(item);
-        let passes = |filter| truth(filter, &environment, self.context) == Some(true);
-        if self.query.filter.as_ref().is_none_or(passes) {
+        let mut has_rows = false;
+        each_binding(self.query, &environment, self.context, &mut |_| {
+            has_rows = true;
+            evaluate::Flow::Enough
+        });
+        if has_rows {
             if (self.scores.len() + self.numbers.len()) * size_of::<f64>() > MEMORY_MAX {
                 return Err(Fault::OutOfMemory { what: "the scores", limit: MEMORY_MAX });
             }
@@ -130,8 +134,8 @@ impl Component<'_> {
                 lexicon.as_ref().and_then(|lexicon| lexicon.score(environment, context))
             }
         };
-        let score = score.unwrap_or(f64::NEG_INFINITY);
-        if self.score.reversed { -score } else { score }
+        let score = score.map(|score| if self.score.reversed { -score } else { score });
+        score.unwrap_or(f64::NEG_INFINITY)
     }
 }
 

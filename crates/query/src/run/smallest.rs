@@ -12,7 +12,7 @@ use crate::context::Fault;
 pub(super) const MEMORY_MAX: usize = 64 << 20;
 
 /// What a map entry costs beside its bytes.
-const ENTRY_OVERHEAD: usize = 96;
+pub(super) const ENTRY_OVERHEAD: usize = 96;
 
 /// The smallest keys seen, at most `wanted` of them and within the memory of one query.
 #[derive(Debug)]
@@ -54,6 +54,15 @@ impl<T> Smallest<T> {
             self.bytes -= before;
         }
         self.bytes += cost;
+        self.evict()
+    }
+
+    /// Accounts for a kept value that has grown.
+    pub(super) fn grew(&mut self, key: &[u8], bytes: usize) -> Result<(), Fault> {
+        if let Some((_, cost)) = self.entries.get_mut(key) {
+            *cost += bytes;
+            self.bytes += bytes;
+        }
         self.evict()
     }
 

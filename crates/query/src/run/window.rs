@@ -32,7 +32,7 @@ impl Window {
             passed: resume.passed,
             skip: query.skip,
             take: query.take.unwrap_or(u64::MAX),
-            room: PageLimits { rows: limits.rows.max(1), bytes: limits.bytes },
+            room: PageLimits { rows: limits.rows.max(1), bytes: limits.bytes.max(1) },
         }
     }
 

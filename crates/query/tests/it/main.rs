@@ -2,6 +2,7 @@
 
 mod corpus;
 mod limits;
+mod pages;
 mod plans;
 mod properties;
 mod random;
