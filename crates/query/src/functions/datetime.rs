@@ -162,7 +162,7 @@ fn date_time_format(arguments: &[Arg<'_>], ctx: &Context) -> Option<Value> {
     if !ctx.spend(pattern.len() as u64 / 64 + 1) {
         return None;
     }
-    let formatted = format(DateTime::of(ticks)?, pattern)?;
+    let formatted = format(DateTime::of(ticks)?, pattern, FORMATTED_BYTES)?;
     if formatted.len() > FORMATTED_BYTES {
         ctx.fail(Fault::OutOfMemory { what: "the text of a date", limit: FORMATTED_BYTES });
         return None;

@@ -37,12 +37,18 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// The date in the shape of the pattern; `None` when the pattern ends in a backslash or wants more than seven digits
-/// of a fraction.
-pub(crate) fn format(date: DateTime, pattern: &str) -> Option<String> {
-    let mut out = String::with_capacity(pattern.len());
+/// Longest run of one letter. None has a meaning of its own from far below that.
+const WIDTH_MAX: usize = 64;
+
+/// The date in the shape of the pattern; `None` when the pattern ends in a backslash, wants more than seven digits
+/// of a fraction, or has an endless run of a letter. What is longer than `limit` is cut somewhere behind that.
+pub(crate) fn format(date: DateTime, pattern: &str, limit: usize) -> Option<String> {
+    let mut out = String::new();
     let mut rest = pattern.chars();
     while let Some(letter) = rest.next() {
+        if out.len() > limit {
+            break;
+        }
         if letter == '\\' {
             out.push(rest.next()?);
             continue;
@@ -52,6 +58,9 @@ pub(crate) fn format(date: DateTime, pattern: &str) -> Option<String> {
             let after = rest.as_str().trim_start_matches(letter);
             width += rest.as_str().len() - after.len();
             rest = after.chars();
+        }
+        if width > WIDTH_MAX {
+            return None;
         }
         write_part(date, letter, width, &mut out)?;
     }
@@ -95,6 +104,7 @@ fn padded(number: i64, width: usize, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{call, call_in, check};
+    use super::WIDTH_MAX;
     use crate::context::{Context, Fault};
 
     #[test]
@@ -141,6 +151,12 @@ mod tests {
         let arguments = format!(r#""2024-02-28", "{}""#, "dddd ".repeat(20_000));
         assert_eq!(call_in(&context, "DATETIMEFORMAT", &arguments), None);
         assert!(matches!(context.fault(), Some(Fault::OutOfMemory { .. })));
-        assert!(call("DATETIMEFORMAT", &format!(r#""2024-02-28", "{}""#, "y".repeat(9_000))).is_some());
+        for letter in ["y", "d", "H", "t"] {
+            let format =
+                |width| call("DATETIMEFORMAT", &format!(r#""2024-02-28", "{}""#, letter.repeat(width)));
+            assert!(format(WIDTH_MAX).is_some());
+            assert_eq!(format(WIDTH_MAX + 1), None);
+            assert_eq!(format(70_000), None);
+        }
     }
 }
