@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Resolver;
 use super::level::Level;
 use super::walk::each_inside;
+use super::{COMPUTED_SLOTS, Resolver};
 use crate::error::{Code, Error, Report, Result};
 use crate::functions::list::weight;
 use crate::logical::Expression;
@@ -21,6 +21,13 @@ pub(super) struct Computed {
     resolved: BTreeMap<String, (Expression, usize)>,
     /// Set while one is being resolved.
     busy: bool,
+}
+
+impl Computed {
+    /// Whether one of them is being resolved.
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy
+    }
 }
 
 impl Resolver<'_> {
@@ -57,7 +64,9 @@ impl Resolver<'_> {
             let report = Report { location: None, code: Code::Text("SC9002"), message };
             return Err(Error::Refused(vec![report]));
         };
-        let levels = std::mem::replace(&mut self.levels, vec![Level::of_item(alias)]);
+        let mut level = Level::of_item(alias);
+        level.free = COMPUTED_SLOTS.start;
+        let levels = std::mem::replace(&mut self.levels, vec![level]);
         let reports = std::mem::take(&mut self.reports);
         self.computed.busy = true;
         let expression = self.expression(node);

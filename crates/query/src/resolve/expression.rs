@@ -14,9 +14,6 @@ use crate::syntax::ast::{self, Binary, Name, Node, NodeKind, Span, Step, Subquer
 /// What a client puts into a rewritten query where it has nothing to filter.
 const FILTER_PLACEHOLDER: &str = "documentdb-formattableorderbyquery-filter";
 
-/// Comparisons of comparisons, and computed steps of one path. Each is a level of recursion.
-const STEPS_MAX: usize = 64;
-
 impl Resolver<'_> {
     pub(super) fn expression(&mut self, node: &Node) -> Expression {
         let expression = match &node.kind {
@@ -24,11 +21,11 @@ impl Resolver<'_> {
             NodeKind::Undefined => return Expression::Undefined,
             NodeKind::Parameter(name) => return self.parameter(name, node.span),
             NodeKind::Name(name) => return self.name_of_source(name, node.span),
-            NodeKind::Path { base, steps } => self.path(base, steps, node.span),
+            NodeKind::Path { base, steps } => self.path(base, steps),
             NodeKind::Array(items) => Expression::Array(self.all(items)),
             NodeKind::Object(members) => self.object(members, node.span),
             NodeKind::Unary { operator, operand } => self.unary(*operator, operand),
-            NodeKind::Chain { first, rest } => self.chain(first, rest, node.span),
+            NodeKind::Chain { first, rest } => self.chain(first, rest),
             NodeKind::Conditional { condition, then, otherwise } => Expression::Conditional {
                 condition: self.boxed(condition),
                 then: self.boxed(then),
@@ -112,9 +109,8 @@ impl Resolver<'_> {
         self.report("SC9002", span, message)
     }
 
-    fn path(&mut self, base: &Node, steps: &[Step], span: Span) -> Expression {
+    fn path(&mut self, base: &Node, steps: &[Step]) -> Expression {
         let mut value = self.expression(base);
-        let mut computed = 0;
         for step in steps {
             let index = match step {
                 Step::Dot(name) => {
@@ -126,13 +122,8 @@ impl Resolver<'_> {
             value = if let Some(segment) = constant_segment(&index) {
                 self.step(value, segment)
             } else {
-                computed += 1;
                 Expression::Index { base: Box::new(value), index: Box::new(index) }
             };
-        }
-        if computed > STEPS_MAX {
-            let message = format!("The path has more than {STEPS_MAX} computed steps.");
-            return self.report("SC9002", span, message);
         }
         value
     }
@@ -172,7 +163,7 @@ impl Resolver<'_> {
     }
 
     /// Operators of one level of precedence, from left to right.
-    fn chain(&mut self, first: &Node, rest: &[(Binary, Node)], span: Span) -> Expression {
+    fn chain(&mut self, first: &Node, rest: &[(Binary, Node)]) -> Expression {
         let first = self.expression(first);
         let rest: Vec<_> =
             rest.iter().map(|(operator, operand)| (*operator, self.expression(operand))).collect();
@@ -182,20 +173,16 @@ impl Resolver<'_> {
             Binary::Or => Expression::Or,
             Binary::And => Expression::And,
             Binary::Concat => Expression::Concat,
-            _ => return self.operators(first, rest, span),
+            _ => return self.operators(first, rest),
         };
         connect(std::iter::once(first).chain(rest.into_iter().map(|(_, operand)| operand)).collect())
     }
 
-    fn operators(&mut self, first: Expression, rest: Vec<(Binary, Expression)>, span: Span) -> Expression {
+    fn operators(&mut self, first: Expression, rest: Vec<(Binary, Expression)>) -> Expression {
         let arithmetic: Option<Vec<_>> =
             rest.iter().map(|(operator, operand)| Some((arithmetic(*operator)?, operand.clone()))).collect();
         if let Some(rest) = arithmetic {
             return Expression::Arithmetic { first: Box::new(first), rest };
-        }
-        if rest.len() > STEPS_MAX {
-            let message = format!("The query compares more than {STEPS_MAX} comparisons with each other.");
-            return self.report("SC9002", span, message);
         }
         let mut value = first;
         for (operator, operand) in rest {

@@ -42,6 +42,10 @@ const REPORTS_MAX: usize = 32;
 const SLOTS_MAX: usize = 64;
 const SUBQUERY_LEVELS_MAX: usize = 16;
 
+/// The slots of subqueries inside of computed properties: behind all those of queries, so that such a property
+/// means the same wherever it stands.
+const COMPUTED_SLOTS: std::ops::Range<usize> = SLOTS_MAX..2 * SLOTS_MAX;
+
 /// The distance between the slots of groups of one level and the next. Longer than any text has keys and aggregates.
 const GROUP_SLOTS: usize = 1 << 20;
 

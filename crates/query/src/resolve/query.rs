@@ -6,7 +6,7 @@ use document::Value;
 
 use super::level::{Aggregation, Level, Source};
 use super::tree::{has_aggregate, natural_name};
-use super::{GROUP_SLOTS, MEMBERS_MAX, Resolver, SLOTS_MAX, SUBQUERY_LEVELS_MAX};
+use super::{COMPUTED_SLOTS, GROUP_SLOTS, MEMBERS_MAX, Resolver, SLOTS_MAX, SUBQUERY_LEVELS_MAX};
 use crate::error::{CountClause, Error};
 use crate::logical::{self, Expression, Order, Projection, Query, Rows, Segment};
 use crate::syntax::ast::{self, Collection, Name, Node, PathStep, Select, Span};
@@ -69,7 +69,7 @@ impl Resolver<'_> {
         resolved.filter = query.filter.as_ref().map(|filter| self.expression(filter));
         resolved.group_by = query.group_by.iter().map(|key| self.expression(key)).collect();
         // Far from all sources, so that a subquery has the same slots as a key and in the select list.
-        resolved.group_slot = self.levels.len() * GROUP_SLOTS;
+        resolved.group_slot = self.group_slot();
         let grouped = !query.group_by.is_empty() || selected_nodes(&query.select).any(has_aggregate);
         if grouped {
             let slot = resolved.group_slot + resolved.group_by.len();
@@ -86,6 +86,11 @@ impl Resolver<'_> {
         resolved.distinct = query.distinct;
         self.levels.pop();
         resolved
+    }
+
+    fn group_slot(&self) -> usize {
+        let around = if self.computed.is_busy() { SUBQUERY_LEVELS_MAX } else { 0 };
+        (around + self.levels.len()) * GROUP_SLOTS
     }
 
     fn too_deep(&mut self, span: Span) -> Query {
@@ -164,7 +169,7 @@ impl Resolver<'_> {
     /// Gives a source a slot of its own.
     fn bind(&mut self, source: &ast::Source, rows: Rows, span: Span, resolved: &mut Query) {
         let slot = self.level().free;
-        if slot >= SLOTS_MAX {
+        if slot >= if self.computed.is_busy() { COMPUTED_SLOTS.end } else { SLOTS_MAX } {
             self.report("SC9002", span, format!("The query has more than {SLOTS_MAX} sources."));
             return;
         }

@@ -1,6 +1,6 @@
 //! Hostile queries: what is large but allowed runs on an ordinary stack, what is too large is refused at once.
 
-use document::{Value, parse_json};
+use document::{PartitionKeyDefinition, Value, parse_json};
 use query::{Dialect, Error, Fault};
 
 use crate::runner::rows;
@@ -13,6 +13,11 @@ fn item() -> Value {
         list.join(",")
     );
     parse_json(text.as_bytes()).expect("valid JSON")
+}
+
+fn key() -> PartitionKeyDefinition {
+    let json = parse_json(br#"{"paths":["/id"],"kind":"Hash","version":2}"#).expect("valid JSON");
+    PartitionKeyDefinition::from_value(&json).expect("a valid key")
 }
 
 fn run(text: &str) -> Result<Vec<String>, Fault> {
@@ -69,8 +74,58 @@ fn long_chains_are_not_deep() {
     }
     let path = format!("SELECT VALUE c{} FROM c", ".a".repeat(100_000));
     assert!(run(&path).unwrap().is_empty());
-    assert!(refused(&format!("SELECT VALUE c{} FROM c", "[c.a]".repeat(1000))).contains("computed steps"));
-    assert!(refused(&format!("SELECT VALUE c.a{} FROM c", " = c.a".repeat(1000))).contains("comparisons"));
+    let path = format!("SELECT VALUE c{} FROM c", "[0]['a']".repeat(10_000));
+    assert!(run(&path).unwrap().is_empty());
+    assert!(refused(&format!("SELECT VALUE c{} FROM c", "[c.a]".repeat(1000))).contains("128 levels"));
+    assert!(refused(&format!("SELECT VALUE c.a{} FROM c", " = c.a".repeat(1000))).contains("128 levels"));
+}
+
+/// Runs on a stack as small as those of most threads.
+fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(work).expect("a thread");
+    thread.join().expect("the stack suffices");
+}
+
+#[test]
+fn chains_inside_of_chains_are_as_deep_as_they_are_run() {
+    // What is flat in the text and nested when it is run, many times inside of itself: before, within, behind.
+    let forms: [(&str, String); 7] = [
+        ("(", format!("{} OR c.a)", " = c.x".repeat(64))),
+        ("(c.x = ", format!("{})", " = c.x".repeat(63))),
+        ("(c.x < (", format!("{}))", " < c.x".repeat(63))),
+        ("c[", format!("]{}", "[c.a]".repeat(63))),
+        ("c[", format!("]{}", "[c.a].b".repeat(40))),
+        ("c[", format!("]{}", "[null]".repeat(63))),
+        ("(", " NOT IN (c.a, c.x))".to_owned()),
+    ];
+    on_a_small_stack(move || {
+        for (open, close) in forms {
+            let text = |levels| {
+                let (open, close) = (open.repeat(levels), close.repeat(levels));
+                format!("SELECT VALUE {open}c.x{close} FROM c WHERE {open}c.x{close} OR c.a = 1")
+            };
+            let parsed = |levels: usize| query::parse(&text(levels), &[], &Dialect::default());
+            let deepest = (1..=128).rev().find(|levels| parsed(*levels).is_ok()).unwrap_or(1);
+            let query = parsed(deepest).unwrap_or_else(|error| panic!("{open} {error}"));
+            query.analyse(&key());
+            rows(&query, &[item()]).expect("no limit is reached");
+        }
+    });
+}
+
+#[test]
+fn a_computed_property_in_the_deepest_place_runs_on_an_ordinary_stack() {
+    let nest = |inner: &str, levels: usize| {
+        format!("{}{inner}{}", "(".repeat(levels), " NOT IN (c.a, c.x))".repeat(levels))
+    };
+    on_a_small_stack(move || {
+        let computed = format!("SELECT VALUE {} FROM c", nest("c.x", 120));
+        let dialect = Dialect { computed: vec![("deep".to_owned(), computed)], ..Dialect::default() };
+        let text = format!("SELECT VALUE 1 FROM c WHERE {} OR true = c.deep", nest("c.deep", 120));
+        let query = query::parse(&text, &[], &dialect).unwrap_or_else(|error| panic!("{error}"));
+        query.analyse(&key());
+        rows(&query, &[item()]).expect("no limit is reached");
+    });
 }
 
 #[test]
@@ -156,4 +211,14 @@ fn what_is_used_often_may_not_be_large() {
     assert!(uses("@p", 50_000).unwrap_err().contains("so often"));
     assert!(uses("c.long", 3).is_ok());
     assert!(uses("c.long", 30_000).unwrap_err().contains("so often"));
+}
+
+#[test]
+fn constants_take_little_memory() {
+    let members: Vec<String> = (0..300)
+        .map(|number| format!("REPLACE(REPLICATE('a',10000),'a',REPLICATE('b',400)) AS m{number}"))
+        .collect();
+    let text = format!("SELECT {} FROM c", members.join(", "));
+    let query = query::parse(&text, &[], &Dialect::default()).expect("a valid query");
+    assert!(format!("{query:?}").len() < 40 << 20);
 }

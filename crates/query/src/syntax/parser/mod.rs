@@ -4,7 +4,8 @@
 //! Two things are bounded by [`MAX_DEPTH`], and neither implies the other. The *depth* of the parser's own recursion
 //! keeps its stack small. The *height* of each tree keeps the stacks of all who walk it later small: `((a+1)*2+1)*2`
 //! is read without recursion, because its parentheses open before anything else, and still grows a level with each.
-//! So every finished piece comes with its height, as a [`Tree`].
+//! So every finished piece comes with its height, as a [`Tree`]. What is flat in the tree and nested when it is run,
+//! as `a = b = c` and `a[b][c]` are, counts as nested.
 //!
 //! Chains of operators, lists and redundant parentheses are as long as they like; `((a OR b) OR c) OR d`, which query
 //! builders love to write, is the flat chain that it means.
@@ -32,7 +33,7 @@ const RESERVED: [&str; 25] = [
 /// A finished expression.
 struct Tree {
     node: Node,
-    /// The number of nodes on the longest way down, itself included.
+    /// The number of nodes on the longest way down, itself included, as those who run it see them.
     height: usize,
     /// Where its text begins, parentheses around it included.
     start: usize,

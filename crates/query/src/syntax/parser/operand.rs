@@ -204,7 +204,8 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    /// `{.name | [e]}` after an operand. The path of a path in parentheses is one path.
+    /// `{.name | [e]}` after an operand. The path of a path in parentheses is one path. Constant steps are taken
+    /// together; each computed one is a level, and so is what follows it.
     fn path(&mut self, base: Tree) -> Result<Tree> {
         if !self.at_symbol(".") && !self.at_symbol("[") {
             return Ok(base);
@@ -219,6 +220,7 @@ impl Parser<'_> {
             kind => (Box::new(Node { kind, span: base.node.span }), Vec::new()),
         };
         loop {
+            let after_computed = steps.last().is_some_and(is_computed);
             if self.accept_symbol(".")? {
                 steps.push(Step::Dot(self.any_word()?));
             } else if self.accept_symbol("[")? {
@@ -229,6 +231,18 @@ impl Parser<'_> {
             } else {
                 return self.grow(NodeKind::Path { base, steps }, start, height);
             }
+            height += usize::from(after_computed || steps.last().is_some_and(is_computed));
         }
+    }
+}
+
+/// Whether a step is known only when the query runs, or is no step at all.
+fn is_computed(step: &Step) -> bool {
+    match step {
+        Step::Dot(_) => false,
+        Step::Index(Node { kind: NodeKind::Literal(index), .. }) => {
+            !matches!(index, Value::String(_) | Value::Int(0..))
+        }
+        Step::Index(_) => true,
     }
 }

@@ -185,13 +185,15 @@ impl Parser<'_> {
 
     /// All the operators of one level that follow, with their right sides.
     fn chain(&mut self, left: Tree, level: Level) -> Result<Tree> {
+        // Comparisons are computed one inside the other: each is a level. All other chains are flat.
+        let nests = matches!(level, Level::Equality | Level::Comparison);
         let mut height = left.height;
         let (first, mut rest) = match left.node.kind {
             // A chain of this level in parentheses at the very left is the beginning of this one.
             NodeKind::Chain { first, rest }
                 if rest.first().is_some_and(|(operator, _)| level_of(*operator) == level) =>
             {
-                height -= 1;
+                height -= usize::from(!nests);
                 (first, rest)
             }
             kind => (Box::new(Node { kind, span: left.node.span }), Vec::new()),
@@ -201,10 +203,10 @@ impl Parser<'_> {
         {
             self.advance()?;
             let right = self.deeper(|parser| parser.operators(level.tighter()))?;
-            height = height.max(right.height);
+            height = height.max(right.height) + usize::from(nests);
             rest.push((operator, right.node));
         }
-        self.grow(NodeKind::Chain { first, rest }, left.start, height)
+        self.grow(NodeKind::Chain { first, rest }, left.start, height - usize::from(nests))
     }
 
     /// `[NOT] IN (...)`, `[NOT] BETWEEN a AND b` or `[NOT] LIKE a [ESCAPE 'b']` after an operand.
