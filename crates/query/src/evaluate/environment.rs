@@ -4,8 +4,12 @@
 //! and points to the one around it. So a row of a join may borrow from the item or from the row of an outer
 //! source, and nothing is copied to go one level down.
 
+use std::cell::OnceCell;
+
 use document::Value;
 
+use crate::context::Context;
+use crate::functions::list::weight;
 use crate::logical::Segment;
 use crate::row::{Operand, Row};
 
@@ -20,7 +24,8 @@ pub(crate) struct Environment<'a> {
 #[derive(Clone)]
 enum Slots<'a> {
     Nothing,
-    Item(&'a dyn Row),
+    /// An item, and a copy of the whole of it once an expression has asked for that.
+    Item(&'a dyn Row, OnceCell<Value>),
     One(Operand<'a>),
     Group(&'a [Option<Value>]),
 }
@@ -33,7 +38,7 @@ impl<'a> Environment<'a> {
 
     /// An item in slot 0.
     pub(crate) fn of_item(item: &'a dyn Row) -> Environment<'a> {
-        Environment { outer: None, first: 0, slots: Slots::Item(item) }
+        Environment { outer: None, first: 0, slots: Slots::Item(item, OnceCell::new()) }
     }
 
     /// This environment and one more slot.
@@ -46,13 +51,13 @@ impl<'a> Environment<'a> {
         Environment { outer: Some(self), first, slots: Slots::Group(values) }
     }
 
-    /// The value at a place in a slot; no segments mean the whole of it.
-    pub(crate) fn get(&'a self, slot: usize, path: &[Segment]) -> Option<Operand<'a>> {
+    /// The value at a place in a slot; no segments mean the whole of it, which is paid for when it is made.
+    pub(crate) fn get(&'a self, slot: usize, path: &[Segment], context: &Context) -> Option<Operand<'a>> {
         let mut link = self;
         loop {
             match &link.slots {
-                Slots::Item(item) if slot == link.first => {
-                    return if path.is_empty() { Some(Operand::Owned(item.whole())) } else { item.get(path) };
+                Slots::Item(item, whole) if slot == link.first => {
+                    return if path.is_empty() { copied(*item, whole, context) } else { item.get(path) };
                 }
                 Slots::One(value) if slot == link.first => {
                     return Operand::Borrowed(value.view()).step_into(path);
@@ -65,4 +70,17 @@ impl<'a> Environment<'a> {
             }
         }
     }
+}
+
+/// The whole of an item. A query may name it thousands of times; it is copied once for each row.
+fn copied<'a>(item: &dyn Row, whole: &'a OnceCell<Value>, context: &Context) -> Option<Operand<'a>> {
+    if whole.get().is_none() {
+        // How large it is shows only afterwards; but where nothing is left, nothing is copied.
+        context.spend(1).then_some(())?;
+        let value = item.whole();
+        context.spend(weight(value.view()) as u64 / 64).then_some(())?;
+        // Nobody else can have set it since.
+        let _ = whole.set(value);
+    }
+    whole.get().map(|value| Operand::Borrowed(value.view()))
 }

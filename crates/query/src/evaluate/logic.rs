@@ -2,12 +2,19 @@
 
 use std::cmp::Ordering;
 
-use document::{ValueRef, total_order};
+use document::ValueRef;
 
+use super::relate::{equal, is_among, relate};
 use super::{Environment, evaluate};
-use crate::context::Context;
+use crate::context::{Context, Fault};
 use crate::functions::like::{self, Like};
 use crate::logical::{Comparison, Expression};
+
+/// Longest pattern that a row may bring along, in bytes: as long as a text that would have it written out.
+const PATTERN_BYTES_MAX: usize = 256 * 1024;
+
+/// Parts of an `AND` or `OR` that cost nothing of their own.
+const PARTS_FREE: usize = 8;
 
 /// The value of an expression as a condition: anything but a boolean is undefined.
 pub(crate) fn truth(
@@ -22,13 +29,12 @@ pub(crate) fn truth(
         Expression::Compare { operator, left, right } => {
             let left = evaluate(left, environment, context)?;
             let right = evaluate(right, environment, context)?;
-            compare(*operator, left.view(), right.view())
+            relate(*operator, left.view(), right.view(), context)
         }
         Expression::In { value, list } => is_in(value, list, environment, context),
         Expression::InConstants { value, list } => {
             let value = evaluate(value, environment, context)?;
-            let order = |item: &document::Value| total_order(Some(item.view()), Some(value.view()));
-            Some(list.binary_search_by(order).is_ok())
+            is_among(value.view(), list, context)
         }
         Expression::Between { value, low, high } => between([value, low, high], environment, context),
         Expression::Like { value, pattern } => {
@@ -38,10 +44,22 @@ pub(crate) fn truth(
         Expression::LikeComputed { value, pattern, escape } => {
             let value = evaluate(value, environment, context)?;
             let pattern = evaluate(pattern, environment, context)?;
-            matches(&like::compile(pattern.view().as_str()?, *escape)?, value.view(), context)
+            let pattern = pattern.view().as_str()?;
+            pay_for_pattern(pattern, context)?;
+            matches(&like::compile(pattern, *escape)?, value.view(), context)
         }
         _ => evaluate(expression, environment, context)?.view().as_bool(),
     }
+}
+
+/// Pays for making a pattern ready, which takes some dozens of bytes for each of its letters.
+fn pay_for_pattern(pattern: &str, context: &Context) -> Option<()> {
+    if pattern.len() > PATTERN_BYTES_MAX {
+        let what = "one computed pattern of LIKE";
+        context.fail(Fault::OutOfMemory { what, limit: PATTERN_BYTES_MAX });
+        return None;
+    }
+    context.spend(pattern.len() as u64 + 1).then_some(())
 }
 
 fn matches(pattern: &Like, value: ValueRef<'_>, context: &Context) -> Option<bool> {
@@ -56,6 +74,10 @@ fn decide(
     context: &Context,
     deciding: bool,
 ) -> Option<bool> {
+    // Few parts are paid for with the row.
+    if parts.len() > PARTS_FREE && !context.spend(parts.len() as u64) {
+        return None;
+    }
     let mut outcome = Some(!deciding);
     for part in parts {
         match truth(part, environment, context) {
@@ -80,7 +102,7 @@ fn is_in(
     let mut outcome = Some(false);
     for item in list {
         match evaluate(item, environment, context) {
-            Some(item) if document::equal(value.view(), item.view()) => return Some(true),
+            Some(item) if equal(value.view(), item.view(), context)? => return Some(true),
             Some(_) => {}
             None => outcome = None,
         }
@@ -97,7 +119,7 @@ fn between(
     let value = evaluate(value, environment, context)?;
     let not_beyond = |bound: &Expression, operator| {
         let bound = evaluate(bound, environment, context)?;
-        compare(operator, value.view(), bound.view())
+        relate(operator, value.view(), bound.view(), context)
     };
     match (not_beyond(low, Comparison::GreaterOrEqual), not_beyond(high, Comparison::LessOrEqual)) {
         (Some(false), _) | (_, Some(false)) => Some(false),
@@ -106,7 +128,7 @@ fn between(
     }
 }
 
-/// Compares two defined values.
+/// Compares two defined values, whatever that takes: for constants.
 pub(crate) fn compare(operator: Comparison, left: ValueRef<'_>, right: ValueRef<'_>) -> Option<bool> {
     Some(match operator {
         Comparison::Equal => document::equal(left, right),

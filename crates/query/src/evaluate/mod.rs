@@ -24,6 +24,7 @@ mod build;
 mod collect;
 mod environment;
 mod logic;
+mod relate;
 mod rows;
 
 use document::ValueRef;
@@ -60,7 +61,7 @@ pub(crate) fn evaluate<'a>(
     match expression {
         Expression::Literal(value) => Some(Operand::Borrowed(value.view())),
         Expression::Undefined => None,
-        Expression::Path { slot, segments } => environment.get(*slot, segments),
+        Expression::Path { slot, segments } => environment.get(*slot, segments, context),
         Expression::Within { base, segments } => evaluate(base, environment, context)?.step_into(segments),
         Expression::Index { base, index } => {
             let segment = segment(evaluate(index, environment, context)?.view())?;
@@ -71,6 +72,7 @@ pub(crate) fn evaluate<'a>(
         Expression::Concat(parts) => build::concat(parts, environment, context),
         Expression::Arithmetic { first, rest } => {
             let mut result = evaluate(first, environment, context)?.view().as_f64()?;
+            context.spend(rest.len() as u64).then_some(())?;
             for (operator, operand) in rest {
                 let operand = evaluate(operand, environment, context)?.view().as_f64()?;
                 result = arithmetic::apply(*operator, result, operand)?;
@@ -81,7 +83,10 @@ pub(crate) fn evaluate<'a>(
             let operand = evaluate(operand, environment, context)?.view().as_f64()?;
             arithmetic::bit_not(operand).and_then(number).map(Operand::Owned)
         }
-        Expression::Coalesce(parts) => parts.iter().find_map(|part| evaluate(part, environment, context)),
+        Expression::Coalesce(parts) => {
+            context.spend(parts.len() as u64).then_some(())?;
+            parts.iter().find_map(|part| evaluate(part, environment, context))
+        }
         Expression::Conditional { condition, then, otherwise } => {
             let holds = truth(condition, environment, context) == Some(true);
             evaluate(if holds { then } else { otherwise }, environment, context)

@@ -222,3 +222,22 @@ fn constants_take_little_memory() {
     let query = query::parse(&text, &[], &Dialect::default()).expect("a valid query");
     assert!(format!("{query:?}").len() < 40 << 20);
 }
+
+#[test]
+fn walks_over_large_values_are_paid_for() {
+    for (part, times) in [
+        ("c.l = c.l", 16_000),
+        ("c.s >= c.s", 2_000),
+        ("c.s BETWEEN c.s AND c.s", 1_000),
+        ("c.l IN (c.l, c.a)", 11_000),
+        ("c = c", 2_000),
+        ("c.a NOT LIKE c.s", 30),
+        ("c.s LIKE c.s", 30),
+    ] {
+        let text = |times: usize| format!("SELECT VALUE 1 FROM c WHERE {}", vec![part; times].join(" AND "));
+        assert!(run(&text(2)).is_ok(), "{part}");
+        assert_eq!(run(&text(times)), Err(Fault::OutOfBudget), "{part}");
+    }
+    let pattern = run("SELECT VALUE c.s LIKE (c.s || c.s || c.s) FROM c");
+    assert!(matches!(pattern, Err(Fault::OutOfMemory { .. })), "{pattern:?}");
+}
