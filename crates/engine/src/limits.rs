@@ -6,6 +6,8 @@ pub const ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub const BATCH_OPERATIONS_MAX: usize = 100;
 /// What a transactional batch may answer with, reads included: as a page.
 pub const BATCH_ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Steps of computing that the condition of one patch may take: it is decided while others wait to write.
+pub const PATCH_CONDITION_STEPS_MAX: u64 = 5_000_000;
 /// The values of one unique key with the partition key before them; a store's keys end at 64 KiB.
 pub const UNIQUE_VALUES_BYTES_MAX: usize = 32 * 1024;
 /// Users of a database, permissions of a user, scripts of one kind of a container.

@@ -25,7 +25,9 @@ use crate::gate::{Found, Gate};
 use crate::header::{Header, Record};
 use crate::index::{Drafted, Upkeep};
 use crate::item::{Item, SYSTEM_PROPERTIES};
-use crate::limits::{self, BATCH_ANSWER_BYTES_MAX, BATCH_OPERATIONS_MAX, UNIQUE_VALUES_BYTES_MAX};
+use crate::limits::{
+    self, BATCH_ANSWER_BYTES_MAX, BATCH_OPERATIONS_MAX, PATCH_CONDITION_STEPS_MAX, UNIQUE_VALUES_BYTES_MAX,
+};
 use crate::operation::{BatchError, Effect, ItemName, Operation, Outcome, Precondition};
 use crate::patch::Patch;
 
@@ -296,12 +298,18 @@ impl Job<'_> {
         let old = self.living(tx, name)?;
         check(&old, precondition)?;
         let item = Item::new(self.desk.container.rid, old.clone());
-        if let Some(condition) = &patch.condition
-            && !condition.matches(&item, &Context::new(tx.time().millis(), 1))
-        {
-            return Err(Error::PreconditionFailed {
-                what: format!("item '{name}' (condition of the patch)"),
-            });
+        if let Some(condition) = &patch.condition {
+            let context = Context::new(tx.time().millis(), 1).with_budget(PATCH_CONDITION_STEPS_MAX);
+            let holds = condition.matches(&item, &context);
+            // A condition that could not be decided is not one that does not hold.
+            if let Some(fault) = context.fault() {
+                return Err(fault.into());
+            }
+            if !holds {
+                return Err(Error::PreconditionFailed {
+                    what: format!("item '{name}' (condition of the patch)"),
+                });
+            }
         }
         let body = patch.apply(&old.body.to_value())?;
         let draft = Draft::new(&Document::from_value(&body)?)?;
