@@ -82,15 +82,16 @@ pub(crate) fn find(name: &str) -> Option<&'static Entry> {
 
 /// A computed number: whole ones print without fraction, what is not finite is undefined.
 pub(crate) fn number(value: f64) -> Option<Value> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
     if !value.is_finite() {
         return None;
     }
-    Some(if value.fract() == 0.0 && value.abs() <= EXACT {
-        Value::Int(value as i64)
-    } else {
-        Value::Double(value)
-    })
+    Some(whole(value).map_or(Value::Double(value), Value::Int))
+}
+
+/// The integer that a number is, if it is one. Every integer that is a double at all is the same one as `i64`.
+pub(crate) fn whole(value: f64) -> Option<i64> {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    (value.fract() == 0.0 && value.abs() < LIMIT).then_some(value as i64)
 }
 
 /// The text of an argument.

@@ -19,6 +19,7 @@ use document::Value;
 use super::ast::{Name, Node, NodeKind, Query, Span};
 use super::lexer::{Lexer, Token};
 use crate::error::{Error, Result};
+use crate::functions::whole;
 
 /// How deep expressions and queries may stand inside one another.
 pub(super) const MAX_DEPTH: usize = 128;
@@ -198,8 +199,7 @@ fn number_value(digits: &str, negative: bool) -> Option<Value> {
         return Some(Value::Int(int));
     }
     let double = text.parse::<f64>().ok().filter(|double| double.is_finite())?;
-    let exact = double.fract() == 0.0 && double.abs() <= (1_u64 << 53) as f64;
-    Some(if exact { Value::Int(double as i64) } else { Value::Double(double) })
+    Some(whole(double).map_or(Value::Double(double), Value::Int))
 }
 
 fn is_reserved(word: &str) -> bool {
