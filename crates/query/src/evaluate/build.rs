@@ -43,6 +43,16 @@ impl Hoard {
         context.spend(bytes as u64 / 64)
     }
 
+    /// The bytes counted so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Gives back what was counted.
+    pub(crate) fn remove(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
     /// Counts a value.
     pub(crate) fn add_value(&mut self, value: ValueRef<'_>, context: &Context) -> bool {
         let Some(bytes) = weight(value, VALUE_DEPTH_MAX) else {

@@ -25,12 +25,20 @@ pub(crate) struct Collector<'q> {
     /// Rows that matter, those that the window skips included.
     most: u64,
     groups: BTreeMap<Vec<u8>, Group>,
-    /// Finished rows with their sort keys. The keys are unique, so that equal ones keep their order.
-    rows: Vec<(Vec<u8>, Value)>,
+    /// Finished rows by their sort keys. The keys are unique, so that equal ones keep their order.
+    rows: BTreeMap<Vec<u8>, Finished>,
+    /// Rows finished so far, those that turned out not to matter included.
+    finished: u64,
     seen: BTreeSet<Vec<u8>>,
     hoard: Hoard,
     /// The query whose rows take the place of items.
     nested: Option<Box<Collector<'q>>>,
+}
+
+struct Finished {
+    row: Value,
+    /// What it takes in the hoard.
+    bytes: usize,
 }
 
 struct Group {
@@ -47,7 +55,16 @@ impl<'q> Collector<'q> {
             groups.insert(Vec::new(), Group::new(query, Vec::new()));
         }
         let hoard = Hoard::new("the rows of a subquery", SUBQUERY_BYTES_MAX);
-        Collector { query, most, groups, rows: Vec::new(), seen: BTreeSet::new(), hoard, nested: None }
+        Collector {
+            query,
+            most,
+            groups,
+            rows: BTreeMap::new(),
+            finished: 0,
+            seen: BTreeSet::new(),
+            hoard,
+            nested: None,
+        }
     }
 
     /// For all rows of a query that reads items.
@@ -99,8 +116,7 @@ impl<'q> Collector<'q> {
         if context.fault().is_some() {
             return Vec::new();
         }
-        self.rows.sort_by(|one, other| one.0.cmp(&other.0));
-        let mut rows: Vec<Value> = self.rows.into_iter().map(|(_, row)| row).collect();
+        let mut rows: Vec<Value> = self.rows.into_values().map(|finished| finished.row).collect();
         // Of equal rows with different sort keys the first in the order stays, so ordered rows wait until here.
         if self.query.distinct {
             let mut seen = BTreeSet::new();
@@ -153,12 +169,24 @@ impl<'q> Collector<'q> {
             }
             self.seen.insert(name);
         }
-        let key = sort_key(&self.query.order, row, context, self.rows.len() as u64);
+        let key = sort_key(&self.query.order, row, context, self.finished);
+        self.finished += 1;
+        let before = self.hoard.bytes();
         if !self.hoard.add(key.len(), context) || !self.hoard.add_value(value.view(), context) {
             return Flow::Enough;
         }
-        self.rows.push((key, value));
-        if !ordered && self.rows.len() as u64 >= self.most { Flow::Enough } else { Flow::More }
+        self.rows.insert(key, Finished { row: value, bytes: self.hoard.bytes() - before });
+        if !ordered {
+            return if self.finished >= self.most { Flow::Enough } else { Flow::More };
+        }
+        // Which of several equal rows stays is known only at the end, so those of `DISTINCT` all wait.
+        if !self.query.distinct
+            && self.rows.len() as u64 > self.most
+            && let Some((_, beyond)) = self.rows.pop_last()
+        {
+            self.hoard.remove(beyond.bytes);
+        }
+        Flow::More
     }
 }
 

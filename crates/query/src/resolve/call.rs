@@ -2,10 +2,9 @@
 
 use document::{Object, Value};
 
-use super::Purpose;
-use super::Resolver;
 use super::level::Aggregation;
 use super::tree::has_aggregate_or_subquery;
+use super::{GROUP_VALUES_MAX, Purpose, Resolver};
 use crate::functions::{self, Entry};
 use crate::logical::{Aggregate, AggregateKind, Expression, Segment};
 use crate::syntax::ast::{Name, Node, Span};
@@ -119,7 +118,12 @@ impl Resolver<'_> {
         };
         let aggregate = Aggregate { kind, argument: self.expression(argument) };
         let aggregates = &mut self.level().aggregates;
-        let number = aggregates.iter().position(|known| *known == aggregate).unwrap_or_else(|| {
+        let known = aggregates.iter().position(|known| *known == aggregate);
+        if known.is_none() && aggregates.len() == GROUP_VALUES_MAX {
+            let message = format!("The query has more than {GROUP_VALUES_MAX} different aggregates.");
+            return self.report("SC9002", span, message);
+        }
+        let number = known.unwrap_or_else(|| {
             aggregates.push(aggregate);
             aggregates.len() - 1
         });

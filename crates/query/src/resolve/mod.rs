@@ -49,6 +49,9 @@ const COMPUTED_SLOTS: std::ops::Range<usize> = SLOTS_MAX..2 * SLOTS_MAX;
 /// The distance between the slots of groups of one level and the next. Longer than any text has keys and aggregates.
 const GROUP_SLOTS: usize = 1 << 20;
 
+/// Keys and different aggregates of one query: each place that could be one of them is compared with all.
+const GROUP_VALUES_MAX: usize = 256;
+
 /// Members of one object or select list: a row's object is built member by member, each looked up by name.
 const MEMBERS_MAX: usize = 1024;
 

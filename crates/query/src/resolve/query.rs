@@ -6,7 +6,9 @@ use document::Value;
 
 use super::level::{Aggregation, Level, Source};
 use super::tree::{has_aggregate, natural_name};
-use super::{COMPUTED_SLOTS, GROUP_SLOTS, MEMBERS_MAX, Resolver, SLOTS_MAX, SUBQUERY_LEVELS_MAX};
+use super::{
+    COMPUTED_SLOTS, GROUP_SLOTS, GROUP_VALUES_MAX, MEMBERS_MAX, Resolver, SLOTS_MAX, SUBQUERY_LEVELS_MAX,
+};
 use crate::error::{CountClause, Error};
 use crate::logical::{self, Expression, Order, Projection, Query, Rows, Segment};
 use crate::syntax::ast::{self, Collection, Name, Node, PathStep, Select, Span};
@@ -67,7 +69,7 @@ impl Resolver<'_> {
         let mut resolved = Query::over_items(Projection::Value(Expression::Undefined));
         self.from(query, reach, &mut resolved);
         resolved.filter = query.filter.as_ref().map(|filter| self.expression(filter));
-        resolved.group_by = query.group_by.iter().map(|key| self.expression(key)).collect();
+        resolved.group_by = self.group_keys(&query.group_by);
         // Far from all sources, so that a subquery has the same slots as a key and in the select list.
         resolved.group_slot = self.group_slot();
         let grouped = !query.group_by.is_empty() || selected_nodes(&query.select).any(has_aggregate);
@@ -86,6 +88,15 @@ impl Resolver<'_> {
         resolved.distinct = query.distinct;
         self.levels.pop();
         resolved
+    }
+
+    fn group_keys(&mut self, keys: &[Node]) -> Vec<Expression> {
+        if let Some(key) = keys.get(GROUP_VALUES_MAX) {
+            let message = format!("The GROUP BY clause has more than {GROUP_VALUES_MAX} expressions.");
+            self.report("SC9002", key.span, message);
+            return Vec::new();
+        }
+        self.all(keys)
     }
 
     fn group_slot(&self) -> usize {

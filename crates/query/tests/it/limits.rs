@@ -241,3 +241,42 @@ fn walks_over_large_values_are_paid_for() {
     let pattern = run("SELECT VALUE c.s LIKE (c.s || c.s || c.s) FROM c");
     assert!(matches!(pattern, Err(Fault::OutOfMemory { .. })), "{pattern:?}");
 }
+
+#[test]
+fn keys_and_aggregates_of_groups_are_bounded() {
+    let list = |count: usize, form: &dyn Fn(usize) -> String| {
+        (0..count).map(form).collect::<Vec<String>>().join(", ")
+    };
+    let paths = |count| list(count, &|number| format!("c.p{number}"));
+    let keys = |count| format!("SELECT VALUE [{}, 1] FROM c GROUP BY {0}", paths(count));
+    assert_eq!(run(&keys(256)).unwrap(), ["[1]"]);
+    assert!(refused(&keys(257)).contains("256 expressions"));
+    assert!(refused(&keys(13_000)).contains("256 expressions"));
+    let counts = |count| list(count, &|number| format!("COUNT(c.p{number})"));
+    let aggregates = |count| format!("SELECT VALUE [{}] FROM c", counts(count));
+    assert_eq!(run(&aggregates(256)).unwrap(), [format!("[{}0]", "0,".repeat(255))]);
+    assert!(refused(&aggregates(257)).contains("256 different aggregates"));
+    assert!(refused(&aggregates(13_000)).contains("256 different aggregates"));
+}
+
+#[test]
+fn the_first_rows_in_an_order_take_memory_for_themselves_alone() {
+    // All rows together are more than a subquery may hold.
+    let inside = "SELECT x, c.s FROM x IN c.l ORDER BY x";
+    let rows =
+        |order: &str| run(&format!("SELECT VALUE ARRAY(SELECT VALUE r.x FROM ({inside} {order}) r) FROM c"));
+    assert_eq!(rows("DESC OFFSET 1 LIMIT 2").unwrap(), ["[198,197]"]);
+    assert_eq!(rows("ASC OFFSET 198 LIMIT 5").unwrap_err(), rows("ASC").unwrap_err());
+    assert_eq!(rows("ASC OFFSET 1 LIMIT 2").unwrap(), ["[1,2]"]);
+    assert_eq!(rows("ASC OFFSET 0 LIMIT 0").unwrap(), ["[]"]);
+    assert!(matches!(rows("ASC"), Err(Fault::OutOfMemory { .. })));
+    // Of equal rows those stay that come first in the order.
+    assert_eq!(
+        run("SELECT VALUE ARRAY(SELECT TOP 3 VALUE x FROM x IN c.l ORDER BY c.a) FROM c").unwrap(),
+        ["[0,1,2]"]
+    );
+    assert_eq!(
+        run("SELECT VALUE ARRAY(SELECT TOP 3 VALUE x FROM x IN c.l ORDER BY c.a DESC) FROM c").unwrap(),
+        ["[199,198,197]"]
+    );
+}
