@@ -149,8 +149,6 @@ pub(crate) struct Score {
     pub(crate) kind: ScoreKind,
     /// Its weight in `RRF`.
     pub(crate) weight: f64,
-    /// Turned round by `DESC` where the function's own order is ascending, or the other way.
-    pub(crate) reversed: bool,
 }
 
 /// What a component measures.

@@ -112,7 +112,7 @@ fn score_arguments(query: &Query) -> (Vec<&[Node]>, bool) {
 /// One score; a text's statistics are added to `texts`.
 fn component(arguments: &[Node], score: &Score, texts: &mut Vec<Node>) -> Component {
     // A negative weight asks for the worst first.
-    let inverted = score.reversed != (score.weight < 0.0);
+    let inverted = score.weight < 0.0;
     let largest_first = |natural: bool| natural != inverted;
     match &score.kind {
         ScoreKind::FullText { keywords, .. } => {

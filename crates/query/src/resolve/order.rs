@@ -41,6 +41,13 @@ impl Resolver<'_> {
             let message = "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.";
             self.report_as(Code::Number(2206), None, message.to_owned());
         }
+        if matches!(&value, Expression::Call(entry, _) if entry.name == "VECTORDISTANCE")
+            && key.direction.is_some()
+        {
+            let message =
+                "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.";
+            self.report("SC9002", key.node.span, message.to_owned());
+        }
         let descending = key.direction.map_or(best_first, |direction| direction == Direction::Descending);
         if is_score(&value) && !descending {
             // What has no distance is not near. Texts come after numbers.
@@ -67,6 +74,8 @@ impl Resolver<'_> {
             Some("ORDER BY RANK needs a container to rank the items of.")
         } else if !is_container(&query.from) {
             Some("ORDER BY RANK ranks the items of the container; FROM must name just that.")
+        } else if order.keys.iter().any(|key| key.direction.is_some()) {
+            Some("Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not allowed.")
         } else if order.keys.len() > 1 {
             Some("ORDER BY RANK takes one function; several are combined by RRF.")
         } else if !query.group_by.is_empty() || query.distinct {
@@ -88,7 +97,7 @@ impl Resolver<'_> {
             return Vec::new();
         };
         if !name.text.eq_ignore_ascii_case("RRF") {
-            return self.score(&key.node, key.direction).into_iter().collect();
+            return self.score(&key.node).into_iter().collect();
         }
         let (components, weights) = self.weights(arguments);
         if components.len() > SCORES_MAX {
@@ -104,7 +113,7 @@ impl Resolver<'_> {
             self.report("SC9002", key.node.span, message);
         }
         let mut scores: Vec<Score> =
-            components.iter().filter_map(|component| self.score(component, key.direction)).collect();
+            components.iter().filter_map(|component| self.score(component)).collect();
         for (score, weight) in scores.iter_mut().zip(weights.unwrap_or_default()) {
             score.weight = weight;
         }
@@ -130,22 +139,21 @@ impl Resolver<'_> {
         (components, weights)
     }
 
-    fn score(&mut self, node: &Node, direction: Option<Direction>) -> Option<Score> {
+    fn score(&mut self, node: &Node) -> Option<Score> {
         let NodeKind::Call { name, udf: false, arguments } = &node.kind else {
             self.no_score(node.span);
             return None;
         };
-        let (kind, natural) = if name.text.eq_ignore_ascii_case("FULLTEXTSCORE") {
+        let kind = if name.text.eq_ignore_ascii_case("FULLTEXTSCORE") {
             if !self.fits("FULLTEXTSCORE", 2, usize::MAX, arguments.len(), node.span) {
                 return None;
             }
-            (self.full_text(arguments)?, Direction::Descending)
+            self.full_text(arguments)?
         } else if name.text.eq_ignore_ascii_case("VECTORDISTANCE") {
             let distance = self.expression(node);
             let Expression::Call(_, arguments) = &distance else { return None };
             let larger_is_better = larger_is_better(arguments);
-            let natural = if larger_is_better { Direction::Descending } else { Direction::Ascending };
-            (ScoreKind::Vector { distance, larger_is_better }, natural)
+            ScoreKind::Vector { distance, larger_is_better }
         } else {
             if functions::find(&name.text).is_some() {
                 self.no_score(node.span)
@@ -154,8 +162,7 @@ impl Resolver<'_> {
             };
             return None;
         };
-        let reversed = direction.is_some_and(|direction| direction != natural);
-        Some(Score { kind, weight: 1.0, reversed })
+        Some(Score { kind, weight: 1.0 })
     }
 
     /// `FullTextScore(path, keyword, ...)`, or with one array of keywords.

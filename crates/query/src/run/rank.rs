@@ -134,7 +134,6 @@ impl Component<'_> {
                 lexicon.as_ref().and_then(|lexicon| lexicon.score(environment, context))
             }
         };
-        let score = score.map(|score| if self.score.reversed { -score } else { score });
         score.unwrap_or(f64::NEG_INFINITY)
     }
 }
