@@ -4,7 +4,7 @@
 
 use bolide_fuzz::{mutate, syntax};
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| syntax(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| -> libfuzzer_sys::Corpus { syntax(data) });
 
 libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     mutate(data, size, max_size, seed)
