@@ -65,7 +65,7 @@ impl Groups {
             let keys = values.into_iter().map(|value| value.map(Operand::into_value)).collect();
             let accumulators =
                 query.aggregates.iter().map(|aggregate| Accumulator::new(aggregate.kind)).collect();
-            let bytes = key.len() + GROUP_BYTES;
+            let bytes = key.len() + GROUP_BYTES + query.aggregates.len() * size_of::<Accumulator>();
             self.groups.insert(key.clone(), Group { keys, accumulators }, bytes)?;
         }
         let Some(group) = self.groups.get_mut(&key) else { return self.refuse() };

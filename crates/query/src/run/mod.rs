@@ -111,7 +111,7 @@ enum Stage {
     /// Rows are shown as they come.
     Stream(Stream),
     /// One row over everything.
-    Total(Vec<Accumulator>),
+    Total { accumulators: Vec<Accumulator>, bytes: usize },
     /// One row per group.
     Groups(Groups),
     /// Rows by key; equal rows share one if they must be distinct.
@@ -176,7 +176,8 @@ impl<'q> Run<'q> {
         } else if !query.group_by.is_empty() {
             Stage::Groups(Groups::new(query, &window))
         } else if !query.aggregates.is_empty() {
-            Stage::Total(query.aggregates.iter().map(|aggregate| Accumulator::new(aggregate.kind)).collect())
+            let fresh = query.aggregates.iter().map(|aggregate| Accumulator::new(aggregate.kind));
+            Stage::Total { accumulators: fresh.collect(), bytes: 0 }
         } else if query.distinct && sorted {
             Stage::SortedDistinct { rows: BTreeMap::new(), bytes: 0 }
         } else {
@@ -210,7 +211,7 @@ impl<'q> Run<'q> {
 
     /// Counts items that match without looking at them; only for a query that [counts only](Query::counts_only).
     pub fn push_count(&mut self, items: u64) {
-        if let Stage::Total(accumulators) = &mut self.stage {
+        if let Stage::Total { accumulators, .. } = &mut self.stage {
             for accumulator in accumulators {
                 accumulator.add_many(items);
             }
@@ -250,7 +251,7 @@ impl<'q> Run<'q> {
                 };
                 return Ok(Answer { rows: output.rows, resume: stream.full.then_some(resume) });
             }
-            Stage::Total(accumulators) => {
+            Stage::Total { accumulators, .. } => {
                 let json = groups::total(query, context, accumulators)?;
                 output.show(&mut window, std::iter::once((Vec::new(), json)), false)
             }
@@ -316,10 +317,13 @@ impl<'q> Run<'q> {
         let after = self.before.after.as_deref();
         match &mut self.stage {
             Stage::Stream(_) => return Ok(self.stream(row, origin, index)),
-            Stage::Total(accumulators) => {
+            Stage::Total { accumulators, bytes } => {
                 for (accumulator, aggregate) in accumulators.iter_mut().zip(&self.query.aggregates) {
                     let value = evaluate(&aggregate.argument, row.environment, self.context);
-                    accumulator.add(value.as_ref().map(Operand::view), self.context);
+                    *bytes += accumulator.add(value.as_ref().map(Operand::view), self.context);
+                }
+                if *bytes > MEMORY_MAX {
+                    return Err(Fault::OutOfMemory { what: "the aggregates", limit: MEMORY_MAX });
                 }
             }
             Stage::Groups(groups) => groups.add(row, after)?,

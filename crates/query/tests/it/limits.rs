@@ -1,6 +1,6 @@
 //! Hostile queries: what is large but allowed runs on an ordinary stack, what is too large is refused at once.
 
-use document::{PartitionKeyDefinition, Value, parse_json};
+use document::{Object, PartitionKeyDefinition, Value, parse_json};
 use query::{Dialect, Error, Fault};
 
 use crate::runner::rows;
@@ -279,4 +279,30 @@ fn the_first_rows_in_an_order_take_memory_for_themselves_alone() {
         run("SELECT VALUE ARRAY(SELECT TOP 3 VALUE x FROM x IN c.l ORDER BY c.a DESC) FROM c").unwrap(),
         ["[199,198,197]"]
     );
+}
+
+#[test]
+fn all_collections_of_a_query_share_its_memory() {
+    let texts: Object = (0..20).map(|number| (format!("s{number}"), "x".repeat(100_000))).collect();
+    let numbers = Value::from((0..40).map(Value::from).collect::<Vec<_>>());
+    let item: Value = texts
+        .iter()
+        .map(|(name, text)| (name, text.clone()))
+        .chain([("l", numbers)])
+        .collect::<Object>()
+        .into();
+    let lists: Vec<String> = (0..20).map(|number| format!("MAKELIST(c.s{number}) AS l{number}")).collect();
+    let fault = |text: &str, items: &[Value]| {
+        let query = query::parse(text, &[], &Dialect::default()).unwrap_or_else(|error| panic!("{error}"));
+        match rows(&query, items) {
+            Err(Fault::OutOfMemory { what, .. }) => what,
+            other => panic!("{:?}", other.map(|rows| rows.len())),
+        }
+    };
+    let items = vec![item; 40];
+    let text = format!("SELECT {} FROM c", lists.join(", "));
+    assert_eq!(fault(&text, &items), "the aggregates");
+    assert_eq!(fault(&format!("{text} GROUP BY c.l"), &items), "one row of the result");
+    let inner = format!("SELECT VALUE (SELECT {} FROM x IN c.l) FROM c", lists.join(", "));
+    assert_eq!(fault(&inner, &items[..1]), "the rows of a subquery");
 }
