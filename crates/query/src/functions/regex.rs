@@ -54,7 +54,7 @@ const AUTOMATON_WORK: u64 = 1 << 37;
 const BACKTRACKING_WORK: u64 = 1 << 31;
 
 /// Bytes of an automaton that compiling makes per step: a large one takes a tenth of a second.
-const COMPILED_BYTES_PER_STEP: u64 = 16;
+const COMPILED_BYTES_PER_STEP: u64 = 4;
 
 /// What reading a byte of a pattern is charged, and compiling one of a pattern that backtracks: `\w` is two bytes that
 /// stand for hundreds of ranges.
@@ -419,6 +419,15 @@ mod tests {
         let poor = Context::new(0, 1).with_budget(1000);
         assert_eq!(call_in(&poor, "REGEXMATCH", r#""a", "a""#), None);
         assert_eq!(poor.fault(), Some(Fault::OutOfBudget));
+    }
+
+    #[test]
+    fn compiling_a_large_automaton_is_dear() {
+        for (pattern, fits) in [("^[a-z]+@[a-z]+$", true), (r"\\w{40}", false)] {
+            let context = Context::new(0, 1).with_budget(1_000_000);
+            call_in(&context, "REGEXMATCH", &format!(r#""a", "{pattern}""#));
+            assert_eq!(context.fault().is_none(), fits, "{pattern}");
+        }
     }
 
     #[test]
