@@ -16,6 +16,20 @@ def server():
 
 
 @pytest.fixture(scope="session")
+def split_server():
+    """A server whose containers have four physical partitions each."""
+    process = Server(extra=["--partitions", "4"]).start()
+    yield process
+    process.stop()
+
+
+@pytest.fixture(scope="session", params=["server", "split_server"], ids=["one", "four"])
+def each_server(request):
+    """The server with one physical partition per container, then the one with four."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session")
 def client(server):
     with server.client() as opened:
         yield opened

@@ -2,9 +2,6 @@
 small and stay alive."""
 
 import base64
-import hashlib
-import hmac
-import http.client
 import json
 import os
 import resource
@@ -18,7 +15,8 @@ from email.utils import formatdate
 import pytest
 from azure.cosmos import PartitionKey
 
-from bolide import EMULATOR_KEY, Server, binary
+from bolide import Server, binary
+from wire import ask, signed
 
 MEBIBYTE = 1 << 20
 IDLE_MEBIBYTES = 30
@@ -43,25 +41,6 @@ def resident(server):
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
     raise AssertionError("no VmRSS")
-
-
-def signed(method, kind, link, date=None, key=EMULATOR_KEY):
-    date = date or formatdate(usegmt=True)
-    text = f"{method.lower()}\n{kind}\n{link}\n{date.lower()}\n\n"
-    signature = hmac.new(base64.b64decode(key), text.encode(), hashlib.sha256).digest()
-    token = f"type=master&ver=1.0&sig={base64.b64encode(signature).decode()}"
-    return {"x-ms-date": date, "authorization": urllib.parse.quote(token, safe=""), "x-ms-version": "2020-07-15"}
-
-
-def ask(server, method, path, headers, body=None):
-    address = urllib.parse.urlparse(server.endpoint).netloc
-    connection = http.client.HTTPConnection(address, timeout=20)
-    try:
-        connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
 
 
 @pytest.mark.skipif(not RELEASE, reason="a budget of the release build")
