@@ -17,11 +17,11 @@ export class Server {
     this.client = new CosmosClient({ endpoint, key: EMULATOR_KEY });
   }
 
-  static async start() {
+  static async start(...extra) {
     const binary = process.env.BOLIDE_BIN;
     assert.ok(binary, "BOLIDE_BIN must name the server binary; `cargo xtask compat js` sets it");
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("BOLIDE_")));
-    const child = spawn(binary, ["serve", "--memory", "--test-clock", "--listen", "127.0.0.1:0"], {
+    const child = spawn(binary, ["serve", "--memory", "--test-clock", "--listen", "127.0.0.1:0", ...extra], {
       env,
       stdio: ["ignore", "pipe", "inherit"],
     });
