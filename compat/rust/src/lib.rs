@@ -29,10 +29,16 @@ pub struct Server {
 
 impl Server {
     pub fn start() -> Server {
+        Server::start_with(&[])
+    }
+
+    /// With more arguments for `bolide serve`.
+    pub fn start_with(extra: &[&str]) -> Server {
         let binary = std::env::var("BOLIDE_BIN")
             .expect("BOLIDE_BIN must name the server binary; `cargo xtask compat rust` sets it");
         let mut child = Command::new(binary)
             .args(["serve", "--memory", "--test-clock", "--listen", "127.0.0.1:0"])
+            .args(extra)
             .env_remove("BOLIDE_BIN")
             .stdout(Stdio::piped())
             .spawn()
