@@ -4,18 +4,22 @@
   session tokens and counts that another worker's writes would move.
 - Tests that set a tiny timeout and demand that it fires run with the server far away: each worker's relay delays
   answers while a connection to its second port (`BOLIDE_DISTANCES`) is held.
+- Some parameters contain a random UUID, made anew by every worker; a test's id has a fixed text in its place, so that
+  workers agree on what there is to run and the list can name it.
 - A test named in expected-failures.txt must fail. If it passes, is skipped or does not exist, the run fails: the list
   shrinks with the product and never hides anything else.
 """
 
 import os
 import pathlib
+import re
 import socket
 
 import pytest
 
 EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 COLUMNS = ("passed", "expected", "skipped", "failed")
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 # Tests of tiny timeouts. Faster than a millisecond, Python's sockets cannot measure.
@@ -57,6 +61,10 @@ def read_expected():
 
 choose_endpoint()
 EXPECTED = read_expected()
+
+
+def pytest_make_parametrize_id(val):
+    return UUID.sub("uuid", val) if isinstance(val, str) else None
 
 
 def pytest_collection_modifyitems(items):
