@@ -200,8 +200,10 @@ impl Head {
 
     /// How much of an answer is wanted, and from where on.
     pub(crate) fn page(&self) -> Result<PageRequest, Error> {
-        let continuation =
-            self.text(&headers::CONTINUATION).map(str::to_owned).filter(|token| !token.is_empty());
+        let continuation = self
+            .text(&headers::CONTINUATION)
+            .filter(|token| !token.is_empty() && !is_of_the_service(token))
+            .map(str::to_owned);
         Ok(PageRequest { max_items: self.max_items()?, continuation })
     }
 
@@ -284,4 +286,9 @@ fn bad_value(name: &HeaderName, text: &str, expected: &str) -> Error {
     Error::BadRequest(format!(
         "The value '{shown}' specified for the header '{name}' is invalid: expected {expected}."
     ))
+}
+/// Whether a continuation token is one that the service gave, such as `-RID:~a0NP#RT:1#TRC:2`. A client that has kept one
+/// and comes here with it begins anew: the item that it names never was here.
+fn is_of_the_service(token: &str) -> bool {
+    matches!(token.split_at_checked(5), Some(("-RID:" | "+RID:", rest)) if rest.contains("#RT:"))
 }

@@ -171,7 +171,7 @@ impl<'a> Paging<'a> {
             None => (None, None),
         };
         let mut run = self.run(Arrival::Any, resume);
-        for (index, desk) in desks.iter().enumerate() {
+        for desk in desks {
             if place.as_ref().is_some_and(|(partition, _)| *partition != desk.partition.id) {
                 continue;
             }
@@ -200,14 +200,6 @@ impl<'a> Paging<'a> {
                         }
                     }
                 }
-            }
-            // A page shows rows of one partition, as clients of the service are used to.
-            if let Some(next) = desks.get(index + 1)
-                && run.has_rows()
-            {
-                let stop =
-                    Stop { partition: next.partition.id, position: None, after: None, in_memory: false };
-                return Ok(self.outcome(run.pause()?, Some(stop), progress));
             }
         }
         if place.is_some() {

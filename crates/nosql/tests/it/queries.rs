@@ -202,6 +202,18 @@ async fn over_several_partitions_a_client_is_told_what_it_lacks() {
 }
 
 #[tokio::test]
+async fn a_token_of_the_service_begins_anew_and_nonsense_is_refused() {
+    let server = filled().await;
+    let page = |token: &str| {
+        let request = server.get(DOCS).header("x-ms-continuation", token);
+        request.header("x-ms-max-item-count", "2").send()
+    };
+    let reply = page("-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8").await;
+    assert_eq!(documents(&reply.expect_status(200)), ["0", "1"]);
+    page("-RID:~a0NPAOszCpOChB4AAAAAAA==").await.expect_error(400, 0, "BadRequest");
+}
+
+#[tokio::test]
 async fn rows_are_what_the_query_selects() {
     let server = filled().await;
     for (text, expected) in [

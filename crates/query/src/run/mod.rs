@@ -218,11 +218,6 @@ impl<'q> Run<'q> {
         }
     }
 
-    /// Whether the page has rows already, of a query that shows them as items come.
-    pub fn has_rows(&self) -> bool {
-        !self.output.rows.is_empty()
-    }
-
     /// The page of a query that shows rows as items come, as it is before all of them have come: there is more.
     pub fn pause(mut self) -> Result<Answer, Fault> {
         if let Stage::Stream(stream) = &mut self.stage {
