@@ -9,8 +9,6 @@
 //! What an index does not promise: an order of arrays and objects, the difference between `1` and `1.0`, the end of a long
 //! string. Where it tells less than the item, the entry says so. Decision 0006 tells why things are as they are.
 
-#![allow(dead_code, unused_imports, reason = "what queries read through is here before they do")]
-
 mod build;
 mod entry;
 mod path;
@@ -35,11 +33,11 @@ pub use build::IndexReport;
 pub(crate) use build::IndexTurn;
 pub(crate) use entry::{IndexEntry, Mark};
 pub(crate) use path::PathKey;
-pub(crate) use policy::{Composite, CompositePart, Coverage, Source};
-pub(crate) use scan::{Index, PartValue, ShapeRecord};
-pub(crate) use shape::{Kind, Places, ShapeHash};
+pub(crate) use policy::{Composite, CompositePart, Source};
+pub(crate) use scan::{Index, PartValue};
+pub(crate) use shape::Kind;
 pub(crate) use state::{Indexes, follow, forget};
-pub(crate) use term::{ScalarType, Term, kept_of_text};
+pub(crate) use term::{Term, kept_of_text};
 pub(crate) use upkeep::{Drafted, IndexFootprint, Upkeep};
 
 /// The generation that queries may use at a snapshot; none if there is none that is whole.

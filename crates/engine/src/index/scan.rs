@@ -1,21 +1,20 @@
 //! One generation of a partition's index, as queries read it: which keys to look at.
 //!
-//! Every range is exact as far as terms are: what lies in it and is not marked *inexact* has a value that the range asks
-//! for. A term that was cut stands for several strings, so a range includes it at both ends, and whoever reads it looks at
-//! the item. Outliers stand in no range but their own, and every query must look at them too.
+//! Queries put the terms they look for behind the prefixes given here. A range is exact as far as terms are: what lies in it
+//! and is not marked *inexact* has a value that the range asks for. A term that was cut stands for several strings, so a
+//! range must include it at both ends, and whoever reads it looks at the item. Outliers stand in no range but their own, and
+//! every query must look at them too.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
-use document::{ItemNumber, ValueRef};
+use document::ValueRef;
 use storage::{Direction, KeyRange, Keyspace, Read};
 
 use super::path::PathKey;
-use super::policy::{Composite, Coverage, Source};
+use super::policy::{Composite, Coverage};
 use super::shape::{self, Places, ShapeHash};
-use super::term::{self, Term};
+use super::term;
 use super::terms::{self, COMPOSITE, OUTLIER, PATH, SHAPE};
-use crate::definition::Order;
 use crate::error::{Error, Result};
 use crate::keys::{self, Generation, Key, PartitionId};
 
@@ -47,31 +46,6 @@ impl Index {
         prefix
     }
 
-    /// All scalars at a path.
-    pub(crate) fn whole_path(&self, path: &PathKey) -> KeyRange {
-        KeyRange::prefix(self.path_prefix(path))
-    }
-
-    /// One scalar at a path; others with the same term if it is cut.
-    pub(crate) fn equal(&self, path: &PathKey, term: &Term) -> KeyRange {
-        KeyRange::prefix(joined(self.path_prefix(path), term.as_bytes()))
-    }
-
-    /// The scalars between two terms. Terms of all types are in one order: bound both ends within one type.
-    pub(crate) fn path_range(&self, path: &PathKey, low: Bound<&Term>, high: Bound<&Term>) -> KeyRange {
-        between(&self.path_prefix(path), Order::Ascending, low, high)
-    }
-
-    /// The strings at a path that begin with `text`; with cut ones that may.
-    pub(crate) fn starting_with(&self, path: &PathKey, text: &str) -> KeyRange {
-        KeyRange::prefix(joined(self.path_prefix(path), &term::encode_prefix(text)))
-    }
-
-    /// The key of one entry of a path: where a walk stood.
-    pub(crate) fn path_entry(&self, path: &PathKey, term: &[u8], number: ItemNumber) -> Vec<u8> {
-        joined(joined(self.path_prefix(path), term), &number.0.to_be_bytes())
-    }
-
     /// What the keys of all entries of a composite index begin with; the values of its paths follow.
     pub(crate) fn composite_prefix(&self, composite: &Composite) -> Vec<u8> {
         joined(self.prefix(COMPOSITE), &composite.number.to_be_bytes())
@@ -80,31 +54,11 @@ impl Index {
     /// The entries of a composite index whose first paths have these values; `None` is undefined. Cut strings, arrays and
     /// objects match by what the index tells of them.
     pub(crate) fn composite_equal(&self, composite: &Composite, values: &[Option<ValueRef<'_>>]) -> KeyRange {
-        KeyRange::prefix(self.composite_values(composite, values))
-    }
-
-    fn composite_values(&self, composite: &Composite, values: &[Option<ValueRef<'_>>]) -> Vec<u8> {
         let mut key = self.composite_prefix(composite);
         for (part, value) in composite.parts.iter().zip(values) {
             terms::encode_part(*value, part.order, &mut key);
         }
-        key
-    }
-
-    /// The entries of a composite index whose first paths have the values `equal`, and the next one a scalar between `low`
-    /// and `high`, whatever the direction of the index.
-    pub(crate) fn composite_range(
-        &self,
-        composite: &Composite,
-        equal: &[Option<ValueRef<'_>>],
-        low: Bound<&Term>,
-        high: Bound<&Term>,
-    ) -> KeyRange {
-        let prefix = self.composite_values(composite, equal);
-        match composite.parts.get(equal.len()) {
-            Some(part) => between(&prefix, part.order, low, high),
-            None => KeyRange::prefix(prefix),
-        }
+        KeyRange::prefix(key)
     }
 
     /// All shapes, in the order of their names.
@@ -134,11 +88,6 @@ impl Index {
         self.prefix(SHAPE)
     }
 
-    /// All items of a shape, by number.
-    pub(crate) fn shape_range(&self, shape: &ShapeHash) -> KeyRange {
-        KeyRange::prefix(self.shape_prefix(shape))
-    }
-
     /// What the keys of all outliers begin with; nothing follows but the number.
     pub(crate) fn outlier_prefix(&self) -> Vec<u8> {
         self.prefix(OUTLIER)
@@ -155,21 +104,7 @@ impl Index {
 }
 
 impl Composite {
-    /// Takes the values of an entry apart: for each path what the key tells of it.
-    pub(crate) fn values(&self, term: &[u8]) -> Result<Vec<PartValue>> {
-        let mut rest = term.to_vec();
-        let mut values = Vec::with_capacity(self.parts.len());
-        for part in &self.parts {
-            terms::direct(&mut rest, part.order);
-            let (value, used) = part_value(&rest)?;
-            values.push(value);
-            rest.drain(..used);
-            terms::direct(&mut rest, part.order);
-        }
-        if rest.is_empty() { Ok(values) } else { Err(Error::Corrupt("a composite entry is too long".into())) }
-    }
-
-    /// The same with where each value stands in the term.
+    /// Takes the term of an entry apart: for each path what it tells of its value, and where that stands in it.
     pub(crate) fn parts(&self, term: &[u8]) -> Result<Vec<(PartValue, std::ops::Range<usize>)>> {
         let (mut at, mut parts) = (0, Vec::with_capacity(self.parts.len()));
         for part in &self.parts {
@@ -180,11 +115,6 @@ impl Composite {
             at += used;
         }
         if at == term.len() { Ok(parts) } else { Err(Error::Corrupt("a composite entry is too long".into())) }
-    }
-
-    /// Whether one of its paths is `_ts`.
-    pub(crate) fn has_stamp(&self) -> bool {
-        self.parts.iter().any(|part| part.source == Source::Stamp)
     }
 }
 
@@ -217,38 +147,4 @@ fn part_value(bytes: &[u8]) -> Result<(PartValue, usize)> {
 fn joined(mut start: Vec<u8>, end: &[u8]) -> Vec<u8> {
     start.extend_from_slice(end);
     start
-}
-
-/// The keys behind `prefix` whose next value lies between two terms. A cut term may stand for what the bound asks for, so it
-/// is always inside.
-fn between(prefix: &[u8], order: Order, low: Bound<&Term>, high: Bound<&Term>) -> KeyRange {
-    let (first, last) = match order {
-        Order::Ascending => (low, high),
-        Order::Descending => (high, low),
-    };
-    let whole = KeyRange::prefix(prefix);
-    let all_of = |term: &Term| {
-        let mut key = joined(prefix.to_vec(), term.as_bytes());
-        terms::direct(&mut key[prefix.len()..], order);
-        KeyRange::prefix(key)
-    };
-    let start = match first {
-        Bound::Unbounded => whole.start,
-        Bound::Included(term) => all_of(term).start,
-        Bound::Excluded(term) if term.cut => all_of(term).start,
-        Bound::Excluded(term) => match all_of(term).end {
-            Bound::Excluded(end) => Bound::Included(end),
-            unbounded => unbounded,
-        },
-    };
-    let end = match last {
-        Bound::Unbounded => whole.end,
-        Bound::Included(term) => all_of(term).end,
-        Bound::Excluded(term) if term.cut => all_of(term).end,
-        Bound::Excluded(term) => match all_of(term).start {
-            Bound::Included(start) => Bound::Excluded(start),
-            unbounded => unbounded,
-        },
-    };
-    KeyRange { start, end }
 }

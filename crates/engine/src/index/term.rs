@@ -32,44 +32,9 @@ impl Term {
         Some(Term { bytes, cut })
     }
 
-    /// Where the scalars of a type begin: a bound, not a value. Include it.
-    pub(crate) fn start_of(kind: ScalarType) -> Term {
-        Term { bytes: vec![kind.tags().start], cut: false }
-    }
-
-    /// Where the scalars of a type end: a bound, not a value. Exclude it.
-    pub(crate) fn end_of(kind: ScalarType) -> Term {
-        Term { bytes: vec![kind.tags().end], cut: false }
-    }
-
     /// Its bytes.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
-    }
-}
-
-/// The types whose values compare with each other; in the order of terms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ScalarType {
-    /// `null`.
-    Null,
-    /// `false` and `true`.
-    Boolean,
-    /// Numbers.
-    Number,
-    /// Text.
-    String,
-}
-
-impl ScalarType {
-    /// The first bytes that terms of this type have.
-    fn tags(self) -> std::ops::Range<u8> {
-        match self {
-            ScalarType::Null => 0x02..0x03,
-            ScalarType::Boolean => 0x03..0x05,
-            ScalarType::Number => 0x05..0x06,
-            ScalarType::String => STRING..0x07,
-        }
     }
 }
 
@@ -111,17 +76,6 @@ fn encode_text(text: &str, out: &mut Vec<u8>) -> Fidelity {
     }
     out.extend_from_slice(&[0x00, 0x00]);
     Fidelity::Exact
-}
-
-/// What all strings that begin with `text` begin with as terms. Exact unless `text` reaches the cut.
-pub(super) fn encode_prefix(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    match encode_text(text, &mut bytes) {
-        // Without the end of the string.
-        Fidelity::Exact | Fidelity::Respelled => bytes.truncate(bytes.len() - 2),
-        Fidelity::Cut => {}
-    }
-    bytes
 }
 
 /// What a term keeps of an ordered key, or of the beginning of one, if it is a string that is too long for a term.
@@ -227,12 +181,18 @@ mod tests {
     }
 
     #[test]
-    fn every_string_begins_with_the_prefix_of_its_beginning() {
+    fn what_is_kept_of_a_key_is_what_the_term_keeps() {
         let long = "p\0q".repeat(200);
-        for end in [0, 1, 2, 3, 30, 96, 127, 128, 129, 400] {
-            assert!(term(&long).as_bytes().starts_with(&encode_prefix(&long[..end])), "{end}");
+        for start in 0..3 {
+            for end in [3, 30, 95, 96, 97, 98, 127, 128, 129, 400] {
+                let text = &long[start..end];
+                let mut key = Vec::new();
+                encode_key(Some(ValueRef::String(text)), &mut key);
+                let kept = kept_of_text(&key).map(|kept| [kept, &[CUT]].concat());
+                let term = term(text);
+                assert_eq!(kept.as_deref(), term.cut.then_some(term.as_bytes()), "{start}..{end}");
+            }
         }
-        assert!(!term("b").as_bytes().starts_with(&encode_prefix("a")));
     }
 
     #[test]
