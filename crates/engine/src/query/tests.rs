@@ -125,7 +125,7 @@ impl Life {
 
     fn long_text(&mut self) -> String {
         let end = ["", "a", "b", "ab"][self.random.usize(..4)];
-        format!(r#""{}{end}""#, "l".repeat(self.random.usize(254..260)))
+        format!(r#""{}{end}""#, "l".repeat(self.random.usize(126..132)))
     }
 
     fn create(&mut self) -> String {
@@ -257,7 +257,7 @@ impl Life {
                 self.pick(&["=", ">", "!="])
             ),
             12 => format!("CONTAINS({place}, 'a')"),
-            _ => format!("{place} = '{}'", "l".repeat(257)),
+            _ => format!("{place} = '{}'", "l".repeat(self.random.usize(126..132))),
         }
     }
 
