@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import http.client
 import json
+import time
 import urllib.parse
 from email.utils import formatdate
 
@@ -37,10 +38,12 @@ def ask(server, method, path, headers, body=None):
 class Answer:
     """What came back for a query."""
 
-    def __init__(self, status, headers, text):
+    def __init__(self, status, headers, text, waited_ms):
         self.status = status
         self.headers = headers
         self.text = text
+        # Until the answer's first bytes: it is whole before it is sent, and reading it is the client's own affair.
+        self.waited_ms = waited_ms
 
     @property
     def body(self):
@@ -84,9 +87,11 @@ class Wire:
             **{"x-ms-" + name.replace("_", "-"): str(value) for name, value in headers.items()},
         }
         body = json.dumps({"query": text, "parameters": list(parameters)})
+        started = time.perf_counter()
         self.connection.request("POST", f"/{self.link}/docs", body, sent)
         answer = self.connection.getresponse()
-        return Answer(answer.status, answer.headers, answer.read())
+        waited_ms = (time.perf_counter() - started) * 1000
+        return Answer(answer.status, answer.headers, answer.read(), waited_ms)
 
     def close(self):
         self.connection.close()
