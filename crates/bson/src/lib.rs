@@ -1,0 +1,31 @@
+//! BSON, without any I/O: values, their bytes, their order.
+//!
+//! The sister of `document` for the MongoDB API: a document arrives as BSON, is stored as the same BSON, and leaves as it, byte
+//! for byte, so that what a client stored is what it gets. Nothing here knows of filters, collections, time or sockets.
+//!
+//! Entry points:
+//! - [`RawDocument`]: a whole document as bytes, checked once at the door; [`DocumentRef`] and [`ValueRef`] read it without
+//!   unpacking and cannot fail.
+//! - [`Document`], [`Value`]: the same as a tree, for code that builds and changes things; `view()` reads a tree through the
+//!   same types as bytes, so that comparison, keys and text exist once.
+//! - [`compare`], [`equal`]: the order of all values, across all types.
+//! - [`encode_key`]: bytes that sort as the values do.
+
+mod decimal;
+mod error;
+pub mod limits;
+mod object_id;
+mod order;
+mod raw;
+mod value;
+mod view;
+mod write;
+
+pub use decimal::Decimal128;
+pub use error::{Error, Result};
+pub use object_id::ObjectId;
+pub use order::{compare, compare_by, equal};
+pub use raw::RawDocument;
+pub use value::{Binary, Document, Regex, Timestamp, Value};
+pub use view::{ArrayRef, BinaryRef, DocumentRef, Kind, RegexRef, ValueRef};
+pub use write::Writer;

@@ -1,0 +1,85 @@
+//! What evaluation needs from outside: the time of the request, chance, and a bound on the work.
+//!
+//! One context serves one request, so that one request sees one time (T16).
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bson::Timestamp;
+
+use crate::error::{Code, Error, Result};
+
+/// How many steps a request may take before it is stopped, far beyond what any sensible request needs.
+const STEPS_MAX: u64 = 5_000_000_000;
+/// How many steps pass between two looks at the cancellation.
+const STEPS_BETWEEN_LOOKS: u64 = 1024;
+
+/// The world as one request sees it.
+#[derive(Debug)]
+pub struct Context {
+    /// The request's time, milliseconds since 1970: `$$NOW`, `$currentDate`.
+    pub now_millis: i64,
+    /// The request's logical time: `$$CLUSTER_TIME`, `$currentDate` of type timestamp.
+    pub timestamp: Timestamp,
+    seed: Cell<u64>,
+    steps: Cell<u64>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Context {
+    /// A context at a time, with a seed for everything random. Setting `cancelled` ends what runs with error 50.
+    pub fn new(now_millis: i64, timestamp: Timestamp, seed: u64, cancelled: Arc<AtomicBool>) -> Context {
+        Context { now_millis, timestamp, seed: Cell::new(seed), steps: Cell::new(0), cancelled }
+    }
+
+    /// A context for evaluation that is small by its nature: at a time, never cancelled.
+    pub fn at(now_millis: i64) -> Context {
+        let timestamp =
+            Timestamp { seconds: (now_millis / 1000).clamp(0, u32::MAX.into()) as u32, increment: 1 };
+        Context::new(now_millis, timestamp, 1, Arc::default())
+    }
+
+    /// Counts work; an error once the request is cancelled or has done too much.
+    pub fn spend(&self, steps: u64) -> Result<()> {
+        let before = self.steps.get();
+        let after = before.saturating_add(steps);
+        self.steps.set(after);
+        if before / STEPS_BETWEEN_LOOKS == after / STEPS_BETWEEN_LOOKS {
+            return Ok(());
+        }
+        if self.cancelled.load(Ordering::Relaxed) || after > STEPS_MAX {
+            return Err(Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"));
+        }
+        Ok(())
+    }
+
+    /// The next random number (splitmix64).
+    pub fn random(&self) -> u64 {
+        let seed = self.seed.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
+        self.seed.set(seed);
+        let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancelled_request_ends_soon() {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let context = Context::new(0, Timestamp { seconds: 0, increment: 0 }, 1, Arc::clone(&cancelled));
+        assert_eq!(context.spend(10_000), Ok(()));
+        cancelled.store(true, Ordering::Relaxed);
+        let ended = (0..STEPS_BETWEEN_LOOKS).map(|_| context.spend(1)).find(Result::is_err);
+        assert_eq!(ended.expect("an end").expect_err("an error").code, Code::MAX_TIME_MS_EXPIRED);
+    }
+
+    #[test]
+    fn work_is_bounded() {
+        assert!(Context::at(0).spend(u64::MAX).is_err());
+    }
+}

@@ -1,0 +1,140 @@
+//! What can be wrong with a request in this language, with the code and the words that clients know.
+
+use std::fmt;
+
+/// A refusal.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// The number that drivers and applications look at.
+    pub code: Code,
+    /// The words.
+    pub message: String,
+}
+
+/// A result with this crate's error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error of that code.
+    pub fn new(code: Code, message: impl Into<String>) -> Error {
+        Error { code, message: message.into() }
+    }
+
+    /// `BadValue`: an operand that makes no sense.
+    pub fn bad_value(message: impl Into<String>) -> Error {
+        Error::new(Code::BAD_VALUE, message)
+    }
+
+    /// `FailedToParse`: a request that cannot be read.
+    pub fn failed_to_parse(message: impl Into<String>) -> Error {
+        Error::new(Code::FAILED_TO_PARSE, message)
+    }
+
+    /// `TypeMismatch`: a value of the wrong type.
+    pub fn type_mismatch(message: impl Into<String>) -> Error {
+        Error::new(Code::TYPE_MISMATCH, message)
+    }
+
+    /// An error whose code has no name of its own.
+    pub fn location(code: i32, message: impl Into<String>) -> Error {
+        Error::new(Code(code), message)
+    }
+}
+
+/// The number of an error on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Code(pub i32);
+
+macro_rules! codes {
+    ($($constant:ident = $number:literal $name:literal),* $(,)?) => {
+        impl Code {
+            $(#[doc = concat!("`", $name, "`.")] pub const $constant: Code = Code($number);)*
+
+            fn known(self) -> Option<&'static str> {
+                match self.0 {
+                    $($number => Some($name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    INTERNAL_ERROR = 1 "InternalError",
+    BAD_VALUE = 2 "BadValue",
+    FAILED_TO_PARSE = 9 "FailedToParse",
+    USER_NOT_FOUND = 11 "UserNotFound",
+    UNAUTHORIZED = 13 "Unauthorized",
+    TYPE_MISMATCH = 14 "TypeMismatch",
+    OVERFLOW = 15 "Overflow",
+    INVALID_LENGTH = 16 "InvalidLength",
+    PROTOCOL_ERROR = 17 "ProtocolError",
+    AUTHENTICATION_FAILED = 18 "AuthenticationFailed",
+    ILLEGAL_OPERATION = 20 "IllegalOperation",
+    NAMESPACE_NOT_FOUND = 26 "NamespaceNotFound",
+    INDEX_NOT_FOUND = 27 "IndexNotFound",
+    PATH_NOT_VIABLE = 28 "PathNotViable",
+    ROLE_NOT_FOUND = 31 "RoleNotFound",
+    CONFLICTING_UPDATE_OPERATORS = 40 "ConflictingUpdateOperators",
+    CURSOR_NOT_FOUND = 43 "CursorNotFound",
+    NAMESPACE_EXISTS = 48 "NamespaceExists",
+    MAX_TIME_MS_EXPIRED = 50 "MaxTimeMSExpired",
+    DOLLAR_PREFIXED_FIELD_NAME = 52 "DollarPrefixedFieldName",
+    INVALID_ID_FIELD = 53 "InvalidIdField",
+    NOT_SINGLE_VALUE_FIELD = 54 "NotSingleValueField",
+    EMPTY_FIELD_NAME = 56 "EmptyFieldName",
+    DOTTED_FIELD_NAME = 57 "DottedFieldName",
+    COMMAND_NOT_FOUND = 59 "CommandNotFound",
+    SHARD_KEY_NOT_FOUND = 61 "ShardKeyNotFound",
+    WRITE_CONCERN_TIMEOUT = 64 "WriteConcernTimeout",
+    IMMUTABLE_FIELD = 66 "ImmutableField",
+    CANNOT_CREATE_INDEX = 67 "CannotCreateIndex",
+    INDEX_ALREADY_EXISTS = 68 "IndexAlreadyExists",
+    INVALID_OPTIONS = 72 "InvalidOptions",
+    INVALID_NAMESPACE = 73 "InvalidNamespace",
+    NO_REPLICATION_ENABLED = 76 "NoReplicationEnabled",
+    UNKNOWN_REPL_WRITE_CONCERN = 79 "UnknownReplWriteConcern",
+    INDEX_OPTIONS_CONFLICT = 85 "IndexOptionsConflict",
+    INDEX_KEY_SPECS_CONFLICT = 86 "IndexKeySpecsConflict",
+    SHUTDOWN_IN_PROGRESS = 91 "ShutdownInProgress",
+    OPERATION_FAILED = 96 "OperationFailed",
+    UNSATISFIABLE_WRITE_CONCERN = 100 "UnsatisfiableWriteConcern",
+    WRITE_CONFLICT = 112 "WriteConflict",
+    COMMAND_NOT_SUPPORTED = 115 "CommandNotSupported",
+    DOCUMENT_VALIDATION_FAILURE = 121 "DocumentValidationFailure",
+    EXCEEDED_MEMORY_LIMIT = 146 "ExceededMemoryLimit",
+    COMMAND_NOT_SUPPORTED_ON_VIEW = 166 "CommandNotSupportedOnView",
+    CANNOT_INDEX_PARALLEL_ARRAYS = 171 "CannotIndexParallelArrays",
+    AMBIGUOUS_INDEX_KEY_PATTERN = 181 "AmbiguousIndexKeyPattern",
+    INVALID_INDEX_SPECIFICATION_OPTION = 197 "InvalidIndexSpecificationOption",
+    INCOMPLETE_TRANSACTION_HISTORY = 217 "IncompleteTransactionHistory",
+    ILLEGAL_OP_MSG_FLAG = 223 "IllegalOpMsgFlag",
+    TRANSACTION_TOO_OLD = 225 "TransactionTooOld",
+    CONVERSION_FAILURE = 241 "ConversionFailure",
+    NO_SUCH_TRANSACTION = 251 "NoSuchTransaction",
+    TRANSACTION_COMMITTED = 256 "TransactionCommitted",
+    INVALID_RESUME_TOKEN = 260 "InvalidResumeToken",
+    OPERATION_NOT_SUPPORTED_IN_TRANSACTION = 263 "OperationNotSupportedInTransaction",
+    TRANSACTION_EXCEEDED_LIFETIME = 290 "TransactionExceededLifetimeLimitSeconds",
+    QUERY_EXCEEDED_MEMORY_LIMIT = 292 "QueryExceededMemoryLimitNoDiskUseAllowed",
+    MECHANISM_UNAVAILABLE = 334 "MechanismUnavailable",
+    UNSUPPORTED_OP_QUERY_COMMAND = 352 "UnsupportedOpQueryCommand",
+    BSON_OBJECT_TOO_LARGE = 10334 "BSONObjectTooLarge",
+    DUPLICATE_KEY = 11000 "DuplicateKey",
+    DATABASE_DIFFER_CASE = 13297 "DatabaseDifferCase",
+}
+
+impl Code {
+    /// The name that stands beside the number in replies.
+    pub fn name(self) -> String {
+        self.known().map_or_else(|| format!("Location{}", self.0), str::to_owned)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} ({})", self.name(), self.0)
+    }
+}

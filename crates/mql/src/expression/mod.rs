@@ -1,0 +1,1 @@
+//! Values computed from documents: the expression language of pipelines.

@@ -1,0 +1,1 @@
+//! Which documents match: parsing a filter, and asking it.

@@ -1,0 +1,1 @@
+//! Pipelines: stages that documents pass through.

@@ -1,0 +1,1 @@
+//! How a document changes: update operators, replacements, pipelines as updates, and what an upsert begins with.
