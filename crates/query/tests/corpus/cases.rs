@@ -14,12 +14,15 @@
 //! Nothing is timed here. Every evaluation has a small budget, so whatever takes long has a hole in its accounting.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt::Debug;
 
-use document::{Document, PartitionKey, PartitionKeyDefinition, Value, ValueRef, encode_key, parse_json};
+use document::{
+    Document, PartitionKey, PartitionKeyDefinition, Value, ValueRef, encode_key, parse_json, total_order,
+};
 use query::{
     Access, Answer, Arrival, Code, Condition, Context, Dialect, Error, Fault, Flow, HybridRows, Leaf,
-    PageLimits, Query, Ranking, Report, Resume, Row, Run, Step, Work,
+    PageLimits, Query, Ranking, Report, Resume, Row, Run, SortPath, Sorting, Step, Work,
 };
 
 /// Steps that one run may do; about a hundredth of a second of them.
@@ -170,22 +173,61 @@ pub(crate) fn check_evaluation(data: &[u8]) {
     }
     let (trees, stored) = if query.reads_items() { (trees, stored) } else { Default::default() };
     let numbers: Vec<usize> = (0..trees.len()).collect();
-    let Ok(rows) = pages(&query, &trees, &numbers, 1000) else { return };
+    let all = Way { items: &trees, order: &numbers, arrival: Arrival::Any, limits: whole_pages() };
+    let Ok(rows) = all.rows(&query) else { return };
     for row in &rows {
         check_json(row);
     }
-    let is_random = data.to_ascii_uppercase().windows(4).any(|word| word == b"RAND");
+    // What is random differs from page to page.
+    if data.to_ascii_uppercase().windows(4).all(|word| word != b"RAND") {
+        let all = Way { items: &stored, ..all };
+        check_pages(&query, all, &rows);
+        check_order(&query, all, &rows);
+        check_analysis(&query, all, &rows);
+    }
+}
+
+/// Pages of any length have the same rows together.
+fn check_pages(query: &Query, way: Way<'_>, rows: &[Vec<u8>]) {
     let many = rows.len() / 3 + 1;
-    let sizes = if rows.len() <= SHORT_ROWS { [1000, 1, 2] } else { [1000, many, many + 1] };
-    for page in sizes {
-        match pages(&query, &stored, &numbers, page) {
-            Ok(found) if !is_random => assert_eq!(found, rows, "pages of {page}"),
-            Ok(_) | Err(_) => {}
-        }
+    let lengths = if rows.len() <= SHORT_ROWS { [1, 2] } else { [many, many + 1] };
+    let total: usize = rows.iter().map(Vec::len).sum();
+    let by_rows = lengths.map(|rows| PageLimits { rows, bytes: usize::MAX });
+    let by_bytes = PageLimits { rows: 1000, bytes: total / 3 + 1 };
+    for limits in [whole_pages(), by_rows[0], by_rows[1], by_bytes] {
+        check_rows(query, Way { limits, ..way }, rows, &limits);
     }
-    if !is_random {
-        check_analysis(&query, &stored, &rows);
+}
+
+/// Items that come in the order of the query give the same rows as those that are sorted.
+fn check_order(query: &Query, way: Way<'_>, rows: &[Vec<u8>]) {
+    let Sorting::Paths(paths) = query.analyse(&partition_keys()[0]).sorting else { return };
+    let Some(descending) = paths.first().map(|path| path.descending) else { return };
+    let wholes: Vec<Value> = way.items.iter().map(|item| item.whole()).collect();
+    let at = |number: usize, path: &[String]| {
+        path.iter().try_fold(wholes[number].view(), |value, name| value.get(name))
+    };
+    let turned = |order: Ordering, turn: bool| if turn { order.reverse() } else { order };
+    let mut order = way.order.to_vec();
+    order.sort_by(|&one, &other| {
+        let by_path = |SortPath { path, descending }: &SortPath| {
+            turned(total_order(at(one, path), at(other, path)), *descending)
+        };
+        let by_values = paths.iter().map(by_path).find(|order| order.is_ne());
+        by_values.unwrap_or_else(|| turned(one.cmp(&other), descending))
+    });
+    let way = Way { order: &order, arrival: Arrival::InOrder, ..way };
+    check_pages(query, way, rows);
+}
+
+fn check_rows(query: &Query, way: Way<'_>, rows: &[Vec<u8>], by: &dyn Debug) {
+    if let Ok(found) = way.rows(query) {
+        assert_eq!(shown(&found), shown(rows), "items {:?}, {:?}, by {by:?}", way.order, way.arrival);
     }
+}
+
+fn shown(rows: &[Vec<u8>]) -> Vec<Cow<'_, str>> {
+    rows.iter().map(|row| String::from_utf8_lossy(row)).collect()
 }
 
 /// One input of `evaluation`.
@@ -239,61 +281,78 @@ fn context() -> Context {
     Context::new(NOW_MILLIS, 1).with_budget(BUDGET)
 }
 
-/// All rows that these of the items give, page by page.
-fn pages(query: &Query, items: &[&dyn Row], numbers: &[usize], page: usize) -> Result<Vec<Vec<u8>>, Fault> {
-    let order = order(query, items, numbers)?;
-    let mut rows = Vec::new();
-    let mut resume = None;
-    let mut first = 0;
-    for _ in 0..10_000 {
-        let (found, more) = one_page(query, items, &order[first..], resume, page)?;
-        rows.extend(found.rows);
-        first = more.map_or(0, |more| first + more);
-        match found.resume {
-            None => return Ok(rows),
-            Some(more) => resume = Some(more),
-        }
-    }
-    panic!("the pages never end");
+/// Pages that are never full.
+fn whole_pages() -> PageLimits {
+    PageLimits { rows: usize::MAX >> 1, bytes: usize::MAX }
 }
 
-/// A page, and where in the order the next one begins if not at its beginning.
-fn one_page(
-    query: &Query,
-    items: &[&dyn Row],
-    order: &[usize],
-    resume: Option<Resume>,
-    rows: usize,
-) -> Result<(Answer, Option<usize>), Fault> {
-    let context = context();
-    let mut run = Run::new(query, &context, Arrival::Any, resume, PageLimits { rows, bytes: usize::MAX });
-    let mut full = None;
-    for (place, number) in order.iter().enumerate() {
-        match run.push(items[*number], *number as u64)? {
-            Flow::More => {}
-            Flow::Full => {
-                full = Some(place);
-                break;
+/// How items are gone through.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    items: &'a [&'a dyn Row],
+    /// Those of them that come, in the order in which they do.
+    order: &'a [usize],
+    arrival: Arrival,
+    limits: PageLimits,
+}
+
+impl Way<'_> {
+    /// All rows, page by page.
+    fn rows(&self, query: &Query) -> Result<Vec<Vec<u8>>, Fault> {
+        let ranked = self.ranked(query)?;
+        let order = ranked.as_deref().unwrap_or(self.order);
+        let mut rows = Vec::new();
+        let mut resume = None;
+        let mut first = 0;
+        for _ in 0..10_000 {
+            let (found, full) = self.page(query, &order[first..], resume)?;
+            rows.extend(found.rows);
+            first = full.map_or(0, |full| first + full);
+            match found.resume {
+                None => return Ok(rows),
+                Some(more) => resume = Some(more),
             }
-            Flow::Enough => break,
         }
+        panic!("the pages never end");
     }
-    Ok((run.finish()?, full))
-}
 
-/// The order in which items go into a run: as they are, or by rank where the query asks for it.
-fn order(query: &Query, items: &[&dyn Row], numbers: &[usize]) -> Result<Vec<usize>, Fault> {
-    let context = context();
-    let Some(mut ranking) = Ranking::of(query, &context) else { return Ok(numbers.to_vec()) };
-    if ranking.needs_statistics() {
-        for item in items {
-            ranking.observe(*item)?;
+    /// One page, and how many items were taken if it could not take all.
+    fn page(
+        &self,
+        query: &Query,
+        order: &[usize],
+        resume: Option<Resume>,
+    ) -> Result<(Answer, Option<usize>), Fault> {
+        let context = context();
+        let mut run = Run::new(query, &context, self.arrival, resume, self.limits);
+        let mut full = None;
+        for (place, number) in order.iter().enumerate() {
+            match run.push(self.items[*number], *number as u64)? {
+                Flow::More => {}
+                Flow::Full => {
+                    full = Some(place);
+                    break;
+                }
+                Flow::Enough => break,
+            }
         }
+        Ok((run.finish()?, full))
     }
-    for number in numbers {
-        ranking.score(items[*number], *number as u64)?;
+
+    /// The order by rank, where the query asks for it.
+    fn ranked(&self, query: &Query) -> Result<Option<Vec<usize>>, Fault> {
+        let context = context();
+        let Some(mut ranking) = Ranking::of(query, &context) else { return Ok(None) };
+        if ranking.needs_statistics() {
+            for item in self.items {
+                ranking.observe(*item)?;
+            }
+        }
+        for number in self.order {
+            ranking.score(self.items[*number], *number as u64)?;
+        }
+        Ok(Some(ranking.finish().into_iter().map(|number| number as usize).collect()))
     }
-    Ok(ranking.finish().into_iter().map(|number| number as usize).collect())
 }
 
 /// A row is JSON; the only text of ours that we do not read again is one that is nested deeper than any item.
@@ -305,32 +364,24 @@ fn check_json(row: &[u8]) {
 }
 
 /// The items that an index would be asked for, and those that can be looked up, give the same rows as all of them.
-fn check_analysis(query: &Query, items: &[&dyn Row], rows: &[Vec<u8>]) {
+fn check_analysis(query: &Query, way: Way<'_>, rows: &[Vec<u8>]) {
+    let wholes: Vec<Value> = way.items.iter().map(|item| item.whole()).collect();
     for key in partition_keys() {
         let analysis = query.analyse(&key);
-        let wholes: Vec<Value> = items.iter().map(|item| item.whole()).collect();
         let inside = |number: &usize| lies_in(&analysis.condition, wholes[*number].view());
         let reachable = |number: &usize| is_reachable(&analysis.access, &key, &wholes[*number]);
-        let indexed: Vec<usize> = (0..items.len()).filter(inside).collect();
-        let looked_up: Vec<usize> = (0..items.len()).filter(reachable).collect();
-        for (numbers, by) in [(&indexed, &analysis.condition as &dyn Debug), (&looked_up, &analysis.access)] {
-            if let Ok(found) = pages(query, items, numbers, 1000) {
-                assert_eq!(shown(&found), shown(rows), "items {numbers:?} of {by:?}");
-            }
-        }
+        let indexed: Vec<usize> = way.order.iter().copied().filter(inside).collect();
+        let looked_up: Vec<usize> = way.order.iter().copied().filter(reachable).collect();
+        check_rows(query, Way { order: &indexed, ..way }, rows, &analysis.condition);
+        check_rows(query, Way { order: &looked_up, ..way }, rows, &analysis.access);
         if analysis.exact && query.counts_only() {
             let context = context();
-            let limits = PageLimits { rows: 1, bytes: usize::MAX };
-            let mut run = Run::new(query, &context, Arrival::Any, None, limits);
+            let mut run = Run::new(query, &context, Arrival::Any, None, whole_pages());
             run.push_count(indexed.len() as u64);
             let counted = run.finish().expect("counting costs nothing");
             assert_eq!(shown(&counted.rows), shown(rows), "counted by {:?}", analysis.condition);
         }
     }
-}
-
-fn shown(rows: &[Vec<u8>]) -> Vec<Cow<'_, str>> {
-    rows.iter().map(|row| String::from_utf8_lossy(row)).collect()
 }
 
 /// Whether an item can be looked up; one without an id or a time of writing is in no container.
