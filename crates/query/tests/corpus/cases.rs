@@ -221,9 +221,23 @@ fn check_order(query: &Query, way: Way<'_>, rows: &[Vec<u8>]) {
 }
 
 fn check_rows(query: &Query, way: Way<'_>, rows: &[Vec<u8>], by: &dyn Debug) {
-    if let Ok(found) = way.rows(query) {
+    let Ok(found) = way.rows(query) else { return };
+    // Of equal values such as 1 and 1.0, `DISTINCT` shows the one that comes first.
+    let same = way.arrival == Arrival::InOrder && by_value(&found) == by_value(rows);
+    if !same {
         assert_eq!(shown(&found), shown(rows), "items {:?}, {:?}, by {by:?}", way.order, way.arrival);
     }
+}
+
+/// Bytes that are the same for rows with equal values.
+fn by_value(rows: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let key = |row: &Vec<u8>| {
+        let Ok(value) = parse_json(row) else { return row.clone() };
+        let mut key = Vec::new();
+        encode_key(Some(value.view()), &mut key);
+        key
+    };
+    rows.iter().map(key).collect()
 }
 
 fn shown(rows: &[Vec<u8>]) -> Vec<Cow<'_, str>> {
