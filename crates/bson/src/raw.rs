@@ -37,6 +37,15 @@ impl RawDocument {
         Ok(RawDocument(bytes))
     }
 
+    /// Takes bytes that were a document when they were stored. Only the frame is checked again: a store has checksums, and a
+    /// reader of damaged elements ends early.
+    pub fn from_stored(bytes: Bytes) -> Result<RawDocument> {
+        if framed(&bytes, 0, EMPTY.len(), "a document")? != bytes.len() || bytes[bytes.len() - 1] != 0 {
+            return Err(Error::malformed("a stored document of wrong length"));
+        }
+        Ok(RawDocument(bytes))
+    }
+
     /// Takes the document at the beginning of `bytes` and leaves what follows it there.
     pub fn split_from(bytes: &mut Bytes) -> Result<RawDocument> {
         let end = check_document(bytes, 0, 0)?;

@@ -15,14 +15,14 @@
 
 use std::sync::Arc;
 
-use document::ItemNumber;
+use document::{Document, ItemNumber};
 use storage::{Keyspace, Read, Snapshot, Store, Time, Transaction};
 
 use crate::container::Partition;
 use crate::counters::{self, Tally};
 use crate::error::{Error, Result};
 use crate::expiry::Policy;
-use crate::header::{Header, Record};
+use crate::header::{Body, Header, Record};
 use crate::index::{self, Index, Mark};
 use crate::keys::{self, Key, PartitionId};
 
@@ -36,18 +36,18 @@ pub(crate) struct Gate {
 
 /// What lies under a name.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum Found<B = Document> {
     /// Nothing at all.
     Nobody,
     /// A living item.
-    Living(Record),
+    Living(Record<B>),
     /// A dead item that the purge has not reached. Only a write may look at it, to remove it.
-    Dead(Record),
+    Dead(Record<B>),
 }
 
-impl Found {
+impl<B> Found<B> {
     /// The item if it lives.
-    pub(crate) fn living(self) -> Option<Record> {
+    pub(crate) fn living(self) -> Option<Record<B>> {
         match self {
             Found::Living(record) => Some(record),
             Found::Nobody | Found::Dead(_) => None,
@@ -135,13 +135,21 @@ impl Gate {
     }
 
     /// The item whose stored bytes these are, if it lives.
-    pub(crate) fn judge(&self, number: ItemNumber, bytes: &bytes::Bytes) -> Result<Option<Record>> {
+    pub(crate) fn judge<B: Body>(
+        &self,
+        number: ItemNumber,
+        bytes: &bytes::Bytes,
+    ) -> Result<Option<Record<B>>> {
         let record = Record::decode(number, bytes)?;
         Ok((!self.policy.is_dead(&record.header, self.now)).then_some(record))
     }
 
     /// Looks an item up by its number.
-    pub(crate) fn by_number(&self, reader: &(impl Read + ?Sized), number: ItemNumber) -> Result<Found> {
+    pub(crate) fn by_number<B: Body>(
+        &self,
+        reader: &(impl Read + ?Sized),
+        number: ItemNumber,
+    ) -> Result<Found<B>> {
         let (keyspace, key) = Key::Item(self.partition, number).encode();
         let Some(bytes) = reader.get(keyspace, &key)? else { return Ok(Found::Nobody) };
         let record = Record::decode(number, &bytes)?;
@@ -169,17 +177,21 @@ impl Gate {
     }
 
     /// Looks an item up by the key of its `Id` entry.
-    pub(crate) fn by_id_key(&self, reader: &(impl Read + ?Sized), id_key: &[u8]) -> Result<Found> {
+    pub(crate) fn by_id_key<B: Body>(
+        &self,
+        reader: &(impl Read + ?Sized),
+        id_key: &[u8],
+    ) -> Result<Found<B>> {
         self.by_owner(reader, Keyspace::Id, id_key)
     }
 
     /// Looks an item up by an entry of `Id` or `Unique`, whose value is an item number.
-    pub(crate) fn by_owner(
+    pub(crate) fn by_owner<B: Body>(
         &self,
         reader: &(impl Read + ?Sized),
         keyspace: Keyspace,
         key: &[u8],
-    ) -> Result<Found> {
+    ) -> Result<Found<B>> {
         match reader.get(keyspace, key)? {
             Some(value) => self.by_number(reader, keys::number_from_value(&value)?),
             None => Ok(Found::Nobody),
@@ -187,7 +199,7 @@ impl Gate {
     }
 
     /// Whether a dead item may be destroyed: not while only a suspect clock calls it dead (T34).
-    pub(crate) fn may_destroy(&self, tx: &Transaction<'_>, record: &Record) -> bool {
+    pub(crate) fn may_destroy<B>(&self, tx: &Transaction<'_>, record: &Record<B>) -> bool {
         self.policy.is_dead(&record.header, tx.trusted_time())
     }
 }

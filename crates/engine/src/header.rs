@@ -1,7 +1,8 @@
 //! The header in front of every stored item: all that is needed to decide its death without decoding its body.
 //!
 //! ```text
-//!  byte 0        flags: bits 0-1 own ttl (0 absent, 1 never, 2 seconds), bit 2 held, bit 3 rule bases follow
+//!  byte 0        flags: bits 0-1 own ttl (0 absent, 1 never, 2 seconds), bit 2 held, bit 3 rule bases follow,
+//!                bit 4 the body is BSON
 //!  bytes 1..9    sequence of the last write, big-endian
 //!  bytes 9..17   _ts, seconds since 1970, big-endian
 //!  4 bytes       own ttl in seconds, big-endian, if bits 0-1 say so
@@ -12,6 +13,7 @@
 //! (T27) and other countings (T33) need no new format: see `docs/decisions/0001`.
 //! The item's size is not in the header: it is the length of the bytes after it.
 
+use bson::RawDocument;
 use bytes::{BufMut, Bytes};
 use document::{Document, ItemNumber, Sequence};
 
@@ -22,6 +24,7 @@ const TTL_MASK: u8 = 0b0000_0011;
 const TTL_ABSENT: u8 = 0;
 const TTL_NEVER: u8 = 1;
 const TTL_SECONDS: u8 = 2;
+const BSON: u8 = 0b0001_0000;
 const FIXED_LENGTH: usize = 17;
 
 /// What the gate knows of an item.
@@ -36,13 +39,14 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    fn encode(&self, out: &mut Vec<u8>) {
+    /// Writes the header of an item whose body has the form that `form` says.
+    fn encode(&self, form: u8, out: &mut Vec<u8>) {
         let (flags, seconds) = match self.ttl {
             OwnTtl::Absent => (TTL_ABSENT, None),
             OwnTtl::Never => (TTL_NEVER, None),
             OwnTtl::Seconds(seconds) => (TTL_SECONDS, Some(seconds)),
         };
-        out.put_u8(flags);
+        out.put_u8(flags | form);
         out.put_u64(self.sequence.0);
         out.put_u64(self.ts);
         if let Some(seconds) = seconds {
@@ -56,7 +60,7 @@ impl Header {
             return Err(Error::Corrupt(format!("an item header of {} bytes", bytes.len())));
         };
         let [flags, s0, s1, s2, s3, s4, s5, s6, s7, t0, t1, t2, t3, t4, t5, t6, t7] = *fixed;
-        let (ttl, length) = match (flags & !TTL_MASK, flags & TTL_MASK) {
+        let (ttl, length) = match (flags & !(TTL_MASK | BSON), flags & TTL_MASK) {
             (0, TTL_ABSENT) => (OwnTtl::Absent, FIXED_LENGTH),
             (0, TTL_NEVER) => (OwnTtl::Never, FIXED_LENGTH),
             (0, TTL_SECONDS) => {
@@ -76,31 +80,72 @@ impl Header {
     }
 }
 
+/// A body in the form of the API that its container belongs to (decision 0008).
+pub(crate) trait Body: Sized {
+    /// The header flag of this form.
+    const FORM: u8;
+
+    /// The stored bytes.
+    fn as_bytes(&self) -> &[u8];
+
+    /// The stored bytes read back; the words say what is wrong with them.
+    fn from_stored(bytes: Bytes) -> std::result::Result<Self, String>;
+}
+
+/// A body of the NoSQL API.
+impl Body for Document {
+    const FORM: u8 = 0;
+
+    fn as_bytes(&self) -> &[u8] {
+        self.as_bytes()
+    }
+
+    fn from_stored(bytes: Bytes) -> std::result::Result<Document, String> {
+        Document::from_stored(bytes).map_err(|error| error.to_string())
+    }
+}
+
+/// A body of the MongoDB API.
+impl Body for RawDocument {
+    const FORM: u8 = BSON;
+
+    fn as_bytes(&self) -> &[u8] {
+        self.as_bytes()
+    }
+
+    fn from_stored(bytes: Bytes) -> std::result::Result<RawDocument, String> {
+        RawDocument::from_stored(bytes).map_err(|error| error.to_string())
+    }
+}
+
 /// An item as it lies in the store. Only the gate turns one into an [`Item`](crate::Item).
 #[derive(Debug, Clone)]
-pub(crate) struct Record {
+pub(crate) struct Record<B = Document> {
     /// The item's number: the sequence of the write that created it.
     pub(crate) number: ItemNumber,
     /// What the gate needs.
     pub(crate) header: Header,
     /// The body without system properties.
-    pub(crate) body: Document,
+    pub(crate) body: B,
 }
 
-impl Record {
+impl<B: Body> Record<B> {
     /// The stored form: header, then the body's bytes.
     pub(crate) fn encode(&self) -> Bytes {
         let body = self.body.as_bytes();
         let mut out = Vec::with_capacity(FIXED_LENGTH + 4 + body.len());
-        self.header.encode(&mut out);
+        self.header.encode(B::FORM, &mut out);
         out.extend_from_slice(body);
         out.into()
     }
 
     /// The stored form read back; the body shares the bytes.
-    pub(crate) fn decode(number: ItemNumber, bytes: &Bytes) -> Result<Record> {
+    pub(crate) fn decode(number: ItemNumber, bytes: &Bytes) -> Result<Record<B>> {
         let (header, length) = Header::decode(bytes)?;
-        let body = Document::from_stored(bytes.slice(length..))
+        if bytes.first().is_some_and(|flags| flags & BSON != B::FORM) {
+            return Err(Error::Corrupt(format!("item {} belongs to the other API", number.0)));
+        }
+        let body = B::from_stored(bytes.slice(length..))
             .map_err(|error| Error::Corrupt(format!("item {}: {error}", number.0)))?;
         Ok(Record { number, header, body })
     }
@@ -120,11 +165,21 @@ mod tests {
         for ttl in [OwnTtl::Absent, OwnTtl::Never, OwnTtl::Seconds(1), OwnTtl::Seconds(2_147_483_647)] {
             let header = Header { sequence: Sequence(u64::MAX), ts: 1_700_000_000, ttl };
             let mut bytes = Vec::new();
-            header.encode(&mut bytes);
+            header.encode(0, &mut bytes);
             let length = bytes.len();
             bytes.push(7);
             assert_eq!(Header::decode(&bytes).expect("decodes"), (header, length));
         }
+    }
+
+    #[test]
+    fn a_body_is_read_in_its_own_form_only() {
+        let header = Header { sequence: Sequence(1), ts: 2, ttl: OwnTtl::Never };
+        let body = RawDocument::from_document(&bson::Document::new().with("_id", 1));
+        let stored = Record { number: ItemNumber(1), header, body: body.clone() }.encode();
+        let back = Record::<RawDocument>::decode(ItemNumber(1), &stored).expect("decodes");
+        assert_eq!((back.header, back.body), (header, body));
+        assert!(matches!(Record::<Document>::decode(ItemNumber(1), &stored), Err(Error::Corrupt(_))));
     }
 
     #[test]
