@@ -1,0 +1,151 @@
+//! The parsed tree and its evaluation.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+use bson::{Document, Value, ValueRef};
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::expression::operand::{Operand, bounded};
+use crate::expression::path::Path;
+use crate::expression::scope::Scope;
+use crate::expression::table::{Call, Function};
+
+/// One node. What every expression is made of is here; the rest is a call or a [`Special`].
+#[derive(Debug, Clone)]
+pub(crate) enum Node {
+    /// A value, or the missing value.
+    Constant(Option<Value>),
+    /// `$a.b`
+    Field(Path),
+    /// `$$name.a.b`
+    Variable(Variable, Option<Path>),
+    /// A document whose fields are expressions; missing ones are left out.
+    Document(Vec<(String, Node)>),
+    /// An array whose items are expressions; missing ones are null.
+    Array(Vec<Node>),
+    /// `$eq` and its like.
+    Compare(Comparison, Box<[Node; 2]>),
+    /// An operator over evaluated arguments. An absent argument is `None`.
+    Call { name: &'static str, function: Function, arguments: Vec<Option<Node>> },
+    /// Everything that evaluates its arguments in its own way.
+    Special(Arc<dyn Special>),
+}
+
+/// An operator that evaluates its arguments itself: some of them, many times, or with variables.
+pub(crate) trait Special: fmt::Debug + Send + Sync {
+    fn evaluate<'a>(&'a self, scope: &'a Scope<'a>, context: &Context) -> Result<Operand<'a>>;
+}
+
+/// What stands behind `$$`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Variable {
+    Root,
+    Current,
+    Now,
+    ClusterTime,
+    User(String),
+}
+
+/// How two values are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+    /// -1, 0 or 1.
+    Order,
+}
+
+impl Comparison {
+    fn answer(self, order: Ordering) -> Value {
+        Value::Bool(match self {
+            Comparison::Equal => order.is_eq(),
+            Comparison::NotEqual => order.is_ne(),
+            Comparison::Greater => order.is_gt(),
+            Comparison::GreaterOrEqual => order.is_ge(),
+            Comparison::Less => order.is_lt(),
+            Comparison::LessOrEqual => order.is_le(),
+            Comparison::Order => return Value::Int32(order as i32),
+        })
+    }
+}
+
+impl Node {
+    /// The value in a scope.
+    pub(crate) fn evaluate<'a>(&'a self, scope: &'a Scope<'a>, context: &Context) -> Result<Operand<'a>> {
+        context.spend(1)?;
+        match self {
+            Node::Constant(value) => Ok(Operand::borrowed(value.as_ref().map(Value::view))),
+            Node::Field(path) => Ok(path.evaluate(scope.current())),
+            Node::Variable(variable, path) => evaluate_variable(variable, path.as_ref(), scope, context),
+            Node::Document(fields) => {
+                let mut document = Document::new();
+                for (name, node) in fields {
+                    if let Some(value) = node.evaluate(scope, context)?.into_value() {
+                        document.push(name.as_str(), value);
+                    }
+                }
+                Ok(Operand::Owned(bounded(Value::Document(document))?))
+            }
+            Node::Array(nodes) => {
+                let mut items = Vec::with_capacity(nodes.len());
+                for node in nodes {
+                    items.push(node.evaluate(scope, context)?.into_value().unwrap_or(Value::Null));
+                }
+                Ok(Operand::Owned(bounded(Value::Array(items))?))
+            }
+            Node::Compare(comparison, sides) => {
+                let left = sides[0].evaluate(scope, context)?;
+                let right = sides[1].evaluate(scope, context)?;
+                Ok(Operand::Owned(comparison.answer(scope.compare(left.view(), right.view()))))
+            }
+            Node::Call { name, function, arguments } => {
+                let mut values = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    values.push(match argument {
+                        Some(node) => Some(node.evaluate(scope, context)?),
+                        None => None,
+                    });
+                }
+                let value = function(&Call { name, arguments: &values, scope, context })?;
+                value.map(bounded).transpose().map(Operand::from)
+            }
+            Node::Special(special) => special.evaluate(scope, context),
+        }
+    }
+
+    /// Whether the value counts as true.
+    pub(crate) fn is_true(&self, scope: &Scope<'_>, context: &Context) -> Result<bool> {
+        Ok(self.evaluate(scope, context)?.is_true())
+    }
+
+    /// Whether this is always the same.
+    pub(crate) fn is_constant(&self) -> bool {
+        matches!(self, Node::Constant(_))
+    }
+}
+
+fn evaluate_variable<'a>(
+    variable: &Variable,
+    path: Option<&Path>,
+    scope: &'a Scope<'a>,
+    context: &Context,
+) -> Result<Operand<'a>> {
+    let value = match variable {
+        Variable::Root => Some(ValueRef::Document(scope.document())),
+        Variable::Current => scope.current(),
+        Variable::Now => Some(ValueRef::DateTime(context.now_millis)),
+        Variable::ClusterTime => Some(ValueRef::Timestamp(context.timestamp)),
+        Variable::User(name) => scope.variable(name, context)?,
+    };
+    Ok(match path {
+        Some(path) => path.evaluate(value),
+        None => Operand::borrowed(value),
+    })
+}

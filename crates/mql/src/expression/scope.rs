@@ -1,0 +1,179 @@
+//! What names mean while an expression is evaluated: the document, the variables, and how strings compare.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+use bson::{Document, DocumentRef, ValueRef};
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::expression::operand::Operand;
+
+/// The names that an expression may use beside the system's own: those of `let`.
+#[derive(Debug, Clone, Default)]
+pub struct Variables(HashSet<String>);
+
+impl Variables {
+    /// No names but the system's own.
+    pub fn none() -> Variables {
+        Variables::default()
+    }
+
+    /// The names of the fields of a document, which later holds the values.
+    pub fn of(values: &Document) -> Variables {
+        Variables(values.iter().map(|(name, _)| name.to_owned()).collect())
+    }
+
+    /// Adds a name.
+    pub fn insert(&mut self, name: impl Into<String>) {
+        self.0.insert(name.into());
+    }
+
+    /// Whether there is such a name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+}
+
+/// The document an expression looks at, with the values of all variables.
+///
+/// Scopes form a chain: `with` gives an inner scope that borrows the outer one.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    root: DocumentRef<'a>,
+    current: Option<ValueRef<'a>>,
+    frame: Frame<'a>,
+    outer: Option<&'a Scope<'a>>,
+    variables: Option<&'a Document>,
+    meta: Option<&'a Document>,
+}
+
+/// What one scope adds to the one around it.
+#[derive(Debug, Clone, Copy)]
+enum Frame<'a> {
+    Nothing,
+    One(&'a str, Option<ValueRef<'a>>),
+    Many(&'a [(&'a str, Operand<'a>)]),
+}
+
+impl<'a> Scope<'a> {
+    /// The outermost scope: `$$ROOT` and `$$CURRENT` are this document.
+    pub fn root(document: DocumentRef<'a>) -> Scope<'a> {
+        Scope {
+            root: document,
+            current: Some(ValueRef::Document(document)),
+            frame: Frame::Nothing,
+            outer: None,
+            variables: None,
+            meta: None,
+        }
+    }
+
+    /// The same with the values of `let`. A known name without a value is missing.
+    #[must_use]
+    pub fn with_variables(self, variables: &'a Document) -> Scope<'a> {
+        Scope { variables: Some(variables), ..self }
+    }
+
+    /// The same with what `$meta` gives: one field for each keyword, such as `textScore`.
+    #[must_use]
+    pub fn with_meta(self, meta: &'a Document) -> Scope<'a> {
+        Scope { meta: Some(meta), ..self }
+    }
+
+    /// An inner scope with one more variable. `CURRENT` moves the beginning of field paths.
+    #[must_use]
+    pub fn with<'b>(&'b self, name: &'b str, value: Option<ValueRef<'b>>) -> Scope<'b>
+    where
+        'a: 'b,
+    {
+        let current = if name == "CURRENT" { value } else { self.current };
+        Scope { frame: Frame::One(name, value), outer: Some(self), current, ..*self }
+    }
+
+    /// An inner scope with several more variables.
+    pub(crate) fn with_all<'b>(&'b self, values: &'b [(&'b str, Operand<'b>)]) -> Scope<'b>
+    where
+        'a: 'b,
+    {
+        let current = values.iter().find(|(name, _)| *name == "CURRENT").map(|(_, value)| value.view());
+        Scope {
+            frame: Frame::Many(values),
+            outer: Some(self),
+            current: current.unwrap_or(self.current),
+            ..*self
+        }
+    }
+
+    /// The document itself.
+    pub fn document(&self) -> DocumentRef<'a> {
+        self.root
+    }
+
+    /// Where field paths begin.
+    pub(crate) fn current(&self) -> Option<ValueRef<'a>> {
+        self.current
+    }
+
+    /// The value of a variable that is not the system's own.
+    pub(crate) fn variable(&'a self, name: &str, context: &Context) -> Result<Option<ValueRef<'a>>> {
+        let mut scope = self;
+        loop {
+            match scope.frame {
+                Frame::One(known, value) if known == name => return Ok(value),
+                Frame::Many(values) => {
+                    context.spend(values.len() as u64 / 8)?;
+                    if let Some((_, value)) = values.iter().find(|(known, _)| *known == name) {
+                        return Ok(value.view());
+                    }
+                }
+                Frame::One(..) | Frame::Nothing => {}
+            }
+            match scope.outer {
+                Some(outer) => scope = outer,
+                None => break,
+            }
+        }
+        Ok(self.variables.and_then(|variables| variables.get(name)).map(bson::Value::view))
+    }
+
+    /// What is known about the document beside its fields.
+    pub(crate) fn meta(&self, keyword: &str) -> Option<ValueRef<'a>> {
+        self.meta.and_then(|meta| meta.get(keyword)).map(bson::Value::view)
+    }
+
+    /// Compares two values; a missing one is where undefined is, below null.
+    pub(crate) fn compare(&self, left: Option<ValueRef<'_>>, right: Option<ValueRef<'_>>) -> Ordering {
+        bson::compare(left.unwrap_or(ValueRef::Undefined), right.unwrap_or(ValueRef::Undefined))
+    }
+}
+
+/// Refuses names that nobody may read.
+pub(crate) fn check_readable(name: &str) -> Result<()> {
+    check(name, "variable name", |first| first.is_ascii_alphabetic() || !first.is_ascii())
+}
+
+/// Refuses names that a request may not define: they begin with a small letter, but for `CURRENT`.
+pub(crate) fn check_writable(name: &str) -> Result<()> {
+    if name == "CURRENT" {
+        return Ok(());
+    }
+    check(name, "user variable name", |first| first.is_ascii_lowercase() || !first.is_ascii())
+}
+
+fn check(name: &str, what: &str, may_begin: impl Fn(char) -> bool) -> Result<()> {
+    let Some(first) = name.chars().next() else {
+        return Err(Error::failed_to_parse(format!("empty {what}s are not allowed")));
+    };
+    if !may_begin(first) {
+        let message = format!("'{name}' starts with an invalid character for a {what}");
+        return Err(Error::failed_to_parse(message));
+    }
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || !letter.is_ascii();
+    match name.chars().find(|letter| !allowed(*letter)) {
+        Some(letter) => Err(Error::failed_to_parse(format!(
+            "'{name}' contains an invalid character for a variable name: '{letter}'"
+        ))),
+        None => Ok(()),
+    }
+}
