@@ -9,23 +9,35 @@
 //! - [`Document`], [`Value`]: the same as a tree, for code that builds and changes things; `view()` reads a tree through the
 //!   same types as bytes, so that comparison, keys and text exist once.
 //! - [`compare`], [`equal`]: the order of all values, across all types.
+//! - [`Collation`]: how strings compare where bytes are not what people mean.
 //! - [`encode_key`]: bytes that sort as the values do.
+//! - [`shell_text`], [`to_extended_json`], [`parse_extended_json`]: values as text, for people and for tests.
 
+mod collation;
 mod decimal;
 mod error;
+mod json;
+mod key;
 pub mod limits;
 mod object_id;
 mod order;
 mod raw;
+mod shell;
 mod value;
 mod view;
 mod write;
 
+pub use collation::Collation;
 pub use decimal::Decimal128;
 pub use error::{Error, Result};
+pub use json::{format_date, parse_date, parse_extended_json, to_extended_json};
+pub use key::{
+    Extent, KEY_BYTES_MAX, KEY_HASH_BYTES, class_byte, encode_key, encode_key_descending, encode_key_text,
+};
 pub use object_id::ObjectId;
 pub use order::{compare, compare_by, equal};
 pub use raw::RawDocument;
+pub use shell::shell_text;
 pub use value::{Binary, Document, Regex, Timestamp, Value};
 pub use view::{ArrayRef, BinaryRef, DocumentRef, Kind, RegexRef, ValueRef};
 pub use write::Writer;

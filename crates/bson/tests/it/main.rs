@@ -1,0 +1,4 @@
+//! Properties of values, keys and collations over generated values.
+
+mod keys;
+mod values;
