@@ -13,6 +13,7 @@ mod error;
 pub mod expression;
 pub mod filter;
 pub mod index;
+pub mod path;
 pub mod pipeline;
 pub mod projection;
 pub mod sort;
@@ -20,3 +21,4 @@ pub mod update;
 
 pub use context::Context;
 pub use error::{Code, Error, Result};
+pub use path::FieldPath;

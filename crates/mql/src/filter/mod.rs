@@ -1,1 +1,201 @@
 //! Which documents match: parsing a filter, and asking it.
+//!
+//! [`Filter::parse`] checks everything once; [`Filter::matches`] then reads documents in place. The parsed tree
+//! ([`Filter::root`]) is open to those who look for index bounds or for the values of an upsert in it.
+//!
+//! Three rules make the difference to what one would expect. Operators compare only within the operand's class of types:
+//! `$gt: 5` never finds a string. A condition over an array holds if it holds for any item, each condition for itself.
+//! Negations are true complements: `$ne` holds for what is missing, and for no array with an item that is equal.
+
+mod bits;
+mod matching;
+mod node;
+pub(crate) mod numbers;
+mod parse;
+mod pattern;
+mod pcre;
+mod types;
+
+use std::cmp::Ordering;
+
+use bson::{Document, DocumentRef, ValueRef};
+
+pub use bits::{BitRule, BitTest};
+pub(crate) use matching::Asking;
+pub use node::{Comparison, Members, Node, Test, TypeSet};
+pub use pattern::{Groups, Pattern};
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::path::FieldPath;
+
+/// What a filter is read with besides its own text.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The values of `let`, by name.
+    pub variables: Document,
+}
+
+impl Settings {
+    /// Compares as filters read with these settings do.
+    pub fn compare(&self, left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
+        bson::compare(left, right)
+    }
+}
+
+/// A filter, ready to be asked.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    root: Node,
+    settings: Settings,
+}
+
+impl Filter {
+    /// Reads a filter.
+    pub fn parse(filter: DocumentRef<'_>, settings: &Settings) -> Result<Filter> {
+        Ok(Filter { root: parse::Parser { settings }.filter(filter)?, settings: settings.clone() })
+    }
+
+    /// The filter that lets everything through.
+    pub fn everything() -> Filter {
+        Filter { root: Node::And(Vec::new()), settings: Settings::default() }
+    }
+
+    /// Whether a document matches.
+    pub fn matches(&self, document: DocumentRef<'_>, context: &Context) -> Result<bool> {
+        self.root.matches(document, Asking { context, settings: &self.settings })
+    }
+
+    /// The position of the array item by which a matching document matches: what `$` stands for. If several conditions are
+    /// over arrays, the last one counts.
+    pub fn position(&self, document: DocumentRef<'_>, context: &Context) -> Result<Option<usize>> {
+        self.root.position(document, Asking { context, settings: &self.settings })
+    }
+
+    /// The parsed tree.
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// Whether nothing is asked.
+    pub fn is_everything(&self) -> bool {
+        matches!(&self.root, Node::And(nodes) if nodes.is_empty()) || matches!(self.root, Node::True)
+    }
+
+    /// The values that fields must equal for a document to match: what an upsert begins with. Only conditions that must
+    /// hold count, so of `$or` only one with a single branch; `$in` and `$all` with a single value are equalities too.
+    pub fn equalities(&self) -> Vec<(&FieldPath, ValueRef<'_>)> {
+        let mut found = Vec::new();
+        collect_equalities(&self.root, &mut found);
+        found
+    }
+}
+
+fn collect_equalities<'f>(node: &'f Node, found: &mut Vec<(&'f FieldPath, ValueRef<'f>)>) {
+    match node {
+        Node::And(nodes) => nodes.iter().for_each(|node| collect_equalities(node, found)),
+        Node::Or(nodes) if nodes.len() == 1 => collect_equalities(&nodes[0], found),
+        Node::Field { path, test: Test::Compare(Comparison::Equal, value) } => {
+            found.push((path, value.view()));
+        }
+        Node::Field { path, test: Test::In(members) } => {
+            if let ([value], []) = (members.values(), members.patterns()) {
+                found.push((path, value.view()));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A condition on a single value: what `$pull` and the like ask of items.
+#[derive(Debug, Clone)]
+pub struct Condition {
+    root: Node,
+    settings: Settings,
+}
+
+impl Condition {
+    /// Reads operators, a regular expression, or a value to equal.
+    pub fn parse(condition: ValueRef<'_>, settings: &Settings) -> Result<Condition> {
+        Ok(Condition { root: parse::Parser { settings }.condition(condition)?, settings: settings.clone() })
+    }
+
+    /// Whether a value matches as if it were a field of a document: an array does if an item does.
+    pub fn matches(&self, value: ValueRef<'_>, context: &Context) -> Result<bool> {
+        self.root.matches_field(value, Asking { context, settings: &self.settings })
+    }
+
+    /// Whether a value matches by itself: items of an array are not looked at.
+    pub fn matches_exactly(&self, value: ValueRef<'_>, context: &Context) -> Result<bool> {
+        self.root.matches_item(value, Asking { context, settings: &self.settings })
+    }
+}
+
+/// A value as error messages show it.
+fn show(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Int32(number) => number.to_string(),
+        ValueRef::Int64(number) => number.to_string(),
+        ValueRef::Double(number) if number.fract() == 0.0 => format!("{number:.1}"),
+        ValueRef::Double(number) => number.to_string(),
+        ValueRef::String(text) => format!("\"{text}\""),
+        ValueRef::Bool(value) => value.to_string(),
+        other => other.kind().alias().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::Value;
+
+    use super::*;
+
+    fn operator(name: &str, value: impl Into<Value>) -> Value {
+        Value::Document(Document::new().with(name, value))
+    }
+
+    fn filter(path: &str, value: impl Into<Value>) -> Filter {
+        Filter::parse(Document::new().with(path, value).view(), &Settings::default()).unwrap()
+    }
+
+    fn items(values: &[i32]) -> Value {
+        Value::Array(values.iter().map(|value| Value::Int32(*value)).collect())
+    }
+
+    #[test]
+    fn the_position_is_that_of_the_last_condition_over_an_array() {
+        let document = Document::new().with("a", items(&[1, 5, 9])).with("b", items(&[7, 8]));
+        let position = |filter: &Filter| filter.position(document.view(), &Context::at(0)).unwrap();
+        assert_eq!(position(&filter("a", 5)), Some(1));
+        assert_eq!(position(&filter("a", operator("$elemMatch", operator("$gt", 5)))), Some(2));
+        assert_eq!(position(&filter("a", operator("$exists", true))), None);
+        let both = Document::new().with("a", 9).with("b", 8);
+        assert_eq!(position(&Filter::parse(both.view(), &Settings::default()).unwrap()), Some(1));
+    }
+
+    #[test]
+    fn equalities_are_what_must_hold() {
+        let text = Document::new()
+            .with("a", 1)
+            .with("b", operator("$gt", 2))
+            .with("$and", vec![Value::Document(Document::new().with("c", operator("$eq", 3)))])
+            .with("$or", vec![Value::Document(Document::new().with("d", 4))])
+            .with("e", operator("$in", items(&[5])))
+            .with("f", operator("$in", items(&[5, 6])))
+            .with("g", operator("$all", items(&[7])));
+        let filter = Filter::parse(text.view(), &Settings::default()).unwrap();
+        let found: Vec<String> =
+            filter.equalities().iter().map(|(path, value)| format!("{path}={}", show(*value))).collect();
+        assert_eq!(found, ["a=1", "c=3", "d=4", "e=5", "g=7"]);
+    }
+
+    #[test]
+    fn a_condition_is_asked_of_single_values() {
+        let context = Context::at(0);
+        let condition = Condition::parse(operator("$gt", 3).view(), &Settings::default()).unwrap();
+        assert_eq!(condition.matches(ValueRef::Int32(4), &context), Ok(true));
+        assert_eq!(condition.matches(items(&[1, 4]).view(), &context), Ok(true));
+        assert_eq!(condition.matches_exactly(items(&[1, 4]).view(), &context), Ok(false));
+        assert!(Filter::everything().is_everything());
+    }
+}

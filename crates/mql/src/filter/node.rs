@@ -1,0 +1,166 @@
+//! The parsed form of a filter: a tree of conditions, open to those who look for index bounds or upsert values in it.
+
+use bson::{Kind, Value};
+
+use super::bits::BitTest;
+use super::pattern::Pattern;
+use crate::path::{Arrays, FieldPath};
+
+/// A condition on a document.
+#[derive(Debug, Clone)]
+pub enum Node {
+    /// All hold. Without any, true.
+    And(Vec<Node>),
+    /// One holds at least.
+    Or(Vec<Node>),
+    /// None holds.
+    Nor(Vec<Node>),
+    /// It does not hold: `$not`, `$ne`, `$nin`, `$exists: false`.
+    Not(Box<Node>),
+    /// Something that the path finds passes the test.
+    Field {
+        /// Where to look; empty within the operators of an `$elemMatch`, where the item itself is meant.
+        path: FieldPath,
+        /// What to ask.
+        test: Test,
+    },
+    /// A random part of all documents.
+    SampleRate(f64),
+    /// Always.
+    True,
+    /// Never.
+    False,
+}
+
+/// A question about one value.
+#[derive(Debug, Clone)]
+pub enum Test {
+    /// `$eq`, `$lt`, `$lte`, `$gt`, `$gte`, or a plain value.
+    Compare(Comparison, Value),
+    /// `$in`.
+    In(Members),
+    /// There is a value.
+    Exists,
+    /// `$type`.
+    Type(TypeSet),
+    /// `$regex`, or a plain regular expression.
+    Pattern(Pattern),
+    /// `$mod`: divided by the first, the second remains.
+    Mod(i64, i64),
+    /// `$bitsAllSet` and its sisters.
+    Bits(BitTest),
+    /// `$size`: an array of exactly that many items.
+    Size(i64),
+    /// `$elemMatch` with conditions on the fields of an item.
+    ElementFields(Box<Node>),
+    /// `$elemMatch` with operators on an item itself; the paths in it are empty.
+    ElementValue(Box<Node>),
+}
+
+/// How a value stands to the operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Comparison {
+    Equal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// The operand of `$in`.
+#[derive(Debug, Clone, Default)]
+pub struct Members {
+    /// Values, in their order, each once.
+    pub(super) values: Vec<Value>,
+    pub(super) patterns: Vec<Pattern>,
+    pub(super) null: bool,
+}
+
+impl Members {
+    /// The values, in their order, each once.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// The regular expressions.
+    pub fn patterns(&self) -> &[Pattern] {
+        &self.patterns
+    }
+}
+
+/// Some of the types of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TypeSet(u32);
+
+impl TypeSet {
+    /// All four types of numbers.
+    pub const NUMBERS: TypeSet =
+        TypeSet(bit(Kind::Double) | bit(Kind::Int32) | bit(Kind::Int64) | bit(Kind::Decimal128));
+
+    /// Whether values of that type are meant.
+    pub fn contains(self, kind: Kind) -> bool {
+        self.0 & bit(kind) != 0
+    }
+
+    /// Adds the types of another set.
+    #[must_use]
+    pub fn with(self, other: TypeSet) -> TypeSet {
+        TypeSet(self.0 | other.0)
+    }
+
+    /// All types that are meant.
+    pub fn kinds(self) -> impl Iterator<Item = Kind> {
+        Kind::ALL.into_iter().filter(move |kind| self.contains(*kind))
+    }
+}
+
+impl From<Kind> for TypeSet {
+    fn from(kind: Kind) -> TypeSet {
+        TypeSet(bit(kind))
+    }
+}
+
+/// Codes run from 1 to 19, apart from the two keys.
+const fn bit(kind: Kind) -> u32 {
+    match kind {
+        Kind::MinKey => 1,
+        Kind::MaxKey => 1 << 31,
+        other => 1 << other as u32,
+    }
+}
+
+impl Test {
+    /// How an array at the end of the path counts for this test.
+    pub fn arrays(&self) -> Arrays {
+        match self {
+            Test::Exists | Test::Size(_) | Test::ElementFields(_) | Test::ElementValue(_) => Arrays::Whole,
+            _ => Arrays::Expand,
+        }
+    }
+
+    /// Whether this is an `$elemMatch`.
+    pub(super) fn is_element(&self) -> bool {
+        matches!(self, Test::ElementFields(_) | Test::ElementValue(_))
+    }
+}
+
+impl Node {
+    /// The opposite.
+    pub(super) fn negated(self) -> Node {
+        Node::Not(Box::new(self))
+    }
+
+    /// All of them, as simply as it can be said.
+    pub(super) fn all(mut nodes: Vec<Node>) -> Node {
+        if nodes.len() == 1 { nodes.pop().unwrap_or(Node::True) } else { Node::And(nodes) }
+    }
+
+    /// The conditions that all hold, whether there is one or many.
+    pub fn conjuncts(&self) -> &[Node] {
+        match self {
+            Node::And(nodes) => nodes,
+            other => std::slice::from_ref(other),
+        }
+    }
+}

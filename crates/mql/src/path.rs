@@ -1,0 +1,381 @@
+//! Dotted paths, and what they find in a document by MongoDB's rules for arrays.
+//!
+//! Where a path meets an array with components still to go, the next component is tried in two ways: as a field of every
+//! document in the array, and, if it is a number, as a position in it. An array directly within an array is only entered by
+//! position. So one path may find many values, and none:
+//!
+//! ```text
+//! a.b    of {a: [{b: 1}, {b: [2, 3]}, {c: 4}, 5]}    1, [2, 3], missing       nothing for the 5
+//! a.1    of {a: [5, {1: 6}]}                         missing (no: 5 is no document), 6, {1: 6}
+//! a.b    of {a: []}                                  nothing at all: neither a value nor "missing"
+//! ```
+//!
+//! At the end of the path an array is either one value ([`Arrays::Whole`]) or all its items and then itself
+//! ([`Arrays::Expand`]); items that are arrays are not opened further.
+
+use std::fmt;
+
+use bson::{ArrayRef, DocumentRef, ValueRef};
+
+use crate::context::Context;
+use crate::error::{Code, Error, Result};
+
+/// Most components of a path: deeper than any document.
+const COMPONENTS_MAX: usize = 200;
+
+/// A dotted path such as `a.0.b`. The empty path stands for the value itself.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct FieldPath(Vec<Component>);
+
+/// One part of a path.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Component {
+    name: String,
+    index: Option<usize>,
+}
+
+impl Component {
+    fn new(name: &str) -> Component {
+        Component { name: name.to_owned(), index: array_index(name) }
+    }
+
+    /// The name of a field.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The position in an array, if the name is a number as positions are written.
+    pub fn index(&self) -> Option<usize> {
+        self.index
+    }
+}
+
+/// The position that a name stands for: digits without a leading zero.
+pub fn array_index(name: &str) -> Option<usize> {
+    let canonical = name == "0" || !name.starts_with('0');
+    let digits = !name.is_empty() && name.len() <= 9 && name.bytes().all(|byte| byte.is_ascii_digit());
+    if canonical && digits { name.parse().ok() } else { None }
+}
+
+/// How an array at the end of a path counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrays {
+    /// All items, then the array itself.
+    Expand,
+    /// The array itself.
+    Whole,
+}
+
+/// What a path found at one place.
+#[derive(Debug, Clone, Copy)]
+pub struct Leaf<'a> {
+    /// The value; `None` where the place is missing.
+    pub value: Option<ValueRef<'a>>,
+    /// The position in the outermost array that was entered without being told a position.
+    pub position: Option<usize>,
+}
+
+/// Looks at what was found; true ends the walk.
+type Visit<'v, 'a> = &'v mut dyn FnMut(Leaf<'a>) -> Result<bool>;
+
+impl FieldPath {
+    /// Reads a dotted path. Empty names are names too; only an absurd number of components is refused.
+    pub fn parse(text: &str) -> Result<FieldPath> {
+        let components: Vec<Component> =
+            text.split('.').take(COMPONENTS_MAX + 1).map(Component::new).collect();
+        if components.len() > COMPONENTS_MAX {
+            let message = format!("a path may have at most {COMPONENTS_MAX} components");
+            return Err(Error::new(Code::OVERFLOW, message));
+        }
+        Ok(FieldPath(components))
+    }
+
+    /// A path of these names.
+    pub fn of<'n>(names: impl IntoIterator<Item = &'n str>) -> FieldPath {
+        FieldPath(names.into_iter().map(Component::new).collect())
+    }
+
+    /// The parts, outermost first.
+    pub fn components(&self) -> &[Component] {
+        &self.0
+    }
+
+    /// The names of the parts, outermost first.
+    pub fn names(&self) -> impl DoubleEndedIterator<Item = &str> + ExactSizeIterator + Clone {
+        self.0.iter().map(Component::name)
+    }
+
+    /// The outermost name; empty for the empty path.
+    pub fn first(&self) -> &str {
+        self.0.first().map_or("", Component::name)
+    }
+
+    /// How many parts there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether this is the path to the value itself.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this path is the other one or leads to it.
+    pub fn is_prefix_of(&self, other: &FieldPath) -> bool {
+        other.0.starts_with(&self.0)
+    }
+
+    /// The path with one more name at its end.
+    #[must_use]
+    pub fn child(&self, name: &str) -> FieldPath {
+        let mut components = self.0.clone();
+        components.push(Component::new(name));
+        FieldPath(components)
+    }
+
+    /// Looks at everything the path finds until `visit` says true; whether it did.
+    pub fn any<'a>(
+        &self,
+        document: DocumentRef<'a>,
+        arrays: Arrays,
+        context: &Context,
+        visit: Visit<'_, 'a>,
+    ) -> Result<bool> {
+        let mut walk = Walk { arrays, context, forks: 0 };
+        match self.0.split_first() {
+            Some(_) => walk.document(document, &self.0, None, visit),
+            None => visit(Leaf { value: Some(ValueRef::Document(document)), position: None }),
+        }
+    }
+
+    /// The value found by names alone: arrays are entered by position only. For paths that mean one place.
+    pub fn get<'a>(&self, document: DocumentRef<'a>) -> Option<ValueRef<'a>> {
+        let mut value = ValueRef::Document(document);
+        for component in &self.0 {
+            value = match value {
+                ValueRef::Document(document) => document.get(&component.name)?,
+                ValueRef::Array(items) => items.get(component.index?)?,
+                _ => return None,
+            };
+        }
+        Some(value)
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, component) in self.0.iter().enumerate() {
+            let dot = if number == 0 { "" } else { "." };
+            write!(out, "{dot}{}", component.name)?;
+        }
+        Ok(())
+    }
+}
+
+/// Looks at a value as at the end of a path, until `visit` says true.
+pub fn any_leaf<'a>(value: ValueRef<'a>, arrays: Arrays, visit: Visit<'_, 'a>) -> Result<bool> {
+    leaf(value, arrays, None, visit)
+}
+
+fn leaf<'a>(
+    value: ValueRef<'a>,
+    arrays: Arrays,
+    position: Option<usize>,
+    visit: Visit<'_, 'a>,
+) -> Result<bool> {
+    if let (ValueRef::Array(items), Arrays::Expand) = (value, arrays) {
+        for (index, item) in items.iter().enumerate() {
+            if visit(Leaf { value: Some(item), position: position.or(Some(index)) })? {
+                return Ok(true);
+            }
+        }
+    }
+    visit(Leaf { value: Some(value), position })
+}
+
+struct Walk<'c> {
+    arrays: Arrays,
+    context: &'c Context,
+    /// How many arrays on the way here were entered both by name and by position.
+    forks: u32,
+}
+
+impl Walk<'_> {
+    fn document<'a>(
+        &mut self,
+        document: DocumentRef<'a>,
+        components: &[Component],
+        position: Option<usize>,
+        visit: Visit<'_, 'a>,
+    ) -> Result<bool> {
+        let Some((component, rest)) = components.split_first() else {
+            return leaf(ValueRef::Document(document), self.arrays, position, visit);
+        };
+        match document.get(&component.name) {
+            Some(value) if rest.is_empty() => leaf(value, self.arrays, position, visit),
+            Some(ValueRef::Document(document)) => self.document(document, rest, position, visit),
+            Some(ValueRef::Array(items)) => self.array(items, rest, position, visit),
+            _ => visit(Leaf { value: None, position }),
+        }
+    }
+
+    /// Each level may double the ways to go, so what a fork costs doubles too: a document made for that ends soon.
+    fn array<'a>(
+        &mut self,
+        items: ArrayRef<'a>,
+        components: &[Component],
+        position: Option<usize>,
+        visit: Visit<'_, 'a>,
+    ) -> Result<bool> {
+        let index = components.first().and_then(|component| component.index);
+        if index.is_some() {
+            self.context.spend(1 << (2 * self.forks).min(40))?;
+            self.forks += 1;
+        }
+        for (number, item) in items.iter().enumerate() {
+            let here = position.or(Some(number));
+            if let ValueRef::Document(document) = item
+                && self.document(document, components, here, visit)?
+            {
+                return Ok(true);
+            }
+            if index == Some(number) {
+                let rest = &components[1..];
+                let position = if rest.is_empty() { here } else { position };
+                if self.item(item, rest, position, visit)? {
+                    return Ok(true);
+                }
+            }
+        }
+        if index.is_some() {
+            self.forks -= 1;
+        }
+        Ok(false)
+    }
+
+    /// An item whose position the path told.
+    fn item<'a>(
+        &mut self,
+        item: ValueRef<'a>,
+        rest: &[Component],
+        position: Option<usize>,
+        visit: Visit<'_, 'a>,
+    ) -> Result<bool> {
+        if rest.is_empty() {
+            return visit(Leaf { value: Some(item), position });
+        }
+        match item {
+            ValueRef::Document(document) => self.document(document, rest, position, visit),
+            ValueRef::Array(items) => self.array(items, rest, position, visit),
+            _ => Ok(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{Document, Value};
+
+    use super::*;
+
+    fn text(value: Option<ValueRef<'_>>) -> String {
+        match value {
+            None => "missing".into(),
+            Some(ValueRef::Int32(number)) => number.to_string(),
+            Some(ValueRef::Array(items)) => {
+                format!("[{}]", items.iter().map(|item| text(Some(item))).collect::<Vec<_>>().join(","))
+            }
+            Some(ValueRef::Document(fields)) => {
+                let fields: Vec<String> =
+                    fields.iter().map(|(name, value)| format!("{name}:{}", text(Some(value)))).collect();
+                format!("{{{}}}", fields.join(","))
+            }
+            Some(other) => format!("{other:?}"),
+        }
+    }
+
+    fn found(document: &Document, path: &str, arrays: Arrays) -> Vec<String> {
+        let mut found = Vec::new();
+        let ended =
+            FieldPath::parse(path).unwrap().any(document.view(), arrays, &Context::at(0), &mut |leaf| {
+                found.push(match leaf.position {
+                    Some(position) => format!("{}@{position}", text(leaf.value)),
+                    None => text(leaf.value),
+                });
+                Ok(false)
+            });
+        assert_eq!(ended, Ok(false));
+        found
+    }
+
+    fn array(items: impl IntoIterator<Item = impl Into<Value>>) -> Value {
+        Value::Array(items.into_iter().map(Into::into).collect())
+    }
+
+    #[test]
+    fn fields_in_documents_and_in_arrays_of_documents() {
+        let field = |name: &str, value: Value| Value::Document(Document::new().with(name, value));
+        let document = Document::new().with(
+            "a",
+            Value::Array(vec![
+                field("b", 5.into()),
+                3.into(),
+                field("c", 1.into()),
+                field("b", array([9, 11])),
+                field("b", 7.into()),
+            ]),
+        );
+        let whole = ["5@0", "missing@2", "[9,11]@3", "7@4"];
+        assert_eq!(found(&document, "a.b", Arrays::Whole), whole);
+        let expanded = ["5@0", "missing@2", "9@3", "11@3", "[9,11]@3", "7@4"];
+        assert_eq!(found(&document, "a.b", Arrays::Expand), expanded);
+        assert_eq!(found(&document, "x", Arrays::Expand), ["missing"]);
+        assert_eq!(found(&document, "a.b.c", Arrays::Expand), ["missing@0", "missing@2", "missing@4"]);
+        let scalar = Document::new().with("a", 4).with("e", array(Vec::<i32>::new()));
+        assert_eq!(found(&scalar, "a.b", Arrays::Expand), ["missing"]);
+        assert!(found(&scalar, "e.b", Arrays::Expand).is_empty());
+        assert_eq!(found(&scalar, "e", Arrays::Expand), ["[]"]);
+    }
+
+    #[test]
+    fn numbers_are_positions_and_names() {
+        let document = Document::new().with("a", array([5, 7, 3]));
+        assert_eq!(found(&document, "a.1", Arrays::Expand), ["7@1"]);
+        assert!(found(&document, "a.01", Arrays::Expand).is_empty());
+        assert!(found(&document, "a.9", Arrays::Expand).is_empty());
+        let nested = Document::new().with("a", Value::Array(vec![5.into(), array([2, 4]), 3.into()]));
+        assert_eq!(found(&nested, "a.1", Arrays::Expand), ["[2,4]@1"], "not opened further");
+        assert_eq!(found(&nested, "a.1.0", Arrays::Expand), ["2@0"]);
+        let named = Document::new()
+            .with("a", Value::Array(vec![5.into(), Value::Document(Document::new().with("1", 4)), 3.into()]));
+        assert_eq!(found(&named, "a.1", Arrays::Expand), ["4@1", "{1:4}@1"]);
+        let b = |value: Value| Value::Document(Document::new().with("b", value));
+        let both = Document::new().with("a", Value::Array(vec![b(array([2, 3])), b(array([4, 5]))]));
+        let expected = ["missing@0", "2@0", "3@1", "[2,3]", "missing@1"];
+        assert_eq!(found(&both, "a.0.b", Arrays::Expand), expected);
+    }
+
+    #[test]
+    fn a_document_made_to_fork_at_every_level_ends_soon() {
+        let mut value = Value::Int32(1);
+        for _ in 0..50 {
+            value = Value::Array(vec![Value::Document(Document::new().with("0", value))]);
+        }
+        let document = Document::new().with("0", value);
+        let path = FieldPath::of(std::iter::repeat_n("0", 120));
+        assert!(path.any(document.view(), Arrays::Whole, &Context::at(0), &mut |_| Ok(false)).is_err());
+        assert!(FieldPath::parse(&"a.".repeat(200)).is_err());
+    }
+
+    #[test]
+    fn one_place_by_names_and_positions() {
+        let document = Document::new().with("a", Value::Array(vec![Document::new().with("b", 1).into()]));
+        let get =
+            |path: &str| FieldPath::parse(path).unwrap().get(document.view()).map(|value| text(Some(value)));
+        assert_eq!(get("a.0.b").as_deref(), Some("1"));
+        assert_eq!(get("a.b"), None);
+        assert_eq!(FieldPath::parse("a.0.b").unwrap().to_string(), "a.0.b");
+        assert!(FieldPath::parse("a").unwrap().is_prefix_of(&FieldPath::parse("a.0").unwrap()));
+        assert!(!FieldPath::parse("a").unwrap().is_prefix_of(&FieldPath::parse("ab").unwrap()));
+    }
+}
