@@ -28,7 +28,7 @@ mod view;
 mod write;
 
 pub use collation::Collation;
-pub use decimal::Decimal128;
+pub use decimal::{Decimal128, Rounding};
 pub use error::{Error, Result};
 pub use json::{format_date, parse_date, parse_extended_json, to_extended_json};
 pub use key::{

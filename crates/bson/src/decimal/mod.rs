@@ -10,10 +10,13 @@
 //! `1.0` and `1.00` are one number in two spellings, and arithmetic keeps the spelling as the standard says: a sum has the
 //! finer of both exponents, a product their sum, a quotient the one nearest to their difference.
 
+mod arithmetic;
+mod convert;
 mod order;
 mod text;
 mod wide;
 
+pub use self::convert::Rounding;
 use self::wide::Wide;
 
 /// The sixteen bytes as BSON has them, little-endian.

@@ -37,6 +37,17 @@ impl Wide {
         Wide { high: self.high + other.high + u128::from(carry), low }
     }
 
+    /// The difference; `other` is not larger.
+    pub(crate) fn minus(self, other: Wide) -> Wide {
+        let (low, borrow) = self.low.overflowing_sub(other.low);
+        Wide { high: self.high - other.high - u128::from(borrow), low }
+    }
+
+    /// The low half, if that is all.
+    pub(crate) fn narrow(self) -> Option<u128> {
+        (self.high == 0).then_some(self.low)
+    }
+
     /// The number times ten to the `digits`; the result has to be below 10^76.
     pub(crate) fn scaled(self, digits: u32) -> Wide {
         let mut left = digits;
@@ -80,6 +91,19 @@ impl Wide {
             }
         }
         (quotient, remainder)
+    }
+
+    /// The whole square root, and what is left of the number.
+    pub(crate) fn square_root(self) -> (u128, Wide) {
+        // Bit by bit from the top: a bit belongs to the root if its square, with what is there, still fits.
+        let mut root = 0_u128;
+        for bit in (0..128).rev() {
+            let tried = root | 1 << bit;
+            if Wide::product(tried, tried) <= self {
+                root = tried;
+            }
+        }
+        (root, self.minus(Wide::product(root, root)))
     }
 
     /// The number without its last `drop` digits, and how what was dropped compares with half a unit.
@@ -147,6 +171,7 @@ mod tests {
             assert_eq!(product.divided(right), (Wide::from(left), 0), "{left} x {right}");
             let (quotient, remainder) = product.plus(Wide::from(right - 1)).divided(right);
             assert_eq!((quotient, remainder), (Wide::from(left), right - 1), "{left} x {right}");
+            assert_eq!(product.plus(Wide::from(right)).minus(product), Wide::from(right));
         }
     }
 
