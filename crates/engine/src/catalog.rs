@@ -9,7 +9,8 @@ use document::{ContainerRid, DatabaseRid, EffectiveRange, OfferRid, ScriptKind, 
 use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Transaction, transact};
 
 use crate::Engine;
-use crate::container::{Container, Database, Partition, Provision, Stamp};
+use crate::collection::Collection;
+use crate::container::{Api, Container, Database, Partition, Provision, Stamp};
 use crate::definition::{ContainerDefinition, DefaultTtl, check_replacement};
 use crate::error::{Error, Result};
 use crate::events::Events;
@@ -22,11 +23,30 @@ use crate::purge;
 use crate::resources::{self, Owner};
 use crate::throughput::{Offer, Throughput};
 
-/// Every database and container.
+/// Every database, container and collection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Catalog {
     databases: BTreeMap<String, Arc<Database>>,
     containers: BTreeMap<(DatabaseRid, String), Arc<Container>>,
+    /// Those of the MongoDB API: `collection::catalog` looks after them.
+    pub(crate) collection_databases: BTreeMap<String, Arc<Database>>,
+    pub(crate) collections: BTreeMap<(DatabaseRid, String), Arc<Collection>>,
+}
+
+/// What a partition belongs to.
+#[derive(Debug, Clone)]
+pub(crate) enum Holder {
+    Container(Arc<Container>),
+    Collection(Arc<Collection>),
+}
+
+impl Holder {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Holder::Container(container) => container.name(),
+            Holder::Collection(collection) => &collection.name,
+        }
+    }
 }
 
 impl Catalog {
@@ -39,7 +59,11 @@ impl Catalog {
             let number = number_at(&key, 1)?;
             let database = Arc::new(Database::decode(number, &value)?);
             names.insert(number, database.name.clone());
-            catalog.databases.insert(database.name.clone(), database);
+            let databases = match database.api {
+                Api::NoSql => &mut catalog.databases,
+                Api::MongoDb => &mut catalog.collection_databases,
+            };
+            databases.insert(database.name.clone(), database);
         }
         for entry in reader.scan(Keyspace::Catalog, KeyRange::prefix(keys::CONTAINERS), Direction::Forward) {
             let (key, value) = entry?;
@@ -51,6 +75,15 @@ impl Catalog {
             let rules = |partition| Ok((load_policy(reader, partition)?, Indexes::load(reader, partition)?));
             let container = Container::decode(rid, name, &value, rules)?;
             catalog.insert(Arc::new(container));
+        }
+        for entry in reader.scan(Keyspace::Catalog, KeyRange::prefix(keys::COLLECTIONS), Direction::Forward) {
+            let (key, value) = entry?;
+            let rid = ContainerRid { database: number_at(&key, 1)?, container: number_at(&key, 5)? };
+            let database = names.get(&rid.database).ok_or_else(|| {
+                Error::Corrupt(format!("collection {} has no database {}", rid.container, rid.database))
+            })?;
+            let collection = Collection::load(rid, database, value, reader)?;
+            catalog.insert_collection(Arc::new(collection));
         }
         Ok(catalog)
     }
@@ -64,10 +97,27 @@ impl Catalog {
         self.containers.values().filter(move |container| container.rid.database_rid() == database)
     }
 
-    /// Every partition with its container.
+    pub(crate) fn insert_collection(&mut self, collection: Arc<Collection>) {
+        let key = (collection.rid.database_rid(), collection.name.clone());
+        self.collections.insert(key, collection);
+    }
+
+    /// Every partition of a container.
     pub(crate) fn partitions(&self) -> impl Iterator<Item = (&Arc<Container>, &Arc<Partition>)> {
         let of = |container| std::iter::repeat(container);
         self.containers.values().flat_map(move |container| of(container).zip(&container.partitions))
+    }
+
+    /// Every partition of all, with what it belongs to.
+    pub(crate) fn holdings(&self) -> impl Iterator<Item = (Holder, &Arc<Partition>)> {
+        let of_containers = self
+            .partitions()
+            .map(|(container, partition)| (Holder::Container(Arc::clone(container)), partition));
+        let of_collections = self
+            .collections
+            .values()
+            .map(|collection| (Holder::Collection(Arc::clone(collection)), &collection.partition));
+        of_containers.chain(of_collections)
     }
 }
 
@@ -78,7 +128,7 @@ fn number_at(key: &[u8], offset: usize) -> Result<u32> {
         .ok_or_else(|| Error::Corrupt("a catalog key of wrong length".into()))
 }
 
-fn load_policy(reader: &dyn Read, partition: PartitionId) -> Result<Policy> {
+pub(crate) fn load_policy(reader: &dyn Read, partition: PartitionId) -> Result<Policy> {
     let (keyspace, key) = Key::Policy(partition).encode();
     match reader.get(keyspace, &key)? {
         Some(bytes) => Policy::decode(&bytes),
@@ -167,7 +217,8 @@ impl Engine {
         let database = self.change(move |tx| {
             let stamp = stamp(tx);
             let provision = throughput.map(|throughput| Provision { throughput, stamp });
-            let database = Database { name, rid: DatabaseRid(next_number(tx)?), stamp, provision };
+            let rid = DatabaseRid(next_number(tx)?);
+            let database = Database { name, rid, api: Api::NoSql, kept: true, stamp, provision };
             put(tx, Key::Database(database.rid.0), database.encode());
             Ok(Arc::new(database))
         })?;
@@ -356,14 +407,18 @@ impl Engine {
         transact(&*self.store, Lanes::all(), run).wait()
     }
 
-    fn update<R>(&self, change: impl FnOnce(&mut Catalog) -> R) {
+    pub(crate) fn update<R>(&self, change: impl FnOnce(&mut Catalog) -> R) {
         let mut catalog = self.catalog.write();
         change(Arc::make_mut(&mut catalog));
     }
 }
 
 /// The policy of a partition after `D` has become `default_ttl`, written if it differs.
-fn change_policy(tx: &mut Transaction<'_>, partition: &Partition, default_ttl: DefaultTtl) -> Result<Policy> {
+pub(crate) fn change_policy(
+    tx: &mut Transaction<'_>,
+    partition: &Partition,
+    default_ttl: DefaultTtl,
+) -> Result<Policy> {
     let policy = load_policy(tx, partition.id)?;
     if policy.default_ttl == default_ttl {
         return Ok(policy);
@@ -381,15 +436,20 @@ fn change_policy(tx: &mut Transaction<'_>, partition: &Partition, default_ttl: D
 /// Removes a container's records and leaves a note for each partition that it is to be cleared away.
 fn drop_container(tx: &mut Transaction<'_>, container: &Container) -> Result<()> {
     for partition in &container.partitions {
-        remove(tx, Key::Policy(partition.id));
         index::forget(tx, partition.id)?;
-        put(tx, Key::Dropped(partition.id), Vec::new());
+        drop_partition(tx, partition.id);
     }
     remove(tx, Key::Container { database: container.rid.database, container: container.rid.container });
     for kind in [ScriptKind::StoredProcedure, ScriptKind::Trigger, ScriptKind::Function] {
         resources::remove_all(tx, Owner::Container(container.rid, kind))?;
     }
     Ok(())
+}
+
+/// A partition takes no more writes, and what lies in it is to be cleared away.
+pub(crate) fn drop_partition(tx: &mut Transaction<'_>, partition: PartitionId) {
+    remove(tx, Key::Policy(partition));
+    put(tx, Key::Dropped(partition), Vec::new());
 }
 
 fn put_container(tx: &mut Transaction<'_>, container: &Container) {

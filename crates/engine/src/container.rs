@@ -16,6 +16,9 @@ use crate::keys::PartitionId;
 use crate::purge::NextLook;
 use crate::throughput::Throughput;
 
+/// How the record of a database of the MongoDB API names it; one of the NoSQL API names none.
+const MONGODB: &str = "mongodb";
+
 /// Version, time of change and throughput: what every catalog record carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
@@ -47,17 +50,26 @@ pub(crate) struct Provision {
 }
 
 impl Provision {
-    fn to_value(self) -> Value {
+    pub(crate) fn to_value(self) -> Value {
         let members = [("throughput", self.throughput.to_value()), ("stamp", self.stamp.to_value())];
         object(members)
     }
 
-    fn from_value(value: &Value) -> Option<Provision> {
+    pub(crate) fn from_value(value: &Value) -> Option<Provision> {
         Some(Provision {
             throughput: Throughput::from_value(value.get("throughput")?)?,
             stamp: Stamp::from_value(value.get("stamp")?)?,
         })
     }
+}
+
+/// The API that a database belongs to, with everything in it. Names of one API mean nothing in the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// Its databases have containers.
+    NoSql,
+    /// Its databases have collections.
+    MongoDb,
 }
 
 /// A database.
@@ -67,6 +79,10 @@ pub struct Database {
     pub name: String,
     /// Its resource id.
     pub rid: DatabaseRid,
+    /// The API that it belongs to.
+    pub api: Api,
+    /// Whether it stays when its last collection goes: it was made by itself, not by the way.
+    pub(crate) kept: bool,
     pub(crate) stamp: Stamp,
     pub(crate) provision: Option<Provision>,
 }
@@ -91,6 +107,10 @@ impl Database {
         let mut members = Object::default();
         members.insert("name", Value::String(self.name.clone()));
         members.insert("stamp", self.stamp.to_value());
+        if self.api == Api::MongoDb {
+            members.insert("api", Value::String(MONGODB.to_owned()));
+            members.insert("kept", Value::Bool(self.kept));
+        }
         if let Some(provision) = self.provision {
             members.insert("provision", provision.to_value());
         }
@@ -100,9 +120,18 @@ impl Database {
     pub(crate) fn decode(number: u32, bytes: &[u8]) -> Result<Database> {
         let value = decode(bytes)?;
         let read = || {
+            let (api, kept) = match value.get("api") {
+                None => (Api::NoSql, true),
+                Some(api) if api.as_str() == Some(MONGODB) => {
+                    (Api::MongoDb, value.get("kept") == Some(&Value::Bool(true)))
+                }
+                Some(_) => return None,
+            };
             Some(Database {
                 name: value.get("name")?.as_str()?.to_owned(),
                 rid: DatabaseRid(number),
+                api,
+                kept,
                 stamp: Stamp::from_value(value.get("stamp")?)?,
                 provision: value.get("provision").and_then(Provision::from_value),
             })

@@ -3,6 +3,8 @@
 //! No variant knows a status code of any wire: each front end maps this enum once, in its own `error.rs`, as an
 //! exhaustive match.
 
+use bson::RawDocument;
+
 use crate::definition::DefinitionError;
 use crate::patch::PatchError;
 
@@ -90,6 +92,33 @@ pub enum Error {
     /// The patch cannot be applied.
     #[error(transparent)]
     Patch(#[from] PatchError),
+    /// Another living item of the collection has the same key in a unique index.
+    #[error("the key {value:?} is taken in the unique index '{index}'")]
+    DuplicateKey {
+        /// The index's name.
+        index: String,
+        /// Its key pattern.
+        pattern: RawDocument,
+        /// The values that are taken, under the pattern's names.
+        value: RawDocument,
+    },
+    /// What the transaction rests on has changed, gone or died since it began: it may be run again.
+    #[error("{what} has changed since the transaction began")]
+    Conflict {
+        /// What has changed.
+        what: String,
+    },
+    /// A write of a session that has gone on to later ones.
+    #[error("the session has gone on to number {last}, {number} is too old")]
+    TooOld {
+        /// The number that was given.
+        number: i64,
+        /// The session's last one.
+        last: i64,
+    },
+    /// The request is wrong in MongoDB's language.
+    #[error(transparent)]
+    Language(#[from] mql::Error),
     /// The clock is suspect (T34) and the call would destroy something that only the suspect time calls dead.
     #[error("the clock is suspect: an operator must accept or reject the time before {what}")]
     ClockSuspect {

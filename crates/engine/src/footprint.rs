@@ -11,7 +11,7 @@ use storage::{Keyspace, Transaction};
 use crate::counters::{self, Weight};
 use crate::definition::ContainerDefinition;
 use crate::error::{Error, Result};
-use crate::header::Record;
+use crate::header::{Body, Record};
 use crate::index::{Drafted, IndexFootprint, Upkeep};
 use crate::keys::{self, Key, PartitionId};
 
@@ -70,67 +70,58 @@ struct Entry {
     value: Bytes,
 }
 
-/// All entries of one version of an item, and its weight in the counters.
+/// What every version of an item leaves, whatever the form of its body: the item itself, its places in the queues, its event
+/// in the feed, its weight in the counters; and the entries that lead to it, which are added.
 #[derive(Debug)]
-pub(crate) struct Footprint {
+pub(crate) struct Traces {
     entries: Vec<Entry>,
-    index: IndexFootprint,
     weight: Weight,
     number: ItemNumber,
 }
 
-impl Footprint {
-    /// The footprint of a version; what `drafted` has of its index terms need not be extracted again.
-    pub(crate) fn new(
-        home: &Home,
-        definition: &ContainerDefinition,
-        upkeep: &Upkeep,
-        record: &Record,
-        drafted: Drafted,
-    ) -> Footprint {
-        let (partition, number) = (home.partition, record.number);
+impl Traces {
+    /// The traces of a version.
+    pub(crate) fn new<B: Body>(partition: PartitionId, record: &Record<B>) -> Traces {
+        let number = record.number;
         let mut entries = Vec::with_capacity(6);
         let mut add = |(keyspace, key): (Keyspace, Vec<u8>), value: Bytes| {
             entries.push(Entry { keyspace, key, value });
         };
-        let id = record.body.get("id").and_then(ValueRef::as_str).unwrap_or_default();
-        let owner = Bytes::from(keys::number_value(number));
-
         add(Key::Item(partition, number).encode(), record.encode());
-        add((Keyspace::Id, home.id_key(id)), owner.clone());
-        for (index, unique) in definition.unique_keys.iter().enumerate() {
-            add((Keyspace::Unique, home.unique_key(index, &unique.paths, record)), owner.clone());
-        }
         for place in [record.header.mortal_place(), record.header.stamp_place()].into_iter().flatten() {
             let key = Key::Queue { partition, queue: place.queue, base: place.base, number };
             add(key.encode(), Bytes::new());
         }
         let event = if record.header.sequence.0 == number.0 { FeedEvent::Create } else { FeedEvent::Replace };
         let mut feed = vec![event as u8];
-        feed.extend_from_slice(&owner);
+        feed.extend_from_slice(&keys::number_value(number));
         add(Key::Feed(partition, record.header.sequence).encode(), feed.into());
-
         let weight = Weight { partition, place: record.header.mortal_place(), bytes: record.size() };
-        let index = IndexFootprint::new(upkeep, record, drafted);
-        Footprint { entries, index, weight, number }
+        Traces { entries, weight, number }
+    }
+
+    /// Adds an entry of `Id` or `Unique` that leads to the item.
+    pub(crate) fn lead(&mut self, keyspace: Keyspace, key: Vec<u8>) {
+        let value = keys::number_value(self.number).into();
+        self.entries.push(Entry { keyspace, key, value });
     }
 
     /// How many entries there are.
     pub(crate) fn entries(&self) -> usize {
-        self.entries.len() + self.index.entries()
+        self.entries.len()
     }
 
-    /// Writes a new item.
+    /// Writes those of a new item.
     pub(crate) fn insert(self, tx: &mut Transaction<'_>) -> Result<()> {
         counters::add(tx, &self.weight)?;
         for Entry { keyspace, key, value } in self.entries {
             tx.put(keyspace, key, value);
         }
-        self.index.insert(tx)
+        Ok(())
     }
 
-    /// Turns the entries of `old` into those of `self`, leaving alone what both share.
-    pub(crate) fn replace(self, old: Footprint, tx: &mut Transaction<'_>) -> Result<()> {
+    /// Turns those of `old` into `self`, leaving alone what both share.
+    pub(crate) fn replace(self, old: Traces, tx: &mut Transaction<'_>) -> Result<()> {
         debug_assert_eq!(self.number, old.number, "a replace keeps the item's number");
         counters::subtract(tx, &old.weight)?;
         counters::add(tx, &self.weight)?;
@@ -143,7 +134,7 @@ impl Footprint {
                 tx.put(entry.keyspace, entry.key, entry.value);
             }
         }
-        self.index.replace(old.index, tx)
+        Ok(())
     }
 
     /// Removes every trace. An entry that names another item by now is left alone (T22).
@@ -156,6 +147,55 @@ impl Footprint {
                 tx.remove(keyspace, key);
             }
         }
+        Ok(())
+    }
+}
+
+/// All entries of one version of an item.
+#[derive(Debug)]
+pub(crate) struct Footprint {
+    traces: Traces,
+    index: IndexFootprint,
+}
+
+impl Footprint {
+    /// The footprint of a version; what `drafted` has of its index terms need not be extracted again.
+    pub(crate) fn new(
+        home: &Home,
+        definition: &ContainerDefinition,
+        upkeep: &Upkeep,
+        record: &Record,
+        drafted: Drafted,
+    ) -> Footprint {
+        let mut traces = Traces::new(home.partition, record);
+        let id = record.body.get("id").and_then(ValueRef::as_str).unwrap_or_default();
+        traces.lead(Keyspace::Id, home.id_key(id));
+        for (index, unique) in definition.unique_keys.iter().enumerate() {
+            traces.lead(Keyspace::Unique, home.unique_key(index, &unique.paths, record));
+        }
+        Footprint { traces, index: IndexFootprint::new(upkeep, record, drafted) }
+    }
+
+    /// How many entries there are.
+    pub(crate) fn entries(&self) -> usize {
+        self.traces.entries() + self.index.entries()
+    }
+
+    /// Writes a new item.
+    pub(crate) fn insert(self, tx: &mut Transaction<'_>) -> Result<()> {
+        self.traces.insert(tx)?;
+        self.index.insert(tx)
+    }
+
+    /// Turns the entries of `old` into those of `self`, leaving alone what both share.
+    pub(crate) fn replace(self, old: Footprint, tx: &mut Transaction<'_>) -> Result<()> {
+        self.traces.replace(old.traces, tx)?;
+        self.index.replace(old.index, tx)
+    }
+
+    /// Removes every trace.
+    pub(crate) fn remove(self, tx: &mut Transaction<'_>) -> Result<()> {
+        self.traces.remove(tx)?;
         self.index.remove(tx)
     }
 }

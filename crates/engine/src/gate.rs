@@ -107,10 +107,7 @@ impl View {
 
     /// What lives and what lies dead in the partition.
     pub(crate) fn usage(&self) -> Result<Usage> {
-        let gate = &self.gate;
-        let dead = counters::dead(&*self.snapshot, gate.partition, &gate.policy, gate.now)?;
-        let living = counters::total(&*self.snapshot, gate.partition)?.minus(dead)?;
-        Ok(Usage { living, dead })
+        self.gate.usage(&*self.snapshot)
     }
 }
 
@@ -132,6 +129,13 @@ impl Gate {
         };
         let policy = Arc::new(Policy::decode(&bytes)?);
         Ok(Gate { partition, policy, now: tx.time() })
+    }
+
+    /// What lives and what lies dead in the partition.
+    pub(crate) fn usage(&self, reader: &dyn Read) -> Result<Usage> {
+        let dead = counters::dead(reader, self.partition, &self.policy, self.now)?;
+        let living = counters::total(reader, self.partition)?.minus(dead)?;
+        Ok(Usage { living, dead })
     }
 
     /// The item whose stored bytes these are, if it lives.

@@ -48,6 +48,8 @@ pub(crate) enum Key<'a> {
     Database(u32),
     /// A container record, under its database.
     Container { database: u32, container: u32 },
+    /// A collection record, under its database.
+    Collection { database: u32, container: u32 },
     /// The expiry policy of a partition. It exists exactly as long as the partition takes writes.
     Policy(PartitionId),
     /// A partition whose container is gone and whose entries are being removed.
@@ -94,6 +96,7 @@ const DROPPED: u8 = 0x50;
 const RESOURCE: u8 = 0x60;
 const INDEX_STATE: u8 = 0x70;
 const INDEX_POLICY: u8 = 0x80;
+const COLLECTION: u8 = 0x90;
 
 const TOTAL: u8 = 0x10;
 const BUCKET: u8 = 0x20;
@@ -109,6 +112,11 @@ impl Key<'_> {
             Key::Database(number) => (Keyspace::Catalog, tagged(DATABASE, number)),
             Key::Container { database, container } => {
                 let mut key = tagged(CONTAINER, database);
+                key.extend_from_slice(&container.to_be_bytes());
+                (Keyspace::Catalog, key)
+            }
+            Key::Collection { database, container } => {
+                let mut key = tagged(COLLECTION, database);
                 key.extend_from_slice(&container.to_be_bytes());
                 (Keyspace::Catalog, key)
             }
@@ -168,6 +176,8 @@ impl Key<'_> {
 pub(crate) const DATABASES: &[u8] = &[DATABASE];
 /// The prefix of all containers.
 pub(crate) const CONTAINERS: &[u8] = &[CONTAINER];
+/// The prefix of all collections.
+pub(crate) const COLLECTIONS: &[u8] = &[COLLECTION];
 /// The prefix of all dropped partitions.
 pub(crate) const DROPPED_PARTITIONS: &[u8] = &[DROPPED];
 /// The keyspaces in which a partition has entries under its own number.

@@ -14,6 +14,7 @@ mod catalog;
 mod changes;
 mod charge;
 mod clearing;
+pub mod collection;
 mod container;
 mod continuation;
 mod counters;
@@ -49,7 +50,8 @@ use storage::{Store, Time};
 
 pub use changes::{Changes, FeedStart};
 pub use charge::Charge;
-pub use container::{Container, Database, Partition};
+pub use collection::{Collection, CollectionDefinition};
+pub use container::{Api, Container, Database, Partition};
 pub use counters::Tally;
 pub use definition::{ContainerDefinition, DefaultTtl};
 pub use error::{Error, Result};

@@ -30,3 +30,9 @@ pub const INDEX_BUILD_ENTRIES: usize = 2048;
 pub const INDEX_BUILD_BYTES: usize = 4 * 1024 * 1024;
 /// Databases, containers and partitions ever made: resource ids keep the top bit of the number for themselves.
 pub const RESOURCES_MAX: u32 = i32::MAX as u32;
+/// The name of a database or collection of the MongoDB API: MongoDB's 255 bytes for both together.
+pub const COLLECTION_NAME_BYTES_MAX: usize = 255;
+/// Documents that one transaction inserts into a collection at most: the events of one commit number,
+pub const INSERT_CHUNK_ITEMS: usize = 128;
+/// and their bytes, unless it is a single one.
+pub const INSERT_CHUNK_BYTES: usize = 1024 * 1024;

@@ -15,10 +15,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use document::ItemNumber;
 use parking_lot::Mutex;
 use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Time, Transaction, transact};
 
 use crate::Engine;
+use crate::catalog::Holder;
+use crate::collection::Desk;
 use crate::container::{Container, Partition};
 use crate::error::{Error, Result};
 use crate::expiry::{Millis, Place, Policy, Queue};
@@ -84,9 +87,9 @@ impl Engine {
                 report.next_due = Some(now);
             }
             let catalog = self.catalog();
-            let waiting = self.purge.take_waiting(catalog.partitions(), now);
+            let waiting = self.purge.take_waiting(catalog.holdings(), now);
             outcome = self.visit(&waiting, limit, &mut report);
-            let looks = catalog.partitions().filter_map(|(_, partition)| partition.next_look.get());
+            let looks = catalog.holdings().filter_map(|(_, partition)| partition.next_look.get());
             report.next_due = looks.chain(report.next_due).min();
         }
         self.purge.record(&report, self.store.now()?);
@@ -114,12 +117,12 @@ impl Engine {
     fn visit(&self, waiting: &[Visit], limit: usize, report: &mut PurgeReport) -> Result<()> {
         let share = limit.div_ceil(waiting.len().max(1)).max(SHARE_MIN);
         let (mut room, mut outcome) = (limit, Ok(()));
-        for (container, partition) in waiting {
+        for (holder, partition) in waiting {
             if room == 0 {
                 partition.next_look.at_once();
                 continue;
             }
-            match self.sweep(container, partition, share.min(room)) {
+            match self.sweep(holder, partition, share.min(room)) {
                 Ok(swept) => {
                     report.purged_items += swept.items;
                     report.purged_bytes += swept.bytes;
@@ -130,7 +133,7 @@ impl Engine {
                     partition.next_look.not_after(later);
                     let error = match error {
                         Error::Corrupt(what) => {
-                            Error::Corrupt(format!("container '{}': {what}", container.name()))
+                            Error::Corrupt(format!("container '{}': {what}", holder.name()))
                         }
                         other => other,
                     };
@@ -143,10 +146,13 @@ impl Engine {
     }
 
     /// One transaction that removes what is dead in a partition, up to `limit` items.
-    fn sweep(&self, container: &Arc<Container>, partition: &Arc<Partition>, limit: usize) -> Result<Swept> {
-        let (id, owner, swept) = (partition.id, Arc::clone(container), Arc::clone(partition));
+    fn sweep(&self, holder: &Holder, partition: &Arc<Partition>, limit: usize) -> Result<Swept> {
+        let (id, holder, swept) = (partition.id, holder.clone(), Arc::clone(partition));
         let sweep = move |tx: &mut Transaction<'_>| match Gate::for_write(tx, id) {
-            Ok(gate) if !tx.clock_is_suspect() => sweep(tx, &gate, &owner, &swept, limit),
+            Ok(gate) if !tx.clock_is_suspect() => {
+                let undertaker = Undertaker::new(tx, &holder, &swept)?;
+                sweep(tx, &gate, &undertaker, limit)
+            }
             // The clock has become suspect since the step began: the look is still wanted once it is trusted again.
             Ok(gate) => Ok(Swept { next_due: Some(gate.now), ..Swept::default() }),
             Err(Error::OwnerNotFound { .. }) => Ok(Swept::default()),
@@ -163,8 +169,8 @@ impl Engine {
     }
 }
 
-/// A partition that waits for its sweep, with its container.
-type Visit = (Arc<Container>, Arc<Partition>);
+/// A partition that waits for its sweep, with what it belongs to.
+type Visit = (Holder, Arc<Partition>);
 
 /// What one sweep did.
 #[derive(Debug, Default)]
@@ -186,15 +192,49 @@ impl Swept {
     }
 }
 
-fn sweep(
-    tx: &mut Transaction<'_>,
-    gate: &Gate,
-    container: &Container,
-    partition: &Partition,
-    limit: usize,
-) -> Result<Swept> {
+/// Who removes dead items, after the form of their bodies.
+enum Undertaker<'a> {
+    Container(&'a Container, Upkeep),
+    Collection(Desk),
+}
+
+impl<'a> Undertaker<'a> {
+    fn new(tx: &Transaction<'_>, holder: &'a Holder, partition: &Partition) -> Result<Undertaker<'a>> {
+        match holder {
+            Holder::Container(container) => {
+                Ok(Undertaker::Container(container, Upkeep::load(tx, partition)?))
+            }
+            Holder::Collection(collection) => Ok(Undertaker::Collection(Desk::open(tx, collection)?)),
+        }
+    }
+
+    /// Removes a dead item with every trace; returns its size and how many entries it had. None if it is not a dead one.
+    fn remove(
+        &self,
+        tx: &mut Transaction<'_>,
+        gate: &Gate,
+        number: ItemNumber,
+    ) -> Result<Option<(u64, usize)>> {
+        match self {
+            Undertaker::Container(container, upkeep) => {
+                let Found::Dead(record) = gate.by_number(tx, number)? else { return Ok(None) };
+                let home = Home::of(gate.partition, &container.definition, &record)?;
+                let footprint =
+                    Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default());
+                let entries = footprint.entries();
+                footprint.remove(tx)?;
+                Ok(Some((record.size(), entries)))
+            }
+            Undertaker::Collection(desk) => {
+                let Found::Dead(record) = gate.by_number(tx, number)? else { return Ok(None) };
+                Ok(Some((record.size(), desk.clear(tx, &record)?)))
+            }
+        }
+    }
+}
+
+fn sweep(tx: &mut Transaction<'_>, gate: &Gate, undertaker: &Undertaker<'_>, limit: usize) -> Result<Swept> {
     let (id, now) = (gate.partition, gate.now);
-    let upkeep = Upkeep::load(tx, partition)?;
     let mut swept = Swept::default();
     let mut policy = Arc::clone(&gate.policy);
     for queue in Queue::MORTAL {
@@ -209,7 +249,7 @@ fn sweep(
             if swept.is_full() {
                 break;
             }
-            remove(tx, gate, container, &upkeep, entry, &mut swept)?;
+            remove(tx, gate, undertaker, entry, &mut swept)?;
             last = Some(entry);
         }
         if let Some(last) = last {
@@ -235,21 +275,18 @@ fn sweep(
 fn remove(
     tx: &mut Transaction<'_>,
     gate: &Gate,
-    container: &Container,
-    upkeep: &Upkeep,
+    undertaker: &Undertaker<'_>,
     entry: &[u8],
     swept: &mut Swept,
 ) -> Result<()> {
     let (_, number) = keys::queue_entry(entry)?;
-    let Found::Dead(record) = gate.by_number(tx, number)? else {
+    let Some((bytes, entries)) = undertaker.remove(tx, gate, number)? else {
         return Err(Error::Corrupt(format!("item {} stands among the dead but is not one", number.0)));
     };
-    let home = Home::of(gate.partition, &container.definition, &record)?;
-    let footprint = Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default());
-    swept.entries += footprint.entries();
-    swept.bytes += record.size();
+    swept.entries += entries;
+    swept.bytes += bytes;
     swept.items += 1;
-    footprint.remove(tx)
+    Ok(())
 }
 
 /// When the first entry of any queue dies.
@@ -330,12 +367,12 @@ impl PurgeState {
     /// The partitions whose time has come, beginning behind the one that was visited last.
     fn take_waiting<'a>(
         &self,
-        partitions: impl Iterator<Item = (&'a Arc<Container>, &'a Arc<Partition>)>,
+        partitions: impl Iterator<Item = (Holder, &'a Arc<Partition>)>,
         now: Time,
     ) -> Vec<Visit> {
         let mut waiting: Vec<Visit> = partitions
             .filter(|(_, partition)| partition.next_look.take(now))
-            .map(|(container, partition)| (Arc::clone(container), Arc::clone(partition)))
+            .map(|(holder, partition)| (holder, Arc::clone(partition)))
             .collect();
         let last = *self.last_visited.lock();
         waiting.sort_by_key(|(_, partition)| (Some(partition.id) <= last, partition.id));

@@ -153,6 +153,10 @@ fn engine_wire(error: &engine::Error) -> Wire {
             errors(503, 0, "ServiceUnavailable", &error.to_string())
         }
         E::Cancelled => errors(408, 0, "RequestTimeout", &error.to_string()),
+        // Containers know none of these.
+        E::DuplicateKey { .. } | E::Conflict { .. } | E::TooOld { .. } | E::Language(_) => {
+            internal(&error.to_string())
+        }
         E::Corrupt(_) => internal(&error.to_string()),
     }
 }

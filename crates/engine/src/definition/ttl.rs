@@ -88,6 +88,24 @@ impl OwnTtl {
     }
 }
 
+impl OwnTtl {
+    /// The root-level `ttl` of an item of the MongoDB API (T6): whatever is not -1 or whole seconds is the user's data and
+    /// means nothing.
+    pub fn of_bson(root: bson::DocumentRef<'_>) -> Self {
+        let number = match root.get("ttl") {
+            Some(bson::ValueRef::Int32(number)) => i64::from(number),
+            Some(bson::ValueRef::Int64(number)) => number,
+            // A cast saturates, and what saturates is out of range.
+            Some(bson::ValueRef::Double(number)) if number.trunc() == number => number as i64,
+            _ => return Self::Absent,
+        };
+        match number {
+            -1 => Self::Never,
+            number => in_range(number).map_or(Self::Absent, Self::Seconds),
+        }
+    }
+}
+
 /// A positive number of seconds.
 fn in_range(number: i64) -> Option<u32> {
     u32::try_from(number).ok().filter(|seconds| (1..=SECONDS_MAX).contains(seconds))
@@ -180,6 +198,40 @@ mod tests {
         }
         let long = json(&format!(r#"{{"ttl":"{}"}}"#, "é".repeat(5000)));
         assert!(OwnTtl::of(long.view().as_object().unwrap()).unwrap_err().text.len() < 500);
+    }
+
+    #[test]
+    fn t6_own_ttl_in_bson_counts_if_it_is_a_whole_number_in_range() {
+        use bson::{Decimal128, Document, Value};
+        let own = |name: &str, value: Value| OwnTtl::of_bson(Document::new().with(name, value).view());
+        for (value, expected) in [
+            (Value::Int32(1), OwnTtl::Seconds(1)),
+            (Value::Int32(-1), OwnTtl::Never),
+            (Value::Int64(2_147_483_647), OwnTtl::Seconds(2_147_483_647)),
+            (Value::Int64(-1), OwnTtl::Never),
+            (Value::Double(20.0), OwnTtl::Seconds(20)),
+            (Value::Double(-1.0), OwnTtl::Never),
+        ] {
+            assert_eq!(own("ttl", value.clone()), expected, "{value:?}");
+        }
+        for value in [
+            Value::Int32(0),
+            Value::Int32(-5),
+            Value::Int64(2_147_483_648),
+            Value::Double(20.5),
+            Value::Double(f64::NAN),
+            Value::Double(f64::INFINITY),
+            Value::Double(1e300),
+            Value::String("20".into()),
+            Value::Null,
+            Value::Bool(true),
+            Value::Decimal128(Decimal128([0; 16])),
+            Value::Array(vec![Value::Int32(5)]),
+            Value::Document(Document::new().with("ttl", 5)),
+        ] {
+            assert_eq!(own("ttl", value.clone()), OwnTtl::Absent, "{value:?}");
+        }
+        assert_eq!(own("TTL", Value::Int32(5)), OwnTtl::Absent);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod batches;
 mod catalog;
 mod clock;
+mod collections;
 mod concurrency;
 mod expiry;
 mod feed;

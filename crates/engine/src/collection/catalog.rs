@@ -1,0 +1,320 @@
+//! Databases and collections of the MongoDB API: looking them up, making, renaming and dropping them.
+//!
+//! A database comes into being with its first collection and goes with its last, unless it was made by itself.
+
+use std::sync::Arc;
+
+use document::{ContainerRid, DatabaseRid, EffectiveRange};
+use storage::Transaction;
+
+use super::{Collection, CollectionDefinition};
+use crate::Engine;
+use crate::catalog::{change_policy, drop_partition, next_number, put, remove, stamp};
+use crate::container::{Api, Database, Partition, Provision};
+use crate::definition::DefaultTtl;
+use crate::error::{Error, Result};
+use crate::expiry::Policy;
+use crate::index::Indexes;
+use crate::keys::{Key, PartitionId};
+use crate::limits::COLLECTION_NAME_BYTES_MAX;
+use crate::throughput::Throughput;
+
+/// Looking things up.
+impl Engine {
+    /// All databases of the MongoDB API, by name.
+    pub fn collection_databases(&self) -> Vec<Arc<Database>> {
+        self.catalog().collection_databases.values().cloned().collect()
+    }
+
+    /// The database of that name, of the MongoDB API.
+    pub fn collection_database(&self, name: &str) -> Option<Arc<Database>> {
+        self.catalog().collection_databases.get(name).cloned()
+    }
+
+    /// All collections of a database, by name; none if there is no such database.
+    pub fn collections(&self, database: &str) -> Vec<Arc<Collection>> {
+        let catalog = self.catalog();
+        let Some(database) = catalog.collection_databases.get(database) else { return Vec::new() };
+        let first = (database.rid, String::new());
+        let from_first = catalog.collections.range(first..);
+        from_first
+            .take_while(|((owner, _), _)| *owner == database.rid)
+            .map(|(_, it)| Arc::clone(it))
+            .collect()
+    }
+
+    /// The collection of that name.
+    pub fn collection(&self, database: &str, name: &str) -> Option<Arc<Collection>> {
+        let catalog = self.catalog();
+        let database = catalog.collection_databases.get(database)?;
+        catalog.collections.get(&(database.rid, name.to_owned())).cloned()
+    }
+}
+
+/// Changing things. Each call returns when the change is durable.
+impl Engine {
+    /// Makes a database that stays when it has no collection.
+    pub fn create_collection_database(
+        &self,
+        name: &str,
+        throughput: Option<Throughput>,
+    ) -> Result<Arc<Database>> {
+        check_name("database", name)?;
+        throughput.map(Throughput::check).transpose()?;
+        let _change = self.changes.lock();
+        if self.collection_database(name).is_some() {
+            return Err(Error::Exists { what: format!("database '{name}'") });
+        }
+        let name = name.to_owned();
+        let database = self.change(move |tx| {
+            let mut database = new_database(tx, name, true)?;
+            let stamp = database.stamp;
+            database.provision = throughput.map(|throughput| Provision { throughput, stamp });
+            put(tx, Key::Database(database.rid.0), database.encode());
+            Ok(Arc::new(database))
+        })?;
+        self.update(|catalog| {
+            catalog.collection_databases.insert(database.name.clone(), Arc::clone(&database))
+        });
+        Ok(database)
+    }
+
+    /// Removes a database with all its collections.
+    pub fn drop_collection_database(&self, name: &str) -> Result<()> {
+        let _change = self.changes.lock();
+        let Some(database) = self.collection_database(name) else {
+            return Err(Error::NotFound { what: format!("database '{name}'") });
+        };
+        let doomed = self.collections(name);
+        let rid = database.rid;
+        self.change(move |tx| {
+            for collection in &doomed {
+                drop_collection(tx, collection);
+            }
+            remove(tx, Key::Database(rid.0));
+            tx.next_sequence();
+            Ok(())
+        })?;
+        self.update(|catalog| {
+            catalog.collection_databases.remove(name);
+            catalog.collections.retain(|(owner, _), _| *owner != rid);
+        });
+        self.alarm.ring();
+        Ok(())
+    }
+
+    /// Makes a collection, and its database if there is none.
+    pub fn create_collection(
+        &self,
+        database: &str,
+        name: &str,
+        definition: CollectionDefinition,
+        throughput: Option<Throughput>,
+    ) -> Result<Arc<Collection>> {
+        check_name("database", database)?;
+        check_name("collection", name)?;
+        throughput.map(Throughput::check).transpose()?;
+        let _change = self.changes.lock();
+        if self.collection(database, name).is_some() {
+            return Err(Error::Exists { what: format!("collection '{database}.{name}'") });
+        }
+        let owner = self.collection_database(database);
+        let (database, name) = (database.to_owned(), name.to_owned());
+        let (owner, collection) = self.change(move |tx| {
+            let owner = owner_of(tx, owner, database)?;
+            let stamp = stamp(tx);
+            let rid = ContainerRid { database: owner.rid.0, container: next_number(tx)? };
+            let id = PartitionId(next_number(tx)?);
+            let policy = Policy::new(DefaultTtl::Off);
+            put(tx, Key::Policy(id), policy.encode());
+            let partition = Partition::new(id, 0, EffectiveRange::all(), policy, Indexes::default());
+            let collection = Collection {
+                rid,
+                database: owner.name.clone(),
+                name,
+                definition,
+                partition: Arc::new(partition),
+                stamp,
+                provision: throughput.map(|throughput| Provision { throughput, stamp }),
+            };
+            put_collection(tx, &collection);
+            Ok((owner, Arc::new(collection)))
+        })?;
+        self.update(|catalog| {
+            catalog.collection_databases.insert(owner.name.clone(), owner);
+            catalog.insert_collection(Arc::clone(&collection));
+        });
+        Ok(collection)
+    }
+
+    /// Removes a collection. Its items are gone at once; their bytes go in the background.
+    pub fn drop_collection(&self, collection: &Collection) -> Result<()> {
+        let _change = self.changes.lock();
+        let current = self.current(collection)?;
+        let emptied = self.emptied_by(&current);
+        let (doomed, gone) = (Arc::clone(&current), emptied.clone());
+        self.change(move |tx| {
+            drop_collection(tx, &doomed);
+            if let Some(database) = gone {
+                remove(tx, Key::Database(database.rid.0));
+            }
+            tx.next_sequence();
+            Ok(())
+        })?;
+        self.update(|catalog| {
+            catalog.collections.remove(&(current.rid.database_rid(), current.name.clone()));
+            if let Some(database) = emptied {
+                catalog.collection_databases.remove(&database.name);
+            }
+        });
+        self.alarm.ring();
+        Ok(())
+    }
+
+    /// Gives a collection another name, perhaps in another database. A collection of that name is in the way unless it may be
+    /// dropped; then it goes in the same commit.
+    pub fn rename_collection(
+        &self,
+        collection: &Collection,
+        database: &str,
+        name: &str,
+        drop_target: bool,
+    ) -> Result<Arc<Collection>> {
+        check_name("database", database)?;
+        check_name("collection", name)?;
+        let _change = self.changes.lock();
+        let current = self.current(collection)?;
+        let target = self.collection(database, name);
+        if let Some(target) = target.as_ref().filter(|target| !drop_target || target.rid == current.rid) {
+            return Err(Error::Exists { what: format!("collection '{}'", target.namespace()) });
+        }
+        let owner = self.collection_database(database);
+        let emptied = if current.database == database { None } else { self.emptied_by(&current) };
+        let (database, name) = (database.to_owned(), name.to_owned());
+        let (before, gone) = (Arc::clone(&current), emptied.clone());
+        let (owner, renamed) = self.change(move |tx| {
+            let owner = owner_of(tx, owner, database)?;
+            if let Some(target) = &target {
+                drop_collection(tx, target);
+            }
+            remove(tx, record_key(before.rid));
+            if let Some(database) = gone {
+                remove(tx, Key::Database(database.rid.0));
+            }
+            let rid = ContainerRid { database: owner.rid.0, container: before.rid.container };
+            let database = owner.name.clone();
+            let renamed = Collection { rid, database, name, stamp: stamp(tx), ..(*before).clone() };
+            put_collection(tx, &renamed);
+            Ok((owner, Arc::new(renamed)))
+        })?;
+        self.update(|catalog| {
+            catalog.collections.remove(&(current.rid.database_rid(), current.name.clone()));
+            if let Some(database) = emptied {
+                catalog.collection_databases.remove(&database.name);
+            }
+            catalog.collection_databases.insert(owner.name.clone(), owner);
+            catalog.insert_collection(Arc::clone(&renamed));
+        });
+        self.alarm.ring();
+        Ok(renamed)
+    }
+
+    /// Gives a collection another definition, or another throughput. Its `uuid` stays.
+    pub fn change_collection(
+        &self,
+        collection: &Collection,
+        definition: CollectionDefinition,
+        throughput: Option<Throughput>,
+    ) -> Result<Arc<Collection>> {
+        throughput.map(Throughput::check).transpose()?;
+        let _change = self.changes.lock();
+        let current = self.current(collection)?;
+        let changed = self.change(move |tx| {
+            let stamp = stamp(tx);
+            let definition = CollectionDefinition { uuid: current.definition.uuid, ..definition };
+            let provision = if throughput == current.throughput() {
+                current.provision
+            } else {
+                throughput.map(|throughput| Provision { throughput, stamp })
+            };
+            let changed = Collection { definition, provision, stamp, ..(*current).clone() };
+            put_collection(tx, &changed);
+            Ok(Arc::new(changed))
+        })?;
+        self.update(|catalog| catalog.insert_collection(Arc::clone(&changed)));
+        Ok(changed)
+    }
+
+    /// Sets the collection's `D`: what a TTL index on `_ts` means (T26). It costs the same however many items there are (T11).
+    pub fn set_default_ttl(&self, collection: &Collection, default_ttl: DefaultTtl) -> Result<()> {
+        let _change = self.changes.lock();
+        let current = self.current(collection)?;
+        let partition = &current.partition;
+        // Readers wait from before the change takes its time until it is in force: see `gate`.
+        let mut lock = partition.policy.write();
+        let changing = Arc::clone(partition);
+        let policy = self.change(move |tx| change_policy(tx, &changing, default_ttl))?;
+        *lock = Arc::new(policy);
+        drop(lock);
+        partition.next_look.at_once();
+        self.alarm.ring();
+        Ok(())
+    }
+
+    /// The newest handle of a collection.
+    pub(super) fn current(&self, collection: &Collection) -> Result<Arc<Collection>> {
+        let catalog = self.catalog();
+        let found = catalog.collections.values().find(|it| it.rid.container == collection.rid.container);
+        let missing = || Error::NotFound { what: format!("collection '{}'", collection.namespace()) };
+        found.cloned().ok_or_else(missing)
+    }
+
+    /// The database that goes when this collection does.
+    fn emptied_by(&self, collection: &Collection) -> Option<Arc<Database>> {
+        let database = self.collection_database(&collection.database)?;
+        (!database.kept && self.collections(&collection.database).len() == 1).then_some(database)
+    }
+}
+
+/// The database that a new collection goes into, made if it is not there.
+fn owner_of(tx: &mut Transaction<'_>, owner: Option<Arc<Database>>, name: String) -> Result<Arc<Database>> {
+    match owner {
+        Some(owner) => Ok(owner),
+        None => {
+            let made = new_database(tx, name, false)?;
+            put(tx, Key::Database(made.rid.0), made.encode());
+            Ok(Arc::new(made))
+        }
+    }
+}
+
+fn new_database(tx: &mut Transaction<'_>, name: String, kept: bool) -> Result<Database> {
+    let stamp = stamp(tx);
+    let rid = DatabaseRid(next_number(tx)?);
+    Ok(Database { name, rid, api: Api::MongoDb, kept, stamp, provision: None })
+}
+
+fn record_key(rid: ContainerRid) -> Key<'static> {
+    Key::Collection { database: rid.database, container: rid.container }
+}
+
+pub(super) fn put_collection(tx: &mut Transaction<'_>, collection: &Collection) {
+    put(tx, record_key(collection.rid), collection.encode());
+}
+
+fn drop_collection(tx: &mut Transaction<'_>, collection: &Collection) {
+    drop_partition(tx, collection.partition.id);
+    remove(tx, record_key(collection.rid));
+}
+
+/// Which characters a name may have is the front end's business.
+fn check_name(what: &'static str, name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::invalid(format!("A {what} must have a name.")));
+    }
+    if name.len() > COLLECTION_NAME_BYTES_MAX {
+        let what = if what == "database" { "the name of the database" } else { "the name of the collection" };
+        return Err(Error::TooLarge { what, actual: name.len(), limit: COLLECTION_NAME_BYTES_MAX });
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Collections: containers of BSON items, for the MongoDB API.
+//!
+//! A collection is a container with one physical partition, whose items are found by `_id`, by number in the order of their
+//! creation, and through the indexes that the user made. Header, queues, counters, feed, gate and purge are those of every
+//! container; what differs is in here: what leads to an item, and how it is written.
+//!
+//! Reads go through a [`Reading`]: one snapshot and one `now` over as many collections as a request names. Writes are
+//! functions ([`Engine::modify`](crate::Engine::modify)) that see the living item inside the store's transaction and say what
+//! becomes of it, so that there is nothing to retry and no window in which it could die between the look and the write.
+//!
+//! Nothing here knows filters, updates or commands: those are the front end's, and come in as functions and documents.
+
+mod catalog;
+mod definition;
+mod keys;
+mod reading;
+mod write;
+
+pub use definition::{Collection, CollectionDefinition};
+pub use reading::Reading;
+pub(crate) use write::Desk;
+pub use write::{Decision, Modified, Receipt, Receipts, Target, Verdict};
+
+use bson::RawDocument;
+use document::{ItemNumber, Sequence};
+
+use crate::header::Record;
+
+/// A living item. Only the gate makes one.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Its number: the order of creation.
+    pub number: ItemNumber,
+    /// The sequence of its last write: its version.
+    pub sequence: Sequence,
+    /// What the user stored.
+    pub document: RawDocument,
+}
+
+/// A stored item of a collection.
+pub(crate) type BsonRecord = Record<RawDocument>;
+
+impl From<BsonRecord> for Found {
+    fn from(record: BsonRecord) -> Found {
+        Found { number: record.number, sequence: record.header.sequence, document: record.body }
+    }
+}
