@@ -11,10 +11,10 @@ use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Transaction, transact}
 use crate::Engine;
 use crate::collection::Collection;
 use crate::container::{Api, Container, Database, Partition, Provision, Stamp};
-use crate::definition::{ContainerDefinition, DefaultTtl, check_replacement};
+use crate::definition::{ContainerDefinition, check_replacement};
 use crate::error::{Error, Result};
 use crate::events::Events;
-use crate::expiry::{Millis, Policy, Queue};
+use crate::expiry::{Change, Millis, Policy, Queue};
 use crate::index::{self, Indexes};
 use crate::keys::{self, Key, PartitionId};
 use crate::limits::RESOURCES_MAX;
@@ -321,7 +321,9 @@ impl Engine {
             let policies = next
                 .partitions
                 .iter()
-                .map(|partition| change_policy(tx, partition, next.definition.default_ttl))
+                .map(|partition| {
+                    change_policy(tx, partition.id, &[Change::DefaultTtl(next.definition.default_ttl)])
+                })
                 .collect::<Result<Vec<_>>>()?;
             let indexes = next
                 .partitions
@@ -413,23 +415,27 @@ impl Engine {
     }
 }
 
-/// The policy of a partition after `D` has become `default_ttl`, written if it differs.
+/// The policy of a partition after changes of its rules, written if it differs. Whoever calls holds the partition's policy
+/// lock, see `gate`.
 pub(crate) fn change_policy(
     tx: &mut Transaction<'_>,
-    partition: &Partition,
-    default_ttl: DefaultTtl,
+    partition: PartitionId,
+    changes: &[Change],
 ) -> Result<Policy> {
-    let policy = load_policy(tx, partition.id)?;
-    if policy.default_ttl == default_ttl {
+    let policy = load_policy(tx, partition)?;
+    let changes: Vec<Change> = changes.iter().copied().filter(|change| policy.differs(*change)).collect();
+    if changes.is_empty() {
         return Ok(policy);
     }
-    if tx.clock_is_suspect() {
-        return Err(Error::ClockSuspect { what: "defaultTtl is changed" });
+    if tx.clock_is_suspect() && changes.iter().any(|change| policy.judges(*change)) {
+        return Err(Error::ClockSuspect { what: "an expiry rule is changed" });
     }
     let sequence = Events::default().next(tx);
-    let occupied = |queue: Queue, through: Millis| purge::is_occupied(tx, partition.id, queue, through);
-    let next = policy.change(default_ttl, tx.time(), sequence, occupied)?;
-    put(tx, Key::Policy(partition.id), next.encode());
+    let occupied = |queue: Queue, through: Millis| purge::is_occupied(tx, partition, queue, through);
+    let now = tx.time();
+    let next =
+        changes.iter().try_fold(policy, |policy, change| policy.change(*change, now, sequence, occupied))?;
+    put(tx, Key::Policy(partition), next.encode());
     Ok(next)
 }
 

@@ -3,18 +3,29 @@
 //! The total counts what lies in the store. Buckets count each mortal queue by base time, by the hour and by the second.
 //! The dead are a prefix of a queue, so their number is the sum of whole hours and of the seconds of one hour; the living
 //! are the total less the dead. A change of `D` ends the prefix elsewhere and touches no counter (T11).
+//!
+//! `_ts` and ttl are whole seconds; dates are not. A base within a second is counted by the millisecond too, and what the
+//! last second has behind the end of the prefix is taken off again:
+//!
+//! ```text
+//!   hours         | h0    | h1    |               whole hours before the one that the prefix ends in
+//!   seconds                       | s0 | s1 | s2 |    of that hour, the one that the prefix ends in included
+//!   milliseconds                              xx      behind the end of the prefix: taken off
+//! ```
 
 use storage::{Direction, KeyRange, Keyspace, Read, Transaction};
 
 use crate::error::{Error, Result};
-use crate::expiry::{Millis, Place, Policy, Queue};
-use crate::keys::{Grain, Key, PartitionId};
+use crate::expiry::{Millis, Place, Places, Policy, Queue};
+use crate::header::Header;
+use crate::keys::{self, Grain, Key, PartitionId};
+use crate::purge;
 
 /// What one item adds to the counters.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Weight {
     pub(crate) partition: PartitionId,
-    pub(crate) place: Option<Place>,
+    pub(crate) places: Places,
     pub(crate) bytes: u64,
 }
 
@@ -57,12 +68,12 @@ impl Tally {
 
 impl Weight {
     /// The keys of all counters that count this item.
-    fn keys(&self) -> impl Iterator<Item = (Keyspace, Vec<u8>)> {
+    fn keys(&self) -> impl Iterator<Item = (Keyspace, Vec<u8>)> + '_ {
         let partition = self.partition;
-        let buckets = self.place.into_iter().flat_map(move |place| {
-            [Grain::Hour, Grain::Second].map(|grain| {
-                let start = bucket_start(place.base, grain);
-                Key::Bucket { partition, queue: place.queue, grain, start }.encode()
+        let buckets = self.places.iter().flat_map(move |place| {
+            grains(place.base).iter().map(move |grain| {
+                let start = bucket_start(place.base, *grain);
+                Key::Bucket { partition, queue: place.queue, grain: *grain, start }.encode()
             })
         });
         std::iter::once(Key::Total(partition).encode()).chain(buckets)
@@ -104,27 +115,83 @@ pub(crate) fn total(reader: &dyn Read, partition: PartitionId) -> Result<Tally> 
 }
 
 /// The dead items of a partition that the purge has not removed yet.
+///
+/// Within a group of queues no item is counted twice, so one group that has dead items is summed up from counters alone. An
+/// item may be dead by several groups, though: then the group with the most dead is summed up, and the dead of the others
+/// are walked through, to count those who are not among the dead of a group before.
 pub(crate) fn dead(
     reader: &dyn Read,
     partition: PartitionId,
     policy: &Policy,
     now: storage::Time,
 ) -> Result<Tally> {
+    let mut groups = Vec::new();
+    for queues in policy.groups() {
+        let mut sum = Tally::default();
+        for queue in &queues {
+            if let Some(through) = policy.dead_through(*queue, now) {
+                sum = sum.plus(prefix(reader, partition, *queue, through)?);
+            }
+        }
+        if sum.items > 0 {
+            groups.push((sum, queues));
+        }
+    }
+    groups.sort_by_key(|(sum, _)| std::cmp::Reverse(sum.items));
+    let mut dead = groups.first().map_or(Tally::default(), |(sum, _)| *sum);
+    for at in 1..groups.len() {
+        let (others, group) = (&groups[..at], &groups[at].1);
+        let is_counted = |header: &Header| {
+            let kills = |place: &Place| policy.kills(*place, header.sequence, now);
+            let places = header.mortal_places().filter(kills);
+            places.into_iter().any(|place| others.iter().any(|(_, queues)| queues.contains(&place.queue)))
+        };
+        for queue in group {
+            if let Some(through) = policy.dead_through(*queue, now) {
+                dead = dead.plus(walk(reader, partition, *queue, through, is_counted)?);
+            }
+        }
+    }
+    Ok(dead)
+}
+
+/// The items of a queue up to and including `through`, without those that are counted already.
+fn walk(
+    reader: &dyn Read,
+    partition: PartitionId,
+    queue: Queue,
+    through: Millis,
+    is_counted: impl Fn(&Header) -> bool,
+) -> Result<Tally> {
     let mut sum = Tally::default();
-    for queue in Queue::MORTAL {
-        if let Some(through) = policy.dead_through(queue, now) {
-            sum = sum.plus(prefix(reader, partition, queue, through)?);
+    let range = purge::from_hand(reader, partition, queue, through)?;
+    for entry in reader.scan(Keyspace::Queue, range, Direction::Forward) {
+        let (_, number) = keys::queue_entry(&entry?.0)?;
+        let (keyspace, key) = Key::Item(partition, number).encode();
+        let Some(bytes) = reader.get(keyspace, &key)? else {
+            return Err(Error::Corrupt(format!("item {} stands in a queue but is not there", number.0)));
+        };
+        let (header, body) = Header::decode(&bytes)?;
+        if !is_counted(&header) {
+            sum = sum.plus(Tally { items: 1, bytes: (bytes.len() - body) as u64 });
         }
     }
     Ok(sum)
 }
 
-/// Everything in a queue up to and including `through`. Bases are whole seconds in both mortal queues.
+/// Everything in a queue up to and including `through`.
 fn prefix(reader: &dyn Read, partition: PartitionId, queue: Queue, through: Millis) -> Result<Tally> {
     let hour = bucket_start(through, Grain::Hour);
     let end = bucket_start(through, Grain::Second).saturating_add(Grain::Second.millis());
     let whole_hours = sum_buckets(reader, partition, queue, Grain::Hour, Millis::MIN..hour)?;
-    Ok(whole_hours.plus(sum_buckets(reader, partition, queue, Grain::Second, hour..end)?))
+    let seconds = sum_buckets(reader, partition, queue, Grain::Second, hour..end)?;
+    let beyond = match queue {
+        Queue::Date(_) => {
+            sum_buckets(reader, partition, queue, Grain::Milli, through.saturating_add(1)..end)?
+        }
+        Queue::Inherit | Queue::Own | Queue::Stamp => Tally::default(),
+    };
+    whole_hours.plus(seconds).minus(beyond)
 }
 
 fn sum_buckets(
@@ -141,6 +208,14 @@ fn sum_buckets(
         sum = sum.plus(Tally::decode(&entry?.1)?);
     }
     Ok(sum)
+}
+
+/// The buckets that count an entry: one of each grain down to the one that its base begins.
+fn grains(base: Millis) -> &'static [Grain] {
+    match base.rem_euclid(Grain::Second.millis()) {
+        0 => &[Grain::Hour, Grain::Second],
+        _ => &[Grain::Hour, Grain::Second, Grain::Milli],
+    }
 }
 
 fn bucket_start(base: Millis, grain: Grain) -> Millis {

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::header::{Body, Record};
 use crate::index::{Drafted, IndexFootprint, Upkeep};
 use crate::keys::{self, Key, PartitionId};
+use crate::purge;
 
 /// The logical partition an item lives in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +89,7 @@ impl Traces {
             entries.push(Entry { keyspace, key, value });
         };
         add(Key::Item(partition, number).encode(), record.encode());
-        for place in [record.header.mortal_place(), record.header.stamp_place()].into_iter().flatten() {
+        for place in record.header.mortal_places().chain(record.header.stamp_place()) {
             let key = Key::Queue { partition, queue: place.queue, base: place.base, number };
             add(key.encode(), Bytes::new());
         }
@@ -96,7 +97,7 @@ impl Traces {
         let mut feed = vec![event as u8];
         feed.extend_from_slice(&keys::number_value(number));
         add(Key::Feed(partition, record.header.sequence).encode(), feed.into());
-        let weight = Weight { partition, place: record.header.mortal_place(), bytes: record.size() };
+        let weight = Weight { partition, places: record.header.places(), bytes: record.size() };
         Traces { entries, weight, number }
     }
 
@@ -114,6 +115,7 @@ impl Traces {
     /// Writes those of a new item.
     pub(crate) fn insert(self, tx: &mut Transaction<'_>) -> Result<()> {
         counters::add(tx, &self.weight)?;
+        purge::let_in(tx, self.weight.partition, &self.weight.places, self.number)?;
         for Entry { keyspace, key, value } in self.entries {
             tx.put(keyspace, key, value);
         }
@@ -125,6 +127,7 @@ impl Traces {
         debug_assert_eq!(self.number, old.number, "a replace keeps the item's number");
         counters::subtract(tx, &old.weight)?;
         counters::add(tx, &self.weight)?;
+        purge::let_in(tx, self.weight.partition, &self.weight.places, self.number)?;
         let is_at = |entry: &Entry, other: &Entry| entry.keyspace == other.keyspace && entry.key == other.key;
         for gone in old.entries.iter().filter(|entry| !self.entries.iter().any(|new| is_at(new, entry))) {
             tx.remove(gone.keyspace, gone.key.clone());

@@ -21,7 +21,7 @@ use storage::{Keyspace, Read, Snapshot, Store, Time, Transaction};
 use crate::container::Partition;
 use crate::counters::{self, Tally};
 use crate::error::{Error, Result};
-use crate::expiry::Policy;
+use crate::expiry::{Place, Policy};
 use crate::header::{Body, Header, Record};
 use crate::index::{self, Index, Mark};
 use crate::keys::{self, Key, PartitionId};
@@ -161,15 +161,17 @@ impl Gate {
         Ok(if dead { Found::Dead(record) } else { Found::Living(record) })
     }
 
-    /// Whether the item of an index entry lives. A mark is never behind the item's place, so what it calls alive is alive.
+    /// Whether the item of an index entry lives. A mark is never behind the item's places, so what it calls alive is alive.
     pub(crate) fn is_living(
         &self,
         reader: &(impl Read + ?Sized),
         number: ItemNumber,
         mark: &Mark,
     ) -> Result<bool> {
-        let Some(place) = mark.place else { return Ok(true) };
-        if self.policy.dead_through(place.queue, self.now).is_none_or(|through| place.base > through) {
+        let surely_lives = |place: Place| {
+            self.policy.dead_through(place.queue, self.now).is_none_or(|through| place.base > through)
+        };
+        if mark.places.iter().all(surely_lives) {
             return Ok(true);
         }
         let (keyspace, key) = Key::Item(self.partition, number).encode();

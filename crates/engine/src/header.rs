@@ -6,11 +6,11 @@
 //!  bytes 1..9    sequence of the last write, big-endian
 //!  bytes 9..17   _ts, seconds since 1970, big-endian
 //!  4 bytes       own ttl in seconds, big-endian, if bits 0-1 say so
-//!  1 + n * 10    rule bases, if bit 3: their number, then (rule u16, base i64 milliseconds), big-endian
+//!  1 + n * 10    rule bases, if bit 3: their number, then (queue u16, base i64 milliseconds), big-endian
 //! ```
 //!
-//! Flags that this version does not write (held, rule bases) have their place already, so that holds (T31), date rules
-//! (T27) and other countings (T33) need no new format: see `docs/decisions/0001`.
+//! A rule base is the item's place in a date queue (T27). The flag that this version does not write (held) has its place
+//! already, so that holds (T31) need no new format: see `docs/decisions/0001`.
 //! The item's size is not in the header: it is the length of the bytes after it.
 
 use bson::RawDocument;
@@ -19,16 +19,19 @@ use document::{Document, ItemNumber, Sequence};
 
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
+use crate::expiry::{Millis, Place, Queue};
 
 const TTL_MASK: u8 = 0b0000_0011;
 const TTL_ABSENT: u8 = 0;
 const TTL_NEVER: u8 = 1;
 const TTL_SECONDS: u8 = 2;
+const BASES: u8 = 0b0000_1000;
 const BSON: u8 = 0b0001_0000;
 const FIXED_LENGTH: usize = 17;
+const BASE_LENGTH: usize = 10;
 
 /// What the gate knows of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     /// The sequence of the item's last write.
     pub(crate) sequence: Sequence,
@@ -36,6 +39,8 @@ pub(crate) struct Header {
     pub(crate) ts: u64,
     /// The item's own `ttl`.
     pub(crate) ttl: OwnTtl,
+    /// The item's places in date queues, one for each date rule that it has a date for.
+    pub(crate) bases: Vec<Place>,
 }
 
 impl Header {
@@ -46,11 +51,19 @@ impl Header {
             OwnTtl::Never => (TTL_NEVER, None),
             OwnTtl::Seconds(seconds) => (TTL_SECONDS, Some(seconds)),
         };
-        out.put_u8(flags | form);
+        let bases = if self.bases.is_empty() { 0 } else { BASES };
+        out.put_u8(flags | bases | form);
         out.put_u64(self.sequence.0);
         out.put_u64(self.ts);
         if let Some(seconds) = seconds {
             out.put_u32(seconds);
+        }
+        if !self.bases.is_empty() {
+            out.put_u8(u8::try_from(self.bases.len()).expect("the number of date rules is bounded"));
+            for Place { queue, base } in &self.bases {
+                out.put_u16(queue.number());
+                out.put_i64(*base);
+            }
         }
     }
 
@@ -60,24 +73,43 @@ impl Header {
             return Err(Error::Corrupt(format!("an item header of {} bytes", bytes.len())));
         };
         let [flags, s0, s1, s2, s3, s4, s5, s6, s7, t0, t1, t2, t3, t4, t5, t6, t7] = *fixed;
-        let (ttl, length) = match (flags & !(TTL_MASK | BSON), flags & TTL_MASK) {
-            (0, TTL_ABSENT) => (OwnTtl::Absent, FIXED_LENGTH),
-            (0, TTL_NEVER) => (OwnTtl::Never, FIXED_LENGTH),
+        let (ttl, rest) = match (flags & !(TTL_MASK | BASES | BSON), flags & TTL_MASK) {
+            (0, TTL_ABSENT) => (OwnTtl::Absent, rest),
+            (0, TTL_NEVER) => (OwnTtl::Never, rest),
             (0, TTL_SECONDS) => {
-                let Some((seconds, _)) = rest.split_first_chunk::<4>() else {
+                let Some((seconds, rest)) = rest.split_first_chunk::<4>() else {
                     return Err(Error::Corrupt("an item header without its ttl".into()));
                 };
-                (OwnTtl::Seconds(u32::from_be_bytes(*seconds)), FIXED_LENGTH + 4)
+                (OwnTtl::Seconds(u32::from_be_bytes(*seconds)), rest)
             }
             _ => return Err(Error::Corrupt(format!("unknown item header flags {flags:#04x}"))),
+        };
+        let (bases, rest) = match flags & BASES {
+            0 => (Vec::new(), rest),
+            _ => decode_bases(rest)
+                .ok_or_else(|| Error::Corrupt("an item header without its rule bases".into()))?,
         };
         let header = Header {
             sequence: Sequence(u64::from_be_bytes([s0, s1, s2, s3, s4, s5, s6, s7])),
             ts: u64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
             ttl,
+            bases,
         };
-        Ok((header, length))
+        Ok((header, bytes.len() - rest.len()))
     }
+}
+
+/// Reads the rule bases, and what follows them.
+fn decode_bases(bytes: &[u8]) -> Option<(Vec<Place>, &[u8])> {
+    let (count, bytes) = bytes.split_first()?;
+    let (bases, rest) = bytes.split_at_checked(usize::from(*count) * BASE_LENGTH)?;
+    let place = |bytes: &[u8]| {
+        let (queue, base) = bytes.split_first_chunk()?;
+        let queue = Queue::date(u16::from_be_bytes(*queue))?;
+        Some(Place { queue, base: Millis::from_be_bytes(base.try_into().ok()?) })
+    };
+    let bases = bases.chunks_exact(BASE_LENGTH).map(place).collect::<Option<Vec<_>>>()?;
+    (!bases.is_empty()).then_some((bases, rest))
 }
 
 /// A body in the form of the API that its container belongs to (decision 0008).
@@ -133,7 +165,8 @@ impl<B: Body> Record<B> {
     /// The stored form: header, then the body's bytes.
     pub(crate) fn encode(&self) -> Bytes {
         let body = self.body.as_bytes();
-        let mut out = Vec::with_capacity(FIXED_LENGTH + 4 + body.len());
+        let bases = 1 + self.header.bases.len() * BASE_LENGTH;
+        let mut out = Vec::with_capacity(FIXED_LENGTH + 4 + bases + body.len());
         self.header.encode(B::FORM, &mut out);
         out.extend_from_slice(body);
         out.into()
@@ -163,20 +196,36 @@ mod tests {
     #[test]
     fn a_header_reads_back_as_written() {
         for ttl in [OwnTtl::Absent, OwnTtl::Never, OwnTtl::Seconds(1), OwnTtl::Seconds(2_147_483_647)] {
-            let header = Header { sequence: Sequence(u64::MAX), ts: 1_700_000_000, ttl };
-            let mut bytes = Vec::new();
-            header.encode(0, &mut bytes);
-            let length = bytes.len();
-            bytes.push(7);
-            assert_eq!(Header::decode(&bytes).expect("decodes"), (header, length));
+            for dates in [&[][..], &[(16, -1)], &[(u16::MAX, Millis::MAX), (17, Millis::MIN)]] {
+                let place = |(queue, base): &(u16, Millis)| Place { queue: Queue::Date(*queue), base: *base };
+                let bases = dates.iter().map(place).collect();
+                let header = Header { sequence: Sequence(u64::MAX), ts: 1_700_000_000, ttl, bases };
+                let mut bytes = Vec::new();
+                header.encode(0, &mut bytes);
+                let length = bytes.len();
+                for cut in 0..length {
+                    assert!(Header::decode(&bytes[..cut]).is_err());
+                }
+                bytes.push(7);
+                assert_eq!(Header::decode(&bytes).expect("decodes"), (header, length));
+            }
         }
+    }
+
+    /// Items without dates lie as they did before there were date rules.
+    #[test]
+    fn a_header_without_dates_has_no_byte_for_them() {
+        let header = Header { sequence: Sequence(1), ts: 2, ttl: OwnTtl::Seconds(3), bases: Vec::new() };
+        let mut bytes = Vec::new();
+        header.encode(0, &mut bytes);
+        assert_eq!(bytes, [2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 3]);
     }
 
     #[test]
     fn a_body_is_read_in_its_own_form_only() {
-        let header = Header { sequence: Sequence(1), ts: 2, ttl: OwnTtl::Never };
+        let header = Header { sequence: Sequence(1), ts: 2, ttl: OwnTtl::Never, bases: Vec::new() };
         let body = RawDocument::from_document(&bson::Document::new().with("_id", 1));
-        let stored = Record { number: ItemNumber(1), header, body: body.clone() }.encode();
+        let stored = Record { number: ItemNumber(1), header: header.clone(), body: body.clone() }.encode();
         let back = Record::<RawDocument>::decode(ItemNumber(1), &stored).expect("decodes");
         assert_eq!((back.header, back.body), (header, body));
         assert!(matches!(Record::<Document>::decode(ItemNumber(1), &stored), Err(Error::Corrupt(_))));
@@ -184,7 +233,10 @@ mod tests {
 
     #[test]
     fn a_damaged_header_is_an_error() {
-        for bytes in [&[][..], &[0; 16], &[TTL_SECONDS; 18], &[3; 30], &[0x84; 30]] {
+        let no_bases = [&[BASES][..], &[0; 17]].concat();
+        let no_date_queue = [&[BASES][..], &[0; 16], &[1, 0, 15], &[0; 8]].concat();
+        for bytes in [&[][..], &[0; 16], &[TTL_SECONDS; 18], &[3; 30], &[0x84; 30], &no_bases, &no_date_queue]
+        {
             assert!(matches!(Header::decode(bytes), Err(Error::Corrupt(_))), "{bytes:?}");
         }
     }

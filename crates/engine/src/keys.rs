@@ -21,12 +21,14 @@ pub struct PartitionId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Generation(pub(crate) u32);
 
-/// How fine a counter is: a prefix is summed over whole hours, then over the seconds of the last one.
+/// How fine a counter is: a prefix is summed over whole hours, then over the seconds of the last one; milliseconds correct
+/// the last second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Grain {
     Hour = 1,
     Second = 2,
+    Milli = 3,
 }
 
 impl Grain {
@@ -35,6 +37,7 @@ impl Grain {
         match self {
             Grain::Hour => 3_600_000,
             Grain::Second => 1000,
+            Grain::Milli => 1,
         }
     }
 }

@@ -3,7 +3,10 @@
 //! Each partition knows when it is next worth a look: when its first item dies, as the last look found or a write since has
 //! set. A step visits the partitions whose time has come and sweeps each in one transaction: from where the queue's *hand*
 //! stands to the first entry that lives. So it costs what it removes, and nothing while nothing is due (T19). The hand is
-//! kept, because a log-structured store is slow to walk over what was just removed.
+//! kept, because a log-structured store is slow to walk over what was just removed; who joins a date queue before it, with a
+//! date in the past, moves it back.
+//!
+//! An item that stands in several queues goes with all its entries when the first of them is met.
 //!
 //! A sweep decides by what it reads inside its transaction, by trusted time: only an item that is there and dead goes, with
 //! exactly its own footprint (T22). Candidates found outside would not do: a write that ran before them may commit after
@@ -12,6 +15,7 @@
 //!
 //! Partitions take turns, so that a large one does not starve a small one.
 
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -24,7 +28,7 @@ use crate::catalog::Holder;
 use crate::collection::Desk;
 use crate::container::{Container, Partition};
 use crate::error::{Error, Result};
-use crate::expiry::{Millis, Place, Policy, Queue};
+use crate::expiry::{Millis, Place, Places, Policy, Queue};
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
 use crate::index::{Drafted, Upkeep};
@@ -237,7 +241,7 @@ fn sweep(tx: &mut Transaction<'_>, gate: &Gate, undertaker: &Undertaker<'_>, lim
     let (id, now) = (gate.partition, gate.now);
     let mut swept = Swept::default();
     let mut policy = Arc::clone(&gate.policy);
-    for queue in Queue::MORTAL {
+    for queue in policy.queues() {
         let Some(through) = policy.dead_through(queue, now) else { continue };
         let room = limit - swept.items as usize;
         let range = from_hand(tx, id, queue, through)?;
@@ -292,7 +296,7 @@ fn remove(
 /// When the first entry of any queue dies.
 fn next_due(reader: &dyn Read, id: PartitionId, policy: &Policy) -> Result<Option<Time>> {
     let mut earliest: Option<Time> = None;
-    for queue in Queue::MORTAL {
+    for queue in policy.queues() {
         let range = from_hand(reader, id, queue, Millis::MAX)?;
         let Some(entry) = reader.scan(Keyspace::Queue, range, Direction::Forward).next() else { continue };
         let (base, _) = keys::queue_entry(&entry?.0)?;
@@ -314,12 +318,38 @@ pub(crate) fn is_occupied(
 }
 
 /// The part of a queue from the hand on, up to and including `through`. No entry lies before the hand.
-fn from_hand(reader: &dyn Read, partition: PartitionId, queue: Queue, through: Millis) -> Result<KeyRange> {
+pub(crate) fn from_hand(
+    reader: &dyn Read,
+    partition: PartitionId,
+    queue: Queue,
+    through: Millis,
+) -> Result<KeyRange> {
     let (keyspace, key) = Key::Hand(partition, queue).encode();
     let hand = reader.get(keyspace, &key)?;
     let start = hand.map_or_else(|| keys::queue_prefix(partition, queue), |hand| hand.to_vec());
-    let end = keys::queue_base(partition, queue, through.saturating_add(1));
-    Ok(KeyRange::between(start.clone(), end.max(start)))
+    let end = match through.checked_add(1) {
+        Some(base) => Bound::Excluded(keys::queue_base(partition, queue, base).max(start.clone())),
+        None => KeyRange::prefix(keys::queue_prefix(partition, queue)).end,
+    };
+    Ok(KeyRange { start: Bound::Included(start), end })
+}
+
+/// Makes way for an item that joins date queues: a date may lie before what the hand has passed, and no entry may. In the
+/// other queues nobody joins among the dead.
+pub(crate) fn let_in(
+    tx: &mut Transaction<'_>,
+    partition: PartitionId,
+    places: &Places,
+    number: ItemNumber,
+) -> Result<()> {
+    for Place { queue, base } in &places.dates {
+        let (keyspace, hand) = Key::Hand(partition, *queue).encode();
+        let entry = Key::Queue { partition, queue: *queue, base: *base, number }.encode().1;
+        if tx.get(keyspace, &hand)?.is_some_and(|stands| *stands > *entry) {
+            tx.put(keyspace, hand, entry);
+        }
+    }
+    Ok(())
 }
 
 /// When a partition is next worth a look: milliseconds; 0 at once, the maximum never.

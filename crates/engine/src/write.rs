@@ -175,7 +175,7 @@ impl Draft {
 
     /// The version that the draft becomes now (T9).
     fn into_record(self, tx: &Transaction<'_>, number: ItemNumber, sequence: Sequence) -> (Record, Drafted) {
-        let header = Header { sequence, ts: tx.time().seconds(), ttl: self.ttl };
+        let header = Header { sequence, ts: tx.time().seconds(), ttl: self.ttl, bases: Vec::new() };
         (Record { number, header, body: self.body }, self.terms)
     }
 }
@@ -394,7 +394,7 @@ impl Job<'_> {
     }
 
     fn written(&self, effect: Effect, record: Record) -> Outcome {
-        if let Some(due) = record.header.mortal_place().and_then(|place| self.gate.policy.due(place)) {
+        if let Some(due) = self.gate.policy.death(&record.header) {
             self.desk.partition.next_look.not_after(due);
             self.desk.alarm.set(due);
         }

@@ -23,7 +23,8 @@ pub struct Edit {
     pub replacement: &'static str,
 }
 
-const EXPIRY: &str = "crates/engine/src/expiry.rs";
+const EXPIRY: &str = "crates/engine/src/expiry/mod.rs";
+const EXPIRY_CHANGE: &str = "crates/engine/src/expiry/change.rs";
 const FOOTPRINT: &str = "crates/engine/src/footprint.rs";
 const WRITE: &str = "crates/engine/src/write.rs";
 const PURGE: &str = "crates/engine/src/purge.rs";
@@ -50,13 +51,13 @@ pub const BUGS: &[Bug] = &[
     },
     Bug {
         name: "a policy change forgets the cutoff",
-        edits: &[edit(EXPIRY, "next.cutoffs.push(Cutoff { queue, through, before: sequence });", "")],
+        edits: &[edit(EXPIRY_CHANGE, "next.cutoffs.push(Cutoff { queue, through, before: sequence });", "")],
     },
     Bug {
         name: "no cutoff for the rule of own ttl",
         edits: &[edit(
-            EXPIRY,
-            "for queue in Queue::MORTAL {\n            let Some(through) = self.horizon",
+            EXPIRY_CHANGE,
+            "for queue in self.queues() {\n            let Some(through) = self.horizon",
             "for queue in [Queue::Inherit] {\n            let Some(through) = self.horizon",
         )],
     },
@@ -96,8 +97,8 @@ pub const BUGS: &[Bug] = &[
         name: "the dead are counted up to the hour only",
         edits: &[edit(
             COUNTERS,
-            "Ok(whole_hours.plus(sum_buckets(reader, partition, queue, Grain::Second, hour..end)?))",
-            "let _ = end; Ok(whole_hours)",
+            "whole_hours.plus(seconds).minus(beyond)",
+            "let _ = (seconds, beyond);\n    Ok(whole_hours)",
         )],
     },
     Bug {
@@ -169,11 +170,7 @@ pub const BUGS: &[Bug] = &[
     },
     Bug {
         name: "index entries promise a longer life than the item has",
-        edits: &[edit(
-            UPKEEP,
-            "let kept = Mark { place: old.place, inexact: false }.bounds(self.place);",
-            "let kept = true;",
-        )],
+        edits: &[edit(UPKEEP, "let kept = old.places.bounds(&self.places);", "let kept = true;")],
     },
     Bug {
         name: "the purge leaves the index entries",
@@ -218,7 +215,7 @@ pub const BUGS: &[Bug] = &[
     },
     Bug {
         name: "a policy change is not durable",
-        edits: &[edit(CATALOG, "put(tx, Key::Policy(partition.id), next.encode());", "")],
+        edits: &[edit(CATALOG, "put(tx, Key::Policy(partition), next.encode());", "")],
     },
     Bug {
         name: "a query by _ts misses the last second",

@@ -13,7 +13,7 @@ use crate::catalog::{change_policy, drop_partition, next_number, put, remove, st
 use crate::container::{Api, Database, Partition, Provision};
 use crate::definition::DefaultTtl;
 use crate::error::{Error, Result};
-use crate::expiry::Policy;
+use crate::expiry::{Change, Policy};
 use crate::index::Indexes;
 use crate::keys::{Key, PartitionId};
 use crate::limits::COLLECTION_NAME_BYTES_MAX;
@@ -252,8 +252,9 @@ impl Engine {
         let partition = &current.partition;
         // Readers wait from before the change takes its time until it is in force: see `gate`.
         let mut lock = partition.policy.write();
-        let changing = Arc::clone(partition);
-        let policy = self.change(move |tx| change_policy(tx, &changing, default_ttl))?;
+        let changing = partition.id;
+        let policy =
+            self.change(move |tx| change_policy(tx, changing, &[Change::DefaultTtl(default_ttl)]))?;
         *lock = Arc::new(policy);
         drop(lock);
         partition.next_look.at_once();

@@ -202,7 +202,7 @@ impl Draft {
 
     /// The version that the draft becomes now (T9).
     fn into_record(self, now: Time, number: ItemNumber, sequence: Sequence) -> BsonRecord {
-        let header = Header { sequence, ts: now.seconds(), ttl: self.ttl };
+        let header = Header { sequence, ts: now.seconds(), ttl: self.ttl, bases: Vec::new() };
         Record { number, header, body: self.document }
     }
 }
@@ -341,7 +341,7 @@ impl Desk {
     }
 
     fn note_death(&self, record: &BsonRecord) {
-        let due = record.header.mortal_place().and_then(|place| self.gate.policy.due(place));
+        let due = self.gate.policy.death(&record.header);
         self.due.set(self.due.get().into_iter().chain(due).min());
     }
 }

@@ -19,7 +19,7 @@ use super::state::{IndexState, Indexes};
 use super::terms::{Entry, Terms};
 use crate::container::Partition;
 use crate::error::{Error, Result};
-use crate::expiry::Place;
+use crate::expiry::Places;
 use crate::header::Record;
 use crate::keys::{Generation, PartitionId};
 
@@ -87,7 +87,7 @@ impl Upkeep {
 #[derive(Debug)]
 pub(crate) struct IndexFootprint {
     partition: PartitionId,
-    place: Option<Place>,
+    places: Places,
     generations: Vec<(Generation, Terms)>,
 }
 
@@ -102,7 +102,7 @@ impl IndexFootprint {
             (generation, terms)
         };
         let generations = upkeep.generations(record.number).map(terms).collect();
-        IndexFootprint { partition: upkeep.partition, place: record.header.mortal_place(), generations }
+        IndexFootprint { partition: upkeep.partition, places: record.header.places(), generations }
     }
 
     /// The entries of a stored item in one generation.
@@ -114,13 +114,13 @@ impl IndexFootprint {
     ) -> IndexFootprint {
         let mut terms = Terms::extract(partition, generation, coverage, record.body.root());
         terms.complete(record.number, record.header.ts);
-        let place = record.header.mortal_place();
-        IndexFootprint { partition, place, generations: vec![(generation, terms)] }
+        let places = record.header.places();
+        IndexFootprint { partition, places, generations: vec![(generation, terms)] }
     }
 
     /// Writes the entries of a new item.
     pub(crate) fn insert(self, tx: &mut Transaction<'_>) -> Result<()> {
-        let values = Values::new(self.place);
+        let values = Values::new(&self.places);
         for (generation, terms) in self.generations {
             if let Some(shape) = &terms.shape {
                 shape.add(tx, self.partition, generation)?;
@@ -147,9 +147,9 @@ impl IndexFootprint {
 
     /// Turns the entries of `old` into those of `self`, leaving alone what both share.
     pub(crate) fn replace(self, old: IndexFootprint, tx: &mut Transaction<'_>) -> Result<()> {
-        let values = Values::new(self.place);
-        // An entry's mark is at most the place of the version before, so what bounds that place from above is enough.
-        let kept = Mark { place: old.place, inexact: false }.bounds(self.place);
+        let values = Values::new(&self.places);
+        // An entry's mark is at most the places of the version before, so what bounds those from above is enough.
+        let kept = old.places.bounds(&self.places);
         for ((generation, new), (_, old)) in self.generations.into_iter().zip(old.generations) {
             if new.shape != old.shape {
                 if let Some(shape) = &old.shape {
@@ -179,7 +179,8 @@ impl IndexFootprint {
     /// All entries as they may lie in the store: key, and a mark that bounds theirs from above.
     pub(super) fn expected(&self) -> impl Iterator<Item = (&[u8], Mark)> {
         let entries = self.generations.iter().flat_map(|(_, terms)| &terms.entries);
-        entries.map(|entry| (entry.key.as_slice(), Mark { place: self.place, inexact: entry.inexact }))
+        entries
+            .map(|entry| (entry.key.as_slice(), Mark { places: self.places.clone(), inexact: entry.inexact }))
     }
 }
 
@@ -190,8 +191,8 @@ struct Values {
 }
 
 impl Values {
-    fn new(place: Option<Place>) -> Values {
-        let value = |inexact| Mark { place, inexact }.encode().into();
+    fn new(places: &Places) -> Values {
+        let value = |inexact| Mark { places: places.clone(), inexact }.encode().into();
         Values { exact: value(false), inexact: value(true) }
     }
 

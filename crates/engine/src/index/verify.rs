@@ -57,7 +57,7 @@ fn check(reader: &dyn Read, index: &Index, building: Option<Building>) -> Result
             let found = found
                 .ok_or_else(|| wrong(index, &format!("item {} has no entry {key:02x?}", record.number.0)))?;
             let mark = Mark::decode(&found)?;
-            if mark.inexact != wanted.inexact || !mark.bounds(wanted.place) {
+            if mark.inexact != wanted.inexact || !mark.places.bounds(&wanted.places) {
                 let number = record.number.0;
                 return Err(wrong(index, &format!("item {number}: {mark:?} does not bound {wanted:?}")));
             }

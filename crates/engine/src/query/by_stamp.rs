@@ -1,7 +1,8 @@
 //! A walk along the queues that are ordered by `_ts`: items by the time of their last write, then by number.
 //!
 //! Every item stands in exactly one of the two queues, whatever the indexing policy says. An entry of `inherit` is the
-//! item's place, so it tells whether the item lives; for one of `stamp` the item's header is asked.
+//! item's place, so it tells whether the item lives; for one of `stamp` the item's header is asked. Only containers without
+//! date rules are walked so: an entry says nothing of dates.
 
 use document::{ItemNumber, Value, ValueRef, decode_key, encode_key};
 use query::Stamps;
@@ -89,8 +90,8 @@ impl Walk for StampWalk<'_> {
             let rank = rank(number, self.direction);
             // An entry of `stamp` says nothing of the item's place: as old as can be, so that the header is asked.
             let base = if queue == Queue::Inherit { base } else { Millis::MIN };
-            let place = Some(Place { queue: if queue == Queue::Inherit { queue } else { Queue::Own }, base });
-            if self.desk.is_living(number, &Mark { place, inexact: false })? {
+            let place = Place { queue: if queue == Queue::Inherit { queue } else { Queue::Own }, base };
+            if self.desk.is_living(number, &Mark { places: place.into(), inexact: false })? {
                 self.desk.work.touch();
                 let told = Some(Told::Scalar(Value::Int(seconds)));
                 return Ok(Step::Item(Passing {
