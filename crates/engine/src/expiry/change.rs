@@ -12,7 +12,7 @@
 //!   delay 120 at T2    queue 17:  f | g           cutoff    newest: 16 again
 //! ```
 //!
-//! So a rule has at most one queue more than it has open cutoffs, and those are bounded.
+//! So a rule has at most one queue more than it ever had open cutoffs at a time, and those are bounded.
 
 use document::Sequence;
 use storage::Time;

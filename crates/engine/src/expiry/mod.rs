@@ -33,6 +33,8 @@
 //! items ([`change`]). A cutoff is forgotten once the purge has emptied the prefix it covers.
 
 mod change;
+#[cfg(test)]
+mod model;
 mod place;
 mod stored;
 #[cfg(test)]

@@ -150,3 +150,220 @@ fn a_policy_reads_back_as_written() {
     }
     assert!(Policy::decode(&policy.encode()[1..]).is_err());
 }
+
+/// A policy with date rules in force: (id, delay in milliseconds).
+fn dated(default_ttl: DefaultTtl, rules: &[(u32, Millis)]) -> Policy {
+    rules.iter().fold(Policy::new(default_ttl), |policy, (id, delay_ms)| {
+        let added = policy.change(Change::AddRule { id: *id }, at(NOW), Sequence(1), never).expect("adds");
+        let delay = Change::SetDelay { id: *id, delay_ms: *delay_ms };
+        added.change(delay, at(NOW), Sequence(1), never).expect("comes into force")
+    })
+}
+
+/// A queue that nobody stands in.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of `occupied`")]
+fn never(_: Queue, _: Millis) -> Result<bool> {
+    Ok(false)
+}
+
+/// Queues up to this number have an entry everywhere, others none.
+fn up_to(last: u16) -> impl Fn(Queue, Millis) -> Result<bool> {
+    move |queue, _| Ok(queue.number() <= last)
+}
+
+/// The header of an item that is written under a policy, with the same date for every rule.
+fn dated_header(policy: &Policy, sequence: u64, ttl: OwnTtl, date: Option<Millis>) -> Header {
+    Header { sequence: Sequence(sequence), ts: NOW, ttl, bases: policy.bases(|_| date) }
+}
+
+fn millis(millis: Millis) -> Time {
+    Time::from_millis(millis.unsigned_abs())
+}
+
+#[test]
+fn t27_dead_from_the_millisecond_of_date_and_delay() {
+    let now = from_seconds(NOW);
+    for delay in [0, 1, 999, 60_000, from_seconds(i32::MAX as u64)] {
+        let policy = dated(DefaultTtl::Off, &[(7, delay)]);
+        for date in [now, now + 1, now - 1, 0] {
+            let item = dated_header(&policy, 5, OwnTtl::Absent, Some(date));
+            for instant in
+                [date + delay - 1, date + delay, date + delay + 1].into_iter().filter(|at| *at >= 0)
+            {
+                let expected = instant >= date + delay;
+                assert_eq!(policy.is_dead(&item, millis(instant)), expected, "{delay} {date} {instant}");
+            }
+            assert_eq!(policy.death(&item), Some(millis(date + delay)));
+        }
+    }
+}
+
+#[test]
+fn t27_no_date_never_and_a_date_before_1970_at_once() {
+    let policy = dated(DefaultTtl::Off, &[(7, 1000)]);
+    let dateless = dated_header(&policy, 5, OwnTtl::Absent, None);
+    assert!(!policy.is_dead(&dateless, Time::LAST) && policy.death(&dateless).is_none());
+    for date in [Millis::MIN, -1_000_000, -1] {
+        let item = dated_header(&policy, 5, OwnTtl::Absent, Some(date));
+        assert!(policy.is_dead(&item, at(1)), "written already dead: {date}");
+    }
+    let far = dated_header(&policy, 5, OwnTtl::Absent, Some(Millis::MAX));
+    assert!(!policy.is_dead(&far, Time::LAST), "T7: the far future means not yet");
+}
+
+/// T27: whichever comes first; `ttl` = -1 stops only the ttl rule.
+#[test]
+fn t27_the_earliest_rule_wins() {
+    use {DefaultTtl as D, OwnTtl as Own};
+    let cells: [(Own, D, Option<u64>); 9] = [
+        (Own::Absent, D::Off, None),
+        (Own::Absent, D::Never, None),
+        (Own::Absent, D::Seconds(10), Some(10)),
+        (Own::Never, D::Off, None),
+        (Own::Never, D::Never, None),
+        (Own::Never, D::Seconds(10), None),
+        (Own::Seconds(7), D::Off, None),
+        (Own::Seconds(7), D::Never, Some(7)),
+        (Own::Seconds(7), D::Seconds(10), Some(7)),
+    ];
+    for (own, default, by_ttl) in cells {
+        for delays in [[3, 30], [30, 3], [8, 9], [50, 60]] {
+            let policy = dated(default, &[(1, delays[0] * 1000), (2, delays[1] * 1000)]);
+            let item = dated_header(&policy, 5, own, Some(from_seconds(NOW)));
+            let by_date = delays.iter().min().map(|delay| delay.unsigned_abs());
+            let lives = by_ttl.into_iter().chain(by_date).min().expect("it dies by a date at the latest");
+            for age in 0..70 {
+                let dead = policy.is_dead(&item, at(NOW + age));
+                assert_eq!(dead, age >= lives, "{own:?} {default:?} {delays:?} age {age}");
+            }
+        }
+    }
+}
+
+#[test]
+fn t27_a_rule_kills_nobody_until_it_is_in_force() {
+    let policy = Policy::new(DefaultTtl::Off)
+        .change(Change::AddRule { id: 7 }, at(NOW), Sequence(1), never)
+        .expect("adds");
+    let item = dated_header(&policy, 5, OwnTtl::Absent, Some(0));
+    assert_eq!(item.bases.len(), 1, "but whoever is written joins its queue");
+    assert!(
+        !policy.is_dead(&item, Time::LAST) && policy.dead_through(item.bases[0].queue, Time::LAST).is_none()
+    );
+    let force = Change::SetDelay { id: 7, delay_ms: 0 };
+    assert!(!policy.judges(force), "it comes into force whatever the clock says");
+    let policy = policy.change(force, at(NOW), Sequence(9), always).expect("comes into force");
+    assert!(policy.is_dead(&item, at(NOW)) && policy.cutoffs.is_empty());
+    assert!(policy.judges(Change::DropRule { id: 7 }));
+}
+
+/// T13, T27: whoever was dead when a rule was relaxed or dropped stays dead; whoever is written later is judged anew, however
+/// far back its date may lie.
+#[test]
+fn t27_a_relaxed_or_dropped_rule_revives_nothing() {
+    let old = dated(DefaultTtl::Off, &[(7, 10_000)]);
+    let before = |age: u64| dated_header(&old, 5, OwnTtl::Absent, Some(from_seconds(NOW - age)));
+    for change in [Change::SetDelay { id: 7, delay_ms: 1_000_000 }, Change::DropRule { id: 7 }] {
+        let policy = old.change(change, at(NOW), Sequence(6), up_to(16)).expect("changes");
+        for now in [NOW, NOW + 900] {
+            assert!(policy.is_dead(&before(10), at(now)), "{change:?}");
+            assert!(!policy.is_dead(&before(9), at(now)), "{change:?}");
+            let later = dated_header(&policy, 7, OwnTtl::Absent, Some(from_seconds(NOW - 90)));
+            assert!(!policy.is_dead(&later, at(now)), "{change:?}");
+        }
+    }
+}
+
+/// A stricter rule kills whatever the old one had killed, at every later time: it needs no cutoff and no other queue.
+#[test]
+fn t27_a_stricter_rule_leaves_nothing_behind() {
+    let old = dated(DefaultTtl::Off, &[(7, 10_000)]);
+    let stricter = Change::SetDelay { id: 7, delay_ms: 9_999 };
+    let policy = old.change(stricter, at(NOW), Sequence(6), up_to(16)).expect("changes");
+    assert!(policy.cutoffs.is_empty() && policy.rules[0].queues == old.rules[0].queues);
+}
+
+#[test]
+fn a_queue_with_a_cutoff_is_never_the_newest_and_is_so_again_once_it_has_none() {
+    let longer = |policy: &Policy, delay_ms, occupied: &[u16]| {
+        let change = Change::SetDelay { id: 7, delay_ms };
+        let occupied = |queue: Queue, _| Ok(occupied.contains(&queue.number()));
+        policy.change(change, at(NOW), Sequence(6), occupied).expect("changes")
+    };
+    let queues = |numbers: &[u16]| numbers.iter().map(|number| Queue::Date(*number)).collect::<Vec<_>>();
+    let policy = dated(DefaultTtl::Off, &[(7, 0)]);
+    assert_eq!(policy.rules[0].queues, queues(&[16]));
+    let policy = longer(&policy, 1000, &[]);
+    assert_eq!(policy.rules[0].queues, queues(&[16]), "nobody was dead");
+    let policy = longer(&policy, 2000, &[16]);
+    assert_eq!(policy.rules[0].queues, queues(&[16, 17]));
+    let policy = longer(&policy, 3000, &[16, 17]);
+    assert_eq!(policy.rules[0].queues, queues(&[16, 17, 18]));
+    assert_eq!(policy.cutoffs.len(), 2, "a nearer cutoff adds nothing to a farther one");
+    let policy = policy.forget(Queue::Date(16), from_seconds(NOW)).expect("forgets");
+    let policy = longer(&policy, 4000, &[17, 18]);
+    assert_eq!(
+        policy.rules[0].queues,
+        queues(&[17, 18, 16]),
+        "who is left there is judged like all who join"
+    );
+    let dropped = policy.change(Change::DropRule { id: 7 }, at(NOW), Sequence(7), up_to(18)).expect("drops");
+    assert!(dropped.queues().contains(&Queue::Date(18)), "the purge still visits what was dead");
+    assert!(dropped.groups().iter().all(|group| group.len() == 1 || group[0] == Queue::Inherit));
+}
+
+#[test]
+fn numbers_of_queues_are_not_used_again_while_somebody_may_stand_there() {
+    let mut policy = dated(DefaultTtl::Off, &[(1, 0), (2, 0)]);
+    policy.last_queue = u16::MAX - 1;
+    let add = |policy: &Policy, id| policy.change(Change::AddRule { id }, at(NOW), Sequence(6), up_to(19));
+    policy = add(&policy, 3).expect("adds");
+    assert_eq!(policy.rule(3).expect("there").newest(), Queue::Date(u16::MAX));
+    policy = add(&policy, 4).expect("adds");
+    assert_eq!(policy.rule(4).expect("there").newest(), Queue::Date(20), "those before are taken or in use");
+    assert!(policy.change(Change::AddRule { id: 5 }, at(NOW), Sequence(6), always).is_err(), "none is free");
+}
+
+#[test]
+fn a_rule_is_added_once_and_changed_only_if_it_is_there() {
+    let policy = dated(DefaultTtl::Off, &[(1, 0)]);
+    assert!(policy.change(Change::AddRule { id: 1 }, at(NOW), Sequence(6), never).is_err());
+    assert!(policy.change(Change::SetDelay { id: 2, delay_ms: 0 }, at(NOW), Sequence(6), never).is_err());
+    assert!(
+        !policy.differs(Change::DropRule { id: 2 })
+            && !policy.differs(Change::SetDelay { id: 1, delay_ms: 0 })
+    );
+}
+
+#[test]
+fn an_index_build_adds_a_base_and_leaves_the_others() {
+    let policy = dated(DefaultTtl::Off, &[(1, 0), (2, 0)]);
+    let item = dated_header(&policy, 5, OwnTtl::Absent, Some(50));
+    let dropped = policy.change(Change::DropRule { id: 1 }, at(NOW), Sequence(6), never).expect("drops");
+    let added = dropped.change(Change::AddRule { id: 3 }, at(NOW), Sequence(7), never).expect("adds");
+    let bases = added.rebase(&item, 3, Some(60));
+    let expected = [(Queue::Date(17), 50), (Queue::Date(18), 60)];
+    assert_eq!(bases.iter().map(|place| (place.queue, place.base)).collect::<Vec<_>>(), expected);
+    let item = Header { bases, ..item };
+    assert_eq!(added.rebase(&item, 3, None).len(), 1, "a date that is gone");
+}
+
+#[test]
+fn a_policy_with_rules_reads_back_as_written_and_one_without_has_no_byte_for_them() {
+    let mut policy = dated(DefaultTtl::Never, &[(1, 0), (2, 2_147_483_647_000)]);
+    assert_eq!(Policy::decode(&policy.encode()), Ok(policy.clone()));
+    for change in [
+        Change::SetDelay { id: 1, delay_ms: 5 },
+        Change::AddRule { id: u32::MAX },
+        Change::DropRule { id: 2 },
+        Change::DropRule { id: 1 },
+        Change::DropRule { id: u32::MAX },
+    ] {
+        policy = policy.change(change, at(NOW), Sequence(9), up_to(17)).expect("changes");
+        let bytes = policy.encode();
+        assert_eq!(Policy::decode(&bytes), Ok(policy.clone()));
+        assert!(Policy::decode(&bytes[..bytes.len() - 1]).is_err());
+    }
+    assert!(policy.rules.is_empty() && policy.last_queue != 0, "the numbers that were used are remembered");
+    assert_eq!(Policy::new(DefaultTtl::Seconds(5)).encode(), [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0]);
+}

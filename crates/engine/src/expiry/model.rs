@@ -1,0 +1,238 @@
+//! The policy against a model that knows no queues, cutoffs or generations: it remembers every set of rules that was ever in
+//! force, and an item is dead if any of them had killed it at any instant since its last write.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use document::Sequence;
+use storage::Time;
+
+use super::change::CUTOFFS_MAX;
+use super::{Change, Millis, Policy, Queue};
+use crate::definition::{DefaultTtl, OwnTtl};
+use crate::header::Header;
+
+/// Rules as a user thinks of them.
+#[derive(Debug, Clone, Default)]
+struct Rules {
+    default_ttl: DefaultTtl,
+    /// The delays of date rules in force.
+    delays: BTreeMap<u32, Millis>,
+}
+
+/// A set of rules that was in force, and until when.
+#[derive(Debug)]
+struct Era {
+    rules: Rules,
+    until_ms: Millis,
+    until_sequence: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Item {
+    header: Header,
+    /// What the item has in the field of each rule there may ever be.
+    dates: BTreeMap<u32, Millis>,
+}
+
+#[derive(Debug)]
+struct Life {
+    random: fastrand::Rng,
+    now_ms: Millis,
+    sequence: u64,
+    policy: Policy,
+    rules: Rules,
+    past: Vec<Era>,
+    items: Vec<Item>,
+    last_rule: u32,
+}
+
+impl Rules {
+    /// Whether these rules have killed an item by an instant.
+    fn kill(&self, item: &Item, by_ms: Millis) -> bool {
+        let ts = item.header.ts as Millis;
+        let ttl = match (item.header.ttl, self.default_ttl) {
+            (OwnTtl::Never, _) | (_, DefaultTtl::Off) | (OwnTtl::Absent, DefaultTtl::Never) => None,
+            (OwnTtl::Absent, DefaultTtl::Seconds(n)) | (OwnTtl::Seconds(n), _) => {
+                Some((ts + Millis::from(n)) * 1000)
+            }
+        };
+        let dates = self.delays.iter().filter_map(|(rule, delay)| Some(item.dates.get(rule)? + delay));
+        ttl.into_iter().chain(dates).any(|deadline| deadline <= by_ms)
+    }
+}
+
+impl Life {
+    fn new(seed: u64) -> Life {
+        Life {
+            random: fastrand::Rng::with_seed(seed),
+            now_ms: 20_000,
+            sequence: 1,
+            policy: Policy::new(DefaultTtl::Off),
+            rules: Rules::default(),
+            past: Vec::new(),
+            items: Vec::new(),
+            last_rule: 0,
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::from_millis(self.now_ms.unsigned_abs())
+    }
+
+    /// What the model says.
+    fn is_dead(&self, item: &Item) -> bool {
+        let lived_in = self.past.iter().filter(|era| item.header.sequence.0 < era.until_sequence);
+        lived_in.into_iter().any(|era| era.rules.kill(item, era.until_ms))
+            || self.rules.kill(item, self.now_ms)
+    }
+
+    fn entries(&self) -> BTreeSet<(Queue, Millis)> {
+        let places = self.items.iter().flat_map(|item| item.header.mortal_places());
+        places.map(|place| (place.queue, place.base)).collect()
+    }
+
+    fn change(&mut self, change: Change, rules: Rules) {
+        let entries = self.entries();
+        let occupied =
+            |queue, through| Ok(entries.iter().any(|(other, base)| *other == queue && *base <= through));
+        self.sequence += 1;
+        let changed = self.policy.change(change, self.now(), Sequence(self.sequence), occupied);
+        self.policy = changed.expect("a change");
+        let rules = std::mem::replace(&mut self.rules, rules);
+        self.past.push(Era { rules, until_ms: self.now_ms, until_sequence: self.sequence });
+    }
+
+    /// A new version: of a living item, or of none.
+    fn write(&mut self) {
+        self.sequence += 1;
+        let living: Vec<usize> = (0..self.items.len()).filter(|at| !self.is_dead(&self.items[*at])).collect();
+        let ttl = match self.random.u8(..4) {
+            0 => OwnTtl::Never,
+            1 => OwnTtl::Seconds(self.random.u32(1..8)),
+            _ => OwnTtl::Absent,
+        };
+        let mut dates = BTreeMap::new();
+        for rule in 1..=self.last_rule + 2 {
+            if self.random.u8(..3) > 0 {
+                dates.insert(rule, self.now_ms + self.random.i64(-9_000..9_000));
+            }
+        }
+        let bases = self.policy.bases(|rule| dates.get(&rule).copied());
+        let header =
+            Header { sequence: Sequence(self.sequence), ts: self.now_ms.unsigned_abs() / 1000, ttl, bases };
+        let item = Item { header, dates };
+        match self.random.choice(living) {
+            Some(at) if self.random.bool() => self.items[at] = item,
+            _ => self.items.push(item),
+        }
+    }
+
+    fn change_rules(&mut self) {
+        let mut rules = self.rules.clone();
+        let known: Vec<u32> = self.policy.rules.iter().map(|rule| rule.id).collect();
+        match (self.random.u8(..8), self.random.choice(known)) {
+            (0 | 1, _) => {
+                rules.default_ttl = match self.random.u32(..10) {
+                    0 => DefaultTtl::Off,
+                    1 => DefaultTtl::Never,
+                    seconds => DefaultTtl::Seconds(seconds),
+                };
+                self.change(Change::DefaultTtl(rules.default_ttl), rules);
+            }
+            (2, Some(id)) => {
+                rules.delays.remove(&id);
+                self.change(Change::DropRule { id }, rules);
+            }
+            (3.., Some(id)) => {
+                if !rules.delays.contains_key(&id) {
+                    self.build(id);
+                }
+                let delay_ms = self.random.i64(0..9_000);
+                rules.delays.insert(id, delay_ms);
+                self.change(Change::SetDelay { id, delay_ms }, rules);
+            }
+            (_, None) => self.add_rule(),
+        }
+        if self.policy.rules.len() < 3 && self.random.u8(..4) == 0 {
+            self.add_rule();
+        }
+    }
+
+    fn add_rule(&mut self) {
+        self.last_rule += 1;
+        self.change(Change::AddRule { id: self.last_rule }, self.rules.clone());
+    }
+
+    /// An index build: every living item gets its base.
+    fn build(&mut self, rule: u32) {
+        for at in 0..self.items.len() {
+            if !self.is_dead(&self.items[at]) {
+                let item = &self.items[at];
+                let date = item.dates.get(&rule).copied();
+                self.items[at].header.bases = self.policy.rebase(&item.header, rule, date);
+            }
+        }
+    }
+
+    /// The purge of one queue, or of a part of it.
+    fn purge(&mut self) {
+        let Some(queue) = self.random.choice(self.policy.queues()) else { return };
+        let Some(through) = self.policy.dead_through(queue, self.now()) else { return };
+        let whole = self.random.bool();
+        let random = &mut self.random;
+        self.items.retain(|item| {
+            let stands =
+                item.header.mortal_places().any(|place| place.queue == queue && place.base <= through);
+            !stands || (!whole && random.bool())
+        });
+        if let Some(policy) = self.policy.forget(queue, through).filter(|_| whole) {
+            self.policy = policy;
+        }
+    }
+
+    fn check(&self) {
+        let now = self.now();
+        for item in &self.items {
+            let dead = self.is_dead(item);
+            assert_eq!(self.policy.is_dead(&item.header, now), dead, "{item:?} {:?}", self.policy);
+            // What purge, counters and marks rely on: the dead prefix of a queue has no living item in it.
+            let among_the_dead = item.header.mortal_places().any(|place| {
+                self.policy.dead_through(place.queue, now).is_some_and(|through| place.base <= through)
+            });
+            assert_eq!(among_the_dead, dead, "{item:?} {:?}", self.policy);
+        }
+        for group in self.policy.groups() {
+            let of_group = |item: &&Item| {
+                item.header.mortal_places().filter(|place| group.contains(&place.queue)).count() > 1
+            };
+            assert!(!self.items.iter().any(|item| of_group(&item)), "{group:?}");
+        }
+        for rule in &self.policy.rules {
+            let newest_is_cut = self.policy.cutoffs.iter().any(|cutoff| cutoff.queue == rule.newest());
+            assert!(!newest_is_cut && rule.queues.len() <= CUTOFFS_MAX + 1, "{:?}", self.policy);
+        }
+        assert_eq!(Policy::decode(&self.policy.encode()).as_ref(), Ok(&self.policy));
+    }
+}
+
+#[test]
+fn t13_t27_no_change_of_rules_ever_revives_or_kills_against_the_model() {
+    let (mut dead, mut reopened) = (0, 0);
+    for seed in 0..400 {
+        let mut life = Life::new(seed);
+        println!("seed {seed}");
+        for _ in 0..120 {
+            match life.random.u8(..20) {
+                0..8 => life.write(),
+                8..13 => life.now_ms += life.random.i64(0..3_000),
+                13..17 => life.change_rules(),
+                _ => life.purge(),
+            }
+            life.check();
+            let is_reopened = |queues: &Vec<Queue>| !queues.is_sorted();
+            reopened += usize::from(life.policy.rules.iter().any(|rule| is_reopened(&rule.queues)));
+        }
+        dead += life.items.iter().filter(|item| life.is_dead(item)).count();
+    }
+    assert!(dead > 0 && reopened > 0, "the lives are worth living: {dead} {reopened}");
+}
