@@ -123,7 +123,7 @@ impl Traces {
     }
 
     /// Turns those of `old` into `self`, leaving alone what both share.
-    pub(crate) fn replace(self, old: Traces, tx: &mut Transaction<'_>) -> Result<()> {
+    pub(crate) fn replace(self, old: &Traces, tx: &mut Transaction<'_>) -> Result<()> {
         debug_assert_eq!(self.number, old.number, "a replace keeps the item's number");
         counters::subtract(tx, &old.weight)?;
         counters::add(tx, &self.weight)?;
@@ -192,7 +192,7 @@ impl Footprint {
 
     /// Turns the entries of `old` into those of `self`, leaving alone what both share.
     pub(crate) fn replace(self, old: Footprint, tx: &mut Transaction<'_>) -> Result<()> {
-        self.traces.replace(old.traces, tx)?;
+        self.traces.replace(&old.traces, tx)?;
         self.index.replace(old.index, tx)
     }
 

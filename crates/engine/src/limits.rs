@@ -36,3 +36,7 @@ pub const COLLECTION_NAME_BYTES_MAX: usize = 255;
 pub const INSERT_CHUNK_ITEMS: usize = 128;
 /// and their bytes, unless it is a single one.
 pub const INSERT_CHUNK_BYTES: usize = 1024 * 1024;
+/// The name of a session, as the front end tells sessions apart.
+pub const SESSION_BYTES_MAX: usize = 128;
+/// Receipts that lie in the record of their session; further ones have entries of their own.
+pub const RECEIPTS_INLINE_BYTES: usize = 512;

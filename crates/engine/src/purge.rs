@@ -84,6 +84,9 @@ impl Engine {
                 report.next_due = Some(self.store.now()?);
             }
         }
+        let sessions = self.forget_sessions(limit)?;
+        report.other_entries += sessions.entries;
+        report.next_due = sessions.next_due.into_iter().chain(report.next_due).min();
         if !self.purge.paused.load(Ordering::Acquire) && self.store.clock_status()?.suspect.is_none() {
             let now = self.store.now()?;
             if let Some(cleared) = self.clear_dropped(limit)? {

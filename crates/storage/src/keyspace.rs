@@ -21,11 +21,13 @@ pub enum Keyspace {
     Feed,
     /// Counters of items and bytes.
     Counter,
+    /// What sessions have done already.
+    Receipt,
 }
 
 impl Keyspace {
     /// All of them; the position in this list is the keyspace's number.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Catalog,
         Self::Item,
         Self::Id,
@@ -34,6 +36,7 @@ impl Keyspace {
         Self::Queue,
         Self::Feed,
         Self::Counter,
+        Self::Receipt,
     ];
 
     /// The name on disk and in messages.
@@ -47,6 +50,7 @@ impl Keyspace {
             Self::Queue => "queue",
             Self::Feed => "feed",
             Self::Counter => "counter",
+            Self::Receipt => "receipt",
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a job sees while it runs: the current state, its own writes, one time and the next sequences.
 
 use crate::overlay::{Change, Overlay, Undo};
-use crate::{Direction, Error, KeyRange, Keyspace, Read, Result, Scan, Time};
+use crate::{ClockStatus, Direction, Error, KeyRange, Keyspace, Read, Result, Scan, Time};
 use bytes::Bytes;
 
 /// A running transaction. Its reads include its own writes and those of the jobs before it.
@@ -26,6 +26,14 @@ pub(crate) struct Moment {
     pub(crate) now: Time,
     pub(crate) trusted: Time,
     pub(crate) suspect: bool,
+    pub(crate) advanced_ms: u64,
+}
+
+impl From<ClockStatus> for Moment {
+    fn from(status: ClockStatus) -> Self {
+        let ClockStatus { now, trusted, suspect, advanced_ms, .. } = status;
+        Self { now, trusted, suspect: suspect.is_some(), advanced_ms }
+    }
 }
 
 impl<'a> Transaction<'a> {
@@ -47,6 +55,11 @@ impl<'a> Transaction<'a> {
     /// Whether the clock is suspect: nothing may be destroyed until an operator has decided (T34).
     pub fn clock_is_suspect(&self) -> bool {
         self.moment.suspect
+    }
+
+    /// The time without the test clock's advance, for what must not follow it: sessions, timeouts (T29).
+    pub fn real_time(&self) -> Time {
+        Time::from_millis(self.moment.now.millis().saturating_sub(self.moment.advanced_ms))
     }
 
     /// Takes the next sequence. It is kept only if the job commits.

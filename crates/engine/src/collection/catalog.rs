@@ -219,7 +219,7 @@ impl Engine {
         Ok(renamed)
     }
 
-    /// Gives a collection another definition, or another throughput. Its `uuid` stays.
+    /// Gives a collection other options, or another throughput. Its `uuid` and its collation stay.
     pub fn change_collection(
         &self,
         collection: &Collection,
@@ -231,13 +231,14 @@ impl Engine {
         let current = self.current(collection)?;
         let changed = self.change(move |tx| {
             let stamp = stamp(tx);
-            let definition = CollectionDefinition { uuid: current.definition.uuid, ..definition };
+            let CollectionDefinition { uuid, collation, .. } = current.definition.clone();
+            let definition = CollectionDefinition { uuid, collation, ..definition };
             let provision = if throughput == current.throughput() {
                 current.provision
             } else {
                 throughput.map(|throughput| Provision { throughput, stamp })
             };
-            let changed = Collection { definition, provision, stamp, ..(*current).clone() };
+            let changed = Collection { definition, stamp, provision, ..(*current).clone() };
             put_collection(tx, &changed);
             Ok(Arc::new(changed))
         })?;
@@ -279,14 +280,12 @@ impl Engine {
 
 /// The database that a new collection goes into, made if it is not there.
 fn owner_of(tx: &mut Transaction<'_>, owner: Option<Arc<Database>>, name: String) -> Result<Arc<Database>> {
-    match owner {
-        Some(owner) => Ok(owner),
-        None => {
-            let made = new_database(tx, name, false)?;
-            put(tx, Key::Database(made.rid.0), made.encode());
-            Ok(Arc::new(made))
-        }
+    if let Some(owner) = owner {
+        return Ok(owner);
     }
+    let made = new_database(tx, name, false)?;
+    put(tx, Key::Database(made.rid.0), made.encode());
+    Ok(Arc::new(made))
 }
 
 fn new_database(tx: &mut Transaction<'_>, name: String, kept: bool) -> Result<Database> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{Binary, Document, RawDocument, ValueRef};
+use bson::{Binary, Collation, Document, RawDocument, ValueRef};
 use bytes::Bytes;
 use document::{ContainerRid, EffectiveRange, Sequence};
 use storage::Read;
@@ -16,14 +16,23 @@ use crate::keys::PartitionId;
 use crate::throughput::Throughput;
 
 /// What the user defined of a collection. The engine keeps the options; the front end knows what they mean.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectionDefinition {
     /// The identity that clients see, for life.
     pub uuid: [u8; 16],
     /// Options as clients gave them: capped, validator, collation, and for a view its pipeline.
     pub options: RawDocument,
+    /// The collation of `_id`, and of queries that name none.
+    pub collation: Collation,
     /// The field by which a sharded collection of the service is spread; kept, and of no effect on one partition.
     pub shard_key: Option<String>,
+}
+
+impl Default for CollectionDefinition {
+    fn default() -> CollectionDefinition {
+        let (options, collation) = (RawDocument::default(), Collation::simple());
+        CollectionDefinition { uuid: [0; 16], options, collation, shard_key: None }
+    }
 }
 
 /// A collection of the MongoDB API. Cheap to share, immutable; a change makes another handle.
@@ -59,7 +68,7 @@ impl Collection {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let CollectionDefinition { uuid, options, shard_key } = &self.definition;
+        let CollectionDefinition { uuid, options, collation, shard_key } = &self.definition;
         let mut record = Document::new()
             .with("name", self.name.as_str())
             .with("uuid", Binary { subtype: 4, bytes: uuid.to_vec() })
@@ -67,6 +76,9 @@ impl Collection {
             .with("partition", i64::from(self.partition.id.0))
             .with("sequence", self.stamp.sequence.0 as i64)
             .with("ts", self.stamp.ts as i64);
+        if !collation.is_simple() {
+            record.push("collation", collation.to_document());
+        }
         if let Some(shard_key) = shard_key {
             record.push("shardKey", shard_key.as_str());
         }
@@ -110,6 +122,10 @@ impl Collection {
         let definition = CollectionDefinition {
             uuid: uuid.bytes.try_into().ok()?,
             options: RawDocument::from_view(record.get("options")?.as_document()?),
+            collation: match record.get("collation") {
+                None => Collation::simple(),
+                Some(collation) => Collation::parse(collation.as_document()?).ok()?,
+            },
             shard_key: record.get("shardKey").and_then(ValueRef::as_str).map(str::to_owned),
         };
         let stamp = |sequence, ts| {

@@ -14,12 +14,14 @@ mod catalog;
 mod definition;
 mod keys;
 mod reading;
+mod receipts;
 mod write;
 
 pub use definition::{Collection, CollectionDefinition};
 pub use reading::Reading;
+pub use receipts::{Receipt, Receipts};
 pub(crate) use write::Desk;
-pub use write::{Decision, Modified, Receipt, Receipts, Target, Verdict};
+pub use write::{Decision, Modified, Target, Verdict};
 
 use bson::RawDocument;
 use document::{ItemNumber, Sequence};

@@ -31,15 +31,11 @@ impl Engine {
         partitions.dedup_by_key(|partition| partition.id);
         let views = View::open_all(&*self.store, &partitions)?;
         let gates: Vec<Gate> = views.iter().map(|view| view.gate.clone()).collect();
-        match views.into_iter().next() {
-            Some(View { snapshot, gate, sequence }) => {
-                Ok(Reading { snapshot, now: gate.now, sequence, gates })
-            }
-            None => {
-                let (sequence, snapshot) = (self.store.last_sequence(), self.store.snapshot()?);
-                Ok(Reading { snapshot, now: self.store.now()?, sequence, gates })
-            }
+        if let Some(View { snapshot, gate, sequence }) = views.into_iter().next() {
+            return Ok(Reading { snapshot, gates, now: gate.now, sequence });
         }
+        let (sequence, snapshot) = (self.store.last_sequence(), self.store.snapshot()?);
+        Ok(Reading { snapshot, gates, now: self.store.now()?, sequence })
     }
 }
 
@@ -57,7 +53,10 @@ impl Reading {
     /// The living item of that `_id`.
     pub fn by_id(&self, collection: &Collection, id: ValueRef<'_>) -> Result<Option<Found>> {
         let gate = self.gate(collection)?;
-        let found = gate.by_id_key(self.reader(), &keys::id(collection.partition.id, id))?;
+        let found = gate.by_id_key(
+            self.reader(),
+            &keys::id(collection.partition.id, id, &collection.definition.collation),
+        )?;
         Ok(found.living().map(BsonRecord::into))
     }
 

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use bson::{Document, RawDocument, Value, ValueRef};
 use document::{ItemNumber, Sequence};
 use parking_lot::Mutex;
-use storage::{Lanes, Ticket, Time, Transaction, transact};
+use storage::{Keyspace, Lanes, Ticket, Time, Transaction, transact};
 
+use super::receipts::{Ledger, Receipt, Receipts};
 use super::{BsonRecord, Collection, Found, keys};
 use crate::Engine;
 use crate::alarm::Alarm;
@@ -22,7 +23,6 @@ use crate::footprint::Traces;
 use crate::gate::{self, Gate};
 use crate::header::{Header, Record};
 use crate::limits::{INSERT_CHUNK_BYTES, INSERT_CHUNK_ITEMS};
-use storage::Keyspace;
 
 /// Which item a write is about.
 #[derive(Debug, Clone)]
@@ -74,26 +74,12 @@ pub struct Modified {
     pub repeated: bool,
 }
 
-/// One statement of a session that must not run twice.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Receipt {
-    /// The session, as the front end tells sessions apart.
-    pub session: Vec<u8>,
-    /// The session's number of the write.
-    pub number: i64,
-    /// The statement within it.
-    pub statement: i32,
-}
-
-/// Statements of one write of a session, one for each document.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Receipts {
-    /// The session, as the front end tells sessions apart.
-    pub session: Vec<u8>,
-    /// The session's number of the write.
-    pub number: i64,
-    /// The statement of each document.
-    pub statements: Vec<i32>,
+impl Modified {
+    /// Whether something was written.
+    pub fn is_write(&self) -> bool {
+        let version = |found: &Option<Found>| found.as_ref().map(|found| found.sequence);
+        version(&self.before) != version(&self.after)
+    }
 }
 
 impl Engine {
@@ -106,20 +92,30 @@ impl Engine {
         decide: impl FnOnce(Option<&Found>, Time) -> Result<Verdict> + Send + 'static,
         receipt: Option<Receipt>,
     ) -> Ticket<Result<Modified>> {
-        if receipt.is_some() {
-            return Ticket::ready(Err(Error::NotSupported { what: "a retryable write".into() }));
-        }
         let (collection, alarm) = (Arc::clone(collection), Arc::clone(&self.alarm));
         transact(&*self.store, lane(&collection), move |tx| {
             let desk = Desk::open(tx, &collection)?;
+            let mut ledger = None;
+            if let Some(Receipt { session, number, statement }) = &receipt {
+                let opened = Ledger::open(tx, session, *number)?;
+                if let Some(answer) = opened.recorded(tx, *statement)? {
+                    return Ok(Modified { answer, repeated: true, ..Modified::default() });
+                }
+                ledger = Some((opened, *statement));
+            }
             let modified = desk.modify(tx, &mut Events::default(), &target, decide)?;
+            if let Some((mut ledger, statement)) = ledger.filter(|_| modified.is_write()) {
+                ledger.record(tx, statement, modified.answer.clone());
+                desk.wake_at(ledger.close(tx));
+            }
             desk.ring(&alarm);
             Ok(modified)
         })
     }
 
     /// Inserts documents, each whole or not at all, in bounded transactions. The answer tells of each in turn; after an error
-    /// an ordered insert tells of no further one, because it has not tried it.
+    /// an ordered insert tells of no further one, because it has not tried it. A document whose statement has run before is
+    /// not inserted again.
     pub fn insert(
         &self,
         collection: &Arc<Collection>,
@@ -127,29 +123,20 @@ impl Engine {
         ordered: bool,
         receipts: Option<Receipts>,
     ) -> Ticket<Result<Vec<Result<()>>>> {
-        if receipts.is_some() {
-            return Ticket::ready(Err(Error::NotSupported { what: "a retryable write".into() }));
+        if receipts.as_ref().is_some_and(|receipts| receipts.statements.len() != documents.len()) {
+            return Ticket::ready(Err(Error::invalid("an insert must have a statement for each document")));
         }
+        let receipts = receipts.map(Arc::new);
         let outcomes: Arc<Mutex<Vec<Result<()>>>> = Arc::default();
         let mut ticket = Ticket::ready(Ok(Vec::new()));
         for chunk in chunks(documents) {
             let (collection, alarm) = (Arc::clone(collection), Arc::clone(&self.alarm));
-            let outcomes = Arc::clone(&outcomes);
+            let (outcomes, receipts) = (Arc::clone(&outcomes), receipts.clone());
             // Jobs run and become durable in the order of submission, so the last one answers for all.
             ticket = transact(&*self.store, lane(&collection), move |tx| {
                 let mut outcomes = outcomes.lock();
                 let desk = Desk::open(tx, &collection)?;
-                let mut events = Events::default();
-                for document in chunk {
-                    if ordered && outcomes.last().is_some_and(Result::is_err) {
-                        break;
-                    }
-                    let outcome = Draft::new(document).and_then(|draft| desk.insert(tx, &mut events, draft));
-                    match outcome {
-                        Err(error @ (Error::Corrupt(_) | Error::Unavailable(_))) => return Err(error),
-                        outcome => outcomes.push(outcome.map(drop)),
-                    }
-                }
+                desk.insert_chunk(tx, chunk, ordered, receipts.as_deref(), &mut outcomes)?;
                 desk.ring(&alarm);
                 Ok(outcomes.clone())
             });
@@ -213,13 +200,15 @@ pub(crate) struct Desk {
     gate: Gate,
     /// When the first of the items written here dies.
     due: Cell<Option<Time>>,
+    /// When the background has something else to do.
+    wake: Cell<Option<Time>>,
 }
 
 impl Desk {
     /// Opens a collection inside a transaction.
     pub(crate) fn open(tx: &Transaction<'_>, collection: &Arc<Collection>) -> Result<Desk> {
         let gate = Gate::for_write(tx, collection.partition.id)?;
-        Ok(Desk { collection: Arc::clone(collection), gate, due: Cell::new(None) })
+        Ok(Desk { collection: Arc::clone(collection), gate, due: Cell::new(None), wake: Cell::new(None) })
     }
 
     /// Tells the purge of what was written.
@@ -227,6 +216,9 @@ impl Desk {
         if let Some(due) = self.due.get() {
             self.collection.partition.next_look.not_after(due);
             alarm.set(due);
+        }
+        if let Some(wake) = self.wake.get() {
+            alarm.set(wake);
         }
     }
 
@@ -267,6 +259,44 @@ impl Desk {
             }
         };
         Ok(Modified { before, after, answer, repeated: false })
+    }
+
+    /// Inserts documents and tells of each, behind what `outcomes` tells already.
+    fn insert_chunk(
+        &self,
+        tx: &mut Transaction<'_>,
+        chunk: Vec<RawDocument>,
+        ordered: bool,
+        receipts: Option<&Receipts>,
+        outcomes: &mut Vec<Result<()>>,
+    ) -> Result<()> {
+        let mut events = Events::default();
+        let mut ledger = match receipts {
+            Some(Receipts { session, number, .. }) => Some(Ledger::open(tx, session, *number)?),
+            None => None,
+        };
+        for document in chunk {
+            if ordered && outcomes.last().is_some_and(Result::is_err) {
+                break;
+            }
+            let statement = receipts.and_then(|receipts| receipts.statements.get(outcomes.len()).copied());
+            if let Some((ledger, statement)) = ledger.as_ref().zip(statement)
+                && ledger.recorded(tx, statement)?.is_some()
+            {
+                outcomes.push(Ok(()));
+                continue;
+            }
+            let outcome = Draft::new(document).and_then(|draft| self.insert(tx, &mut events, draft));
+            if let Err(error @ (Error::Corrupt(_) | Error::Unavailable(_))) = outcome {
+                return Err(error);
+            }
+            if let Some((ledger, statement)) = ledger.as_mut().zip(statement).filter(|_| outcome.is_ok()) {
+                ledger.record(tx, statement, None);
+            }
+            outcomes.push(outcome.map(drop));
+        }
+        self.wake_at(ledger.and_then(|ledger| ledger.close(tx)));
+        Ok(())
     }
 
     /// The living item that a target names.
@@ -312,7 +342,7 @@ impl Desk {
         }
         let sequence = events.next(tx);
         let record = draft.into_record(self.gate.now, old.number, sequence);
-        self.traces(&record).replace(self.traces(old), tx)?;
+        self.traces(&record).replace(&self.traces(old), tx)?;
         self.note_death(&record);
         Ok(record)
     }
@@ -337,12 +367,17 @@ impl Desk {
     }
 
     fn id_key(&self, id: ValueRef<'_>) -> Vec<u8> {
-        keys::id(self.gate.partition, id)
+        keys::id(self.gate.partition, id, &self.collection.definition.collation)
     }
 
     fn note_death(&self, record: &BsonRecord) {
         let due = self.gate.policy.death(&record.header);
         self.due.set(self.due.get().into_iter().chain(due).min());
+    }
+
+    /// The background has something else to do then.
+    fn wake_at(&self, due: Option<Time>) {
+        self.wake.set(self.wake.get().into_iter().chain(due).min());
     }
 }
 

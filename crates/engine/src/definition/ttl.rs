@@ -96,7 +96,7 @@ impl OwnTtl {
             Some(bson::ValueRef::Int32(number)) => i64::from(number),
             Some(bson::ValueRef::Int64(number)) => number,
             // A cast saturates, and what saturates is out of range.
-            Some(bson::ValueRef::Double(number)) if number.trunc() == number => number as i64,
+            Some(bson::ValueRef::Double(number)) if number.fract() == 0.0 => number as i64,
             _ => return Self::Absent,
         };
         match number {

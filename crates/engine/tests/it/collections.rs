@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocument, Value, ValueRef};
 use document::ItemNumber;
-use engine::collection::{Decision, Found, Modified, Target};
+use engine::collection::{Decision, Found, Modified, Receipt, Receipts, Target, Verdict};
 use engine::{Collection, CollectionDefinition, DefaultTtl, Error};
 use storage::Direction;
 
-use crate::world::World;
+use crate::world::{START, World};
 
 fn item(id: i32) -> Document {
     Document::new().with("_id", id)
@@ -194,4 +194,75 @@ fn t15_a_dead_item_is_not_there_for_writes_and_leaves_nothing() {
     let report = world.engine.purge_step(100).expect("a step");
     assert_eq!(report.purged_items, 2);
     assert_eq!(world.all(&collection, Direction::Forward), [3, 2]);
+}
+
+fn receipt(number: i64, statement: i32) -> Receipt {
+    Receipt { session: b"session".to_vec(), number, statement }
+}
+
+#[test]
+fn a_statement_that_has_run_is_answered_and_not_run_again() {
+    let mut world = World::new();
+    let collection = world.collection("c");
+    let modify = |world: &World, number, statement, decision: Decision| {
+        let collection = world.engine.collection("db", "c").expect("made");
+        let answer = Some(raw(&Document::new().with("n", statement)));
+        let decide = move |_: Option<&Found>, _| Ok(Verdict { decision, answer });
+        let target = Target::Id(Value::Int32(1));
+        world.engine.modify(&collection, target, decide, Some(receipt(number, statement))).wait()
+    };
+    let insert = || Decision::Insert(raw(&item(1)));
+    let first = modify(&world, 5, 0, insert()).expect("free");
+    assert!(first.is_write() && !first.repeated);
+    world.restart();
+    let again = modify(&world, 5, 0, insert()).expect("repeated");
+    assert!(again.repeated && again.after.is_none());
+    assert_eq!(again.answer, first.answer);
+    assert!(matches!(modify(&world, 4, 0, insert()), Err(Error::TooOld { number: 4, last: 5 })));
+    assert!(!modify(&world, 5, 1, Decision::Keep).expect("kept").is_write());
+    assert!(
+        !modify(&world, 5, 1, Decision::Delete).expect("there").repeated,
+        "what wrote nothing may run again"
+    );
+    modify(&world, 6, 0, insert()).expect("free");
+    assert!(matches!(modify(&world, 5, 0, insert()), Err(Error::TooOld { .. })));
+    let _ = collection;
+}
+
+#[test]
+fn a_repeated_insert_goes_on_where_it_was() {
+    let world = World::new();
+    let collection = world.collection("c");
+    let insert = |ids: std::ops::Range<i32>, number| {
+        let receipts = Receipts { session: vec![7], number, statements: ids.clone().collect() };
+        let documents = ids.map(|id| raw(&item(id))).collect();
+        world.engine.insert(&collection, documents, true, Some(receipts)).wait().expect("an answer")
+    };
+    assert!(insert(0..300, 1).iter().all(Result::is_ok));
+    let outcomes = insert(0..400, 1);
+    assert_eq!((outcomes.len(), outcomes.iter().all(Result::is_ok)), (400, true));
+    assert_eq!(world.all(&collection, Direction::Forward), (0..400).collect::<Vec<_>>());
+    assert!(matches!(insert(0..1, 2).as_slice(), [Err(Error::DuplicateKey { .. })]));
+}
+
+#[test]
+fn t29_sessions_are_forgotten_half_an_hour_of_real_time_after_their_last_use() {
+    let world = World::new();
+    let collection = world.collection("c");
+    let insert = |first: i32, number| {
+        let statements: Vec<i32> = (first..first + 200).collect();
+        let documents = statements.iter().map(|id| raw(&item(*id))).collect();
+        let receipts = Receipts { session: vec![7], number, statements };
+        world.engine.insert(&collection, documents, true, Some(receipts)).wait().expect("an answer")
+    };
+    assert!(insert(0, 9).iter().all(Result::is_ok));
+    let due = world.engine.purge_step(50).expect("a step").next_due.expect("a session to forget");
+    assert_eq!(due.seconds() / 60, START / 60 + 31);
+    world.pass(29 * 60);
+    assert!(insert(200, 9).iter().all(Result::is_ok), "used again");
+    world.pass(30 * 60);
+    assert!(insert(0, 9).iter().all(Result::is_ok), "still known");
+    world.pass(32 * 60);
+    while world.engine.purge_step(50).expect("a step").next_due.is_some() {}
+    assert!(matches!(insert(0, 1).as_slice(), [Err(Error::DuplicateKey { .. })]), "a new session");
 }

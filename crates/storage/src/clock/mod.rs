@@ -218,6 +218,7 @@ impl Clock {
             now: main.plus_millis(record.advanced_ms),
             trusted: trusted.plus_millis(record.advanced_ms),
             suspect: state.doubt.is_some(),
+            advanced_ms: record.advanced_ms,
         }
     }
 

@@ -147,7 +147,7 @@ fn keyspace_options(keyspace: Keyspace) -> KeyspaceCreateOptions {
         Keyspace::Queue | Keyspace::Feed => {
             options.max_memtable_size(MEMTABLE_BYTES).filter_policy(FilterPolicy::disabled())
         }
-        Keyspace::Catalog | Keyspace::Id | Keyspace::Unique | Keyspace::Counter => {
+        Keyspace::Catalog | Keyspace::Id | Keyspace::Unique | Keyspace::Counter | Keyspace::Receipt => {
             options.max_memtable_size(MEMTABLE_BYTES)
         }
     }
