@@ -90,6 +90,27 @@ impl FieldPath {
         Ok(FieldPath(components))
     }
 
+    /// Reads the path of a field that may be shown, sorted by or set: its names are not empty and have no `$` in front.
+    pub fn parse_strict(text: &str) -> Result<FieldPath> {
+        if text.is_empty() {
+            return Err(Error::location(40352, "FieldPath cannot be constructed with empty string"));
+        }
+        if text.ends_with('.') {
+            return Err(Error::location(40353, "FieldPath must not end with a '.'."));
+        }
+        for name in text.split('.') {
+            if name.is_empty() {
+                return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
+            }
+            if name.starts_with('$') {
+                let message =
+                    "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
+                return Err(Error::location(16410, message));
+            }
+        }
+        FieldPath::parse(text)
+    }
+
     /// A path of these names.
     pub fn of<'n>(names: impl IntoIterator<Item = &'n str>) -> FieldPath {
         FieldPath(names.into_iter().map(Component::new).collect())

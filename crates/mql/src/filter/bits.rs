@@ -34,29 +34,22 @@ impl BitTest {
     pub(super) fn parse(rule: BitRule, operator: &str, path: &str, operand: ValueRef<'_>) -> Result<BitTest> {
         let mut positions = match operand {
             ValueRef::Array(items) => {
-                let mut positions = Vec::new();
-                for item in items.iter() {
-                    positions.push(position(operator, item)?);
-                }
-                positions
+                let positions = items.iter().enumerate();
+                positions.map(|(index, item)| position(index, item)).collect::<Result<Vec<u32>>>()?
             }
             ValueRef::Binary(BinaryRef { bytes, .. }) => set_bits(bytes),
             number if number.is_number() => {
-                let mask = integer(number).ok_or_else(|| {
-                    Error::failed_to_parse(format!("Expected an integer: {path}: {}", describe(number)))
-                })?;
-                let mask = u64::try_from(mask).map_err(|_| {
-                    Error::failed_to_parse(format!(
-                        "Expected a non-negative number in: {path}: {}",
-                        describe(number)
-                    ))
-                })?;
+                let refuse = |what: &str| {
+                    Error::failed_to_parse(format!("{what}: {operator}: {}", bson::shell_text(number)))
+                };
+                let mask = integer(number).ok_or_else(|| refuse("Expected an integer"))?;
+                let mask = u64::try_from(mask).map_err(|_| refuse("Expected a non-negative number in"))?;
                 set_bits(&mask.to_le_bytes())
             }
             _ => {
                 return Err(Error::bad_value(format!(
-                    "{path} takes an Array, a number, or a BinData but received: {}",
-                    describe(operand)
+                    "{path} takes an Array, a number, or a BinData but received: {operator}: {}",
+                    bson::shell_text(operand)
                 )));
             }
         };
@@ -95,29 +88,19 @@ fn set_bits(bytes: &[u8]) -> Vec<u32> {
     bits.filter(|bit| bytes[bit / 8] >> (bit % 8) & 1 == 1).map(|bit| bit as u32).collect()
 }
 
-fn position(operator: &str, item: ValueRef<'_>) -> Result<u32> {
+fn position(index: usize, item: ValueRef<'_>) -> Result<u32> {
+    let refuse = |what: &str| {
+        let text = bson::shell_text(item);
+        Error::bad_value(format!("Failed to parse bit position. {what}: {index}: {text}"))
+    };
     if !item.is_number() {
-        let message = format!("bit positions must be an integer but got: {}", describe(item));
-        return Err(Error::bad_value(message));
+        return Err(refuse("Expected a number in"));
     }
-    let number = integer(item).ok_or_else(|| {
-        Error::failed_to_parse(format!("Expected an integer: {operator}: {}", describe(item)))
-    })?;
-    match number {
-        0..=POSITION_MAX => Ok(number as u32),
-        ..0 => Err(Error::bad_value(format!("bit positions must be >= 0 but got: {number}"))),
-        _ => Err(Error::failed_to_parse(format!(
-            "bit positions cannot be represented as a 32-bit signed integer: {number}"
-        ))),
-    }
-}
-
-fn describe(value: ValueRef<'_>) -> String {
-    match value {
-        ValueRef::Int32(number) => number.to_string(),
-        ValueRef::Int64(number) => number.to_string(),
-        ValueRef::Double(number) => number.to_string(),
-        other => other.kind().alias().to_owned(),
+    match integer(item) {
+        Some(number @ 0..=POSITION_MAX) => Ok(number as u32),
+        Some(..0) => Err(refuse("Expected a non-negative number in")),
+        Some(_) => Err(refuse("Cannot represent as a 32-bit integer")),
+        None => Err(refuse("Expected an integer")),
     }
 }
 

@@ -95,24 +95,19 @@ impl Node {
             Node::Field { path, test } => {
                 let mut found = None;
                 path.any(document, test.arrays(), asking.context, &mut |Leaf { value, position }| {
-                    found = match test {
-                        Test::ElementFields(node) => element(node, value, asking, Node::matches_fields)?,
-                        Test::ElementValue(node) => element(node, value, asking, Node::matches_item)?,
-                        _ if !test.matches(value, asking)? => return Ok(false),
-                        _ => position,
-                    };
-                    Ok(found.is_some() || !test.is_element())
+                    if test.is_element() {
+                        found = test.first_element(value, asking)?;
+                        return Ok(found.is_some());
+                    }
+                    let matches = test.matches(value, asking)?;
+                    if matches {
+                        found = position;
+                    }
+                    Ok(matches)
                 })?;
                 Ok(found)
             }
             _ => Ok(None),
-        }
-    }
-
-    fn matches_fields(&self, item: ValueRef<'_>, asking: Asking<'_>) -> Result<bool> {
-        match item {
-            ValueRef::Document(document) => self.matches(document, asking),
-            _ => Ok(false),
         }
     }
 }
@@ -124,22 +119,6 @@ fn any_of(nodes: &[Node], field: &mut dyn FnMut(&Node) -> Result<bool>, asking: 
         }
     }
     Ok(false)
-}
-
-/// The position of the first item of an array that meets a condition.
-fn element(
-    node: &Node,
-    array: Option<ValueRef<'_>>,
-    asking: Asking<'_>,
-    matches: fn(&Node, ValueRef<'_>, Asking<'_>) -> Result<bool>,
-) -> Result<Option<usize>> {
-    let Some(ValueRef::Array(items)) = array else { return Ok(None) };
-    for (position, item) in items.iter().enumerate() {
-        if matches(node, item, asking)? {
-            return Ok(Some(position));
-        }
-    }
-    Ok(None)
 }
 
 impl Test {
@@ -161,13 +140,32 @@ impl Test {
             Test::Size(size) => {
                 matches!(value, Some(ValueRef::Array(items)) if items.len() as i64 == *size)
             }
-            Test::ElementFields(node) => {
-                return Ok(element(node, value, asking, Node::matches_fields)?.is_some());
-            }
-            Test::ElementValue(node) => {
-                return Ok(element(node, value, asking, Node::matches_item)?.is_some());
+            Test::ElementFields(_) | Test::ElementValue(_) => {
+                return Ok(self.first_element(value, asking)?.is_some());
             }
         })
+    }
+
+    /// The position of the first item of an array that meets the conditions of `$elemMatch`.
+    pub(super) fn first_element(
+        &self,
+        array: Option<ValueRef<'_>>,
+        asking: Asking<'_>,
+    ) -> Result<Option<usize>> {
+        let Some(ValueRef::Array(items)) = array else { return Ok(None) };
+        for (position, item) in items.iter().enumerate() {
+            let matches = match (self, item) {
+                (Test::ElementFields(node), ValueRef::Document(document)) => {
+                    node.matches(document, asking)?
+                }
+                (Test::ElementValue(node), item) => node.matches_item(item, asking)?,
+                _ => false,
+            };
+            if matches {
+                return Ok(Some(position));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -18,11 +18,12 @@ mod types;
 
 use std::cmp::Ordering;
 
-use bson::{Document, DocumentRef, ValueRef};
+use bson::{ArrayRef, Collation, Document, DocumentRef, ValueRef};
 
 pub use bits::{BitRule, BitTest};
 pub(crate) use matching::Asking;
 pub use node::{Comparison, Members, Node, Test, TypeSet};
+pub(crate) use parse::is_truthy;
 pub use pattern::{Groups, Pattern};
 
 use crate::context::Context;
@@ -32,6 +33,8 @@ use crate::path::FieldPath;
 /// What a filter is read with besides its own text.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
+    /// How strings compare.
+    pub collation: Collation,
     /// The values of `let`, by name.
     pub variables: Document,
 }
@@ -39,7 +42,10 @@ pub struct Settings {
 impl Settings {
     /// Compares as filters read with these settings do.
     pub fn compare(&self, left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
-        bson::compare(left, right)
+        if self.collation.is_simple() {
+            return bson::compare(left, right);
+        }
+        self.collation.compare_values(left, right)
     }
 }
 
@@ -131,16 +137,22 @@ impl Condition {
     }
 }
 
-/// A value as error messages show it.
-fn show(value: ValueRef<'_>) -> String {
-    match value {
-        ValueRef::Int32(number) => number.to_string(),
-        ValueRef::Int64(number) => number.to_string(),
-        ValueRef::Double(number) if number.fract() == 0.0 => format!("{number:.1}"),
-        ValueRef::Double(number) => number.to_string(),
-        ValueRef::String(text) => format!("\"{text}\""),
-        ValueRef::Bool(value) => value.to_string(),
-        other => other.kind().alias().to_owned(),
+/// A condition on the items of an array: `$elemMatch`.
+#[derive(Debug, Clone)]
+pub struct ElementFilter {
+    test: Test,
+    settings: Settings,
+}
+
+impl ElementFilter {
+    /// Reads the operand of `$elemMatch`.
+    pub fn parse(operand: ValueRef<'_>, settings: &Settings) -> Result<ElementFilter> {
+        Ok(ElementFilter { test: parse::Parser { settings }.element(operand)?, settings: settings.clone() })
+    }
+
+    /// The position of the first item that matches.
+    pub fn first(&self, items: ArrayRef<'_>, context: &Context) -> Result<Option<usize>> {
+        self.test.first_element(Some(ValueRef::Array(items)), Asking { context, settings: &self.settings })
     }
 }
 
@@ -184,8 +196,11 @@ mod tests {
             .with("f", operator("$in", items(&[5, 6])))
             .with("g", operator("$all", items(&[7])));
         let filter = Filter::parse(text.view(), &Settings::default()).unwrap();
-        let found: Vec<String> =
-            filter.equalities().iter().map(|(path, value)| format!("{path}={}", show(*value))).collect();
+        let found: Vec<String> = filter
+            .equalities()
+            .iter()
+            .map(|(path, value)| format!("{path}={}", bson::shell_text(*value)))
+            .collect();
         assert_eq!(found, ["a=1", "c=3", "d=4", "e=5", "g=7"]);
     }
 

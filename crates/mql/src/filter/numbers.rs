@@ -14,7 +14,7 @@ pub(crate) fn whole(value: ValueRef<'_>) -> Option<i64> {
                 .contains(&whole)
                 .then_some(whole as i64)
         }
-        ValueRef::Decimal128(_) => whole_decimal(value),
+        ValueRef::Decimal128(number) => number.to_i64(),
         _ => None,
     }
 }
@@ -28,31 +28,9 @@ pub(crate) fn integer(value: ValueRef<'_>) -> Option<i64> {
 pub(crate) fn is_nan(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Double(number) => number.is_nan(),
-        ValueRef::Decimal128(_) => bson::equal(value, ValueRef::Double(f64::NAN)),
+        ValueRef::Decimal128(number) => number.is_nan(),
         _ => false,
     }
-}
-
-/// The nearest integer towards zero, found by halving: decimals are rare here, and only their order is needed.
-fn whole_decimal(value: ValueRef<'_>) -> Option<i64> {
-    let at_most = |limit: i64| bson::compare(value, ValueRef::Int64(limit)).is_le();
-    let at_least = |limit: i64| bson::compare(value, ValueRef::Int64(limit)).is_ge();
-    if is_nan(value) || !at_least(i64::MIN) || !at_most(i64::MAX) {
-        return None;
-    }
-    let negative = !at_least(0);
-    let (mut low, mut high) = if negative { (i64::MIN, 0) } else { (0, i64::MAX) };
-    while low < high {
-        // The smallest integer that is not below a negative number, the largest that is not above another.
-        let middle = (i128::from(low) + i128::from(high) + i128::from(!negative)).div_euclid(2) as i64;
-        match negative {
-            true if at_most(middle) => high = middle,
-            true => low = middle + 1,
-            false if at_least(middle) => low = middle,
-            false => high = middle - 1,
-        }
-    }
-    Some(low)
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use bson::{DocumentRef, Value, ValueRef};
 
+use super::Settings;
 use super::bits::{BitRule, BitTest};
 use super::node::{Comparison, Members, Node, Test};
 use super::numbers::{integer, is_nan, whole};
 use super::pattern::Pattern;
 use super::types::type_set;
-use super::{Settings, show};
 use crate::error::{Code, Error, Result};
 use crate::path::FieldPath;
 
@@ -239,7 +239,7 @@ impl Parser<'_> {
         Ok(if nodes.is_empty() { Node::False } else { Node::all(nodes) })
     }
 
-    fn element(&self, operand: ValueRef<'_>) -> Result<Test> {
+    pub(super) fn element(&self, operand: ValueRef<'_>) -> Result<Test> {
         let Some(conditions) = operand.as_document() else {
             return Err(Error::bad_value("$elemMatch needs an Object"));
         };
@@ -364,8 +364,9 @@ fn modulo(operand: ValueRef<'_>) -> Result<Test> {
 }
 
 fn size(operand: ValueRef<'_>) -> Result<Test> {
-    let refuse =
-        |what: &str| Error::bad_value(format!("Failed to parse $size. {what}: $size: {}", show(operand)));
+    let refuse = |what: &str| {
+        Error::bad_value(format!("Failed to parse $size. {what}: $size: {}", bson::shell_text(operand)))
+    };
     if !operand.is_number() {
         return Err(refuse("Expected a number in"));
     }

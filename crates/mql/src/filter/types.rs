@@ -4,7 +4,6 @@ use bson::{Kind, ValueRef};
 
 use super::node::TypeSet;
 use super::numbers::integer;
-use super::show;
 use crate::error::{Error, Result};
 
 /// Reads names or codes of types, one or a list.
@@ -30,8 +29,9 @@ fn one(operand: ValueRef<'_>) -> Result<TypeSet> {
                 return Err(Error::bad_value(message));
             }
             let kind = code.and_then(Kind::from_code);
-            kind.map(TypeSet::from)
-                .ok_or_else(|| Error::bad_value(format!("Invalid numerical type code: {}", show(number))))
+            kind.map(TypeSet::from).ok_or_else(|| {
+                Error::bad_value(format!("Invalid numerical type code: {}", bson::shell_text(number)))
+            })
         }
         _ => Err(Error::type_mismatch("type must be represented as a number or a string")),
     }

@@ -1,0 +1,21 @@
+//! The language as a whole: golden scripts by area, and properties over random documents.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod script;
+mod verbs;
+
+#[test]
+fn find_scripts() {
+    script::run("find");
+}
+
+#[test]
+fn project_scripts() {
+    script::run("project");
+}
+
+#[test]
+fn sort_scripts() {
+    script::run("sort");
+}

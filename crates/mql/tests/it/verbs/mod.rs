@@ -1,0 +1,43 @@
+//! What scripts can ask. One row here and one file for each group of verbs.
+
+mod find;
+
+use bson::{Collation, Document, Value};
+use mql::Context;
+use mql::filter::Settings;
+
+use crate::script::{Answer, State};
+
+/// A verb: answers its arguments.
+type Verb = fn(&mut State, &[Value]) -> Answer;
+
+/// All verbs.
+pub(crate) const VERBS: &[(&str, Verb)] =
+    &[("find", find::find), ("ids", find::ids), ("project", find::project), ("sort", find::sort)];
+
+/// The time of all scripts.
+const NOW_MILLIS: i64 = 1_700_000_000_000;
+
+/// The context of one question.
+pub(crate) fn context() -> Context {
+    Context::at(NOW_MILLIS)
+}
+
+/// An argument that is a document; an empty one if it is not given.
+pub(crate) fn document(arguments: &[Value], position: usize) -> Document {
+    match arguments.get(position) {
+        None => Document::new(),
+        Some(Value::Document(document)) => document.clone(),
+        Some(other) => panic!("argument {position} is not a document: {other:?}"),
+    }
+}
+
+/// What the options of a question say: `{collation: .., let: ..}`.
+pub(crate) fn settings(options: &Document) -> Settings {
+    let collation = match options.get("collation") {
+        Some(Value::Document(collation)) => Collation::parse(collation.view()).unwrap(),
+        _ => Collation::simple(),
+    };
+    let variables = options.get("let").and_then(Value::as_document).cloned().unwrap_or_default();
+    Settings { collation, variables }
+}
