@@ -19,3 +19,13 @@ fn project_scripts() {
 fn sort_scripts() {
     script::run("sort");
 }
+
+#[test]
+fn update_scripts() {
+    script::run("update");
+}
+
+#[test]
+fn upsert_scripts() {
+    script::run("upsert");
+}

@@ -1,6 +1,7 @@
 //! What scripts can ask. One row here and one file for each group of verbs.
 
 mod find;
+mod update;
 
 use bson::{Collation, Document, Value};
 use mql::Context;
@@ -12,8 +13,14 @@ use crate::script::{Answer, State};
 type Verb = fn(&mut State, &[Value]) -> Answer;
 
 /// All verbs.
-pub(crate) const VERBS: &[(&str, Verb)] =
-    &[("find", find::find), ("ids", find::ids), ("project", find::project), ("sort", find::sort)];
+pub(crate) const VERBS: &[(&str, Verb)] = &[
+    ("find", find::find),
+    ("ids", find::ids),
+    ("project", find::project),
+    ("sort", find::sort),
+    ("update", update::update),
+    ("upsert", update::upsert),
+];
 
 /// The time of all scripts.
 const NOW_MILLIS: i64 = 1_700_000_000_000;

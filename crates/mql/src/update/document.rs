@@ -1,0 +1,147 @@
+//! What a document must be to be stored, whichever way it came: its size, its depth, its `_id`.
+
+use bson::{DocumentRef, ObjectId, RawDocument, Timestamp, ValueRef, Writer, limits};
+
+use crate::error::{Code, Error, Result};
+
+/// How deep a stored document may be nested: less than what is read, so that it fits into a reply.
+const DEPTH_MAX: usize = 180;
+
+/// Makes a document ready to be stored: with an `_id`, which comes first, and the time where a top-level field asks for it
+/// by a timestamp of zero.
+pub fn prepare_insert(
+    document: &RawDocument,
+    make_id: &mut dyn FnMut() -> ObjectId,
+    now: Timestamp,
+) -> Result<RawDocument> {
+    let size = document.as_bytes().len();
+    if size > limits::DOCUMENT_BYTES_MAX {
+        let max = limits::DOCUMENT_BYTES_MAX;
+        let message = format!("object to insert too large. size in bytes: {size}, max size: {max}");
+        return Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, message));
+    }
+    if document.view().iter().any(|(_, value)| depth(value) >= DEPTH_MAX) {
+        let message = format!("cannot insert document because it exceeds {DEPTH_MAX} levels of nesting");
+        return Err(Error::new(Code::OVERFLOW, message));
+    }
+    let prepared = with_id_first(document, make_id, Some(now))?;
+    match prepared.get("_id") {
+        Some(id) => check_id(id)?,
+        None => debug_assert!(false, "an id was given"),
+    }
+    Ok(prepared)
+}
+
+/// The document with its `_id` as the first field, made if it has none. Timestamps of zero become `now`, if that is given.
+pub(super) fn with_id_first(
+    document: &RawDocument,
+    make_id: &mut dyn FnMut() -> ObjectId,
+    now: Option<Timestamp>,
+) -> Result<RawDocument> {
+    let mut ids = document.view().iter().enumerate().filter(|(_, (name, _))| *name == "_id");
+    let id = ids.next();
+    if ids.next().is_some() {
+        return Err(Error::bad_value("can't have multiple _id fields in one document"));
+    }
+    let is_first = matches!(id, Some((0, _)));
+    if is_first && (now.is_none() || !document.view().iter().any(|(_, value)| is_zero_timestamp(value))) {
+        return Ok(document.clone());
+    }
+    let mut writer = Writer::default();
+    match id {
+        Some((_, (name, value))) => writer.field(name, value),
+        None => writer.field("_id", make_id()),
+    }
+    for (name, value) in document.view().iter().filter(|(name, _)| *name != "_id") {
+        match now {
+            Some(now) if is_zero_timestamp(value) => writer.field(name, now),
+            _ => writer.field(name, value),
+        }
+    }
+    Ok(writer.finish())
+}
+
+pub(super) fn is_zero_timestamp(value: ValueRef<'_>) -> bool {
+    matches!(value, ValueRef::Timestamp(Timestamp { seconds: 0, increment: 0 }))
+}
+
+/// Refuses an `_id` that no document may have.
+pub(super) fn check_id(id: ValueRef<'_>) -> Result<()> {
+    match id {
+        ValueRef::Array(_) | ValueRef::Regex(_) | ValueRef::Undefined => {
+            let message = format!("The '_id' value cannot be of type {}", id.kind().alias());
+            Err(Error::new(Code::INVALID_ID_FIELD, message))
+        }
+        ValueRef::Document(document) => match document.iter().find(|(name, _)| name.starts_with('$')) {
+            Some((name, _)) => {
+                let message = format!(
+                    "_id fields may not contain '$'-prefixed fields: The dollar ($) prefixed field '{name}' in \
+                     '_id.{name}' is not valid for storage."
+                );
+                Err(Error::new(Code::DOLLAR_PREFIXED_FIELD_NAME, message))
+            }
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// Refuses the value of a top-level field that is nested too deep.
+pub(super) fn check_depth(value: ValueRef<'_>) -> Result<()> {
+    if depth(value) < DEPTH_MAX {
+        return Ok(());
+    }
+    let message = format!("Document exceeds maximum nesting depth of {DEPTH_MAX}");
+    Err(Error::new(Code::OVERFLOW, message))
+}
+
+/// Refuses a top-level name that only a pipeline may make.
+pub(super) fn dollar_prefixed(name: &str) -> Error {
+    let message = format!(
+        "The dollar ($) prefixed field '{name}' in '{name}' is not allowed in the context of an update's replacement \
+         document. Consider using an aggregation pipeline with $replaceWith."
+    );
+    Error::new(Code::DOLLAR_PREFIXED_FIELD_NAME, message)
+}
+
+/// Refuses a document that has become too large.
+pub(super) fn check_size(document: &RawDocument, inserting: bool) -> Result<()> {
+    let fits = document.as_bytes().len() <= limits::DOCUMENT_BYTES_MAX;
+    if fits { Ok(()) } else { Err(too_large(inserting)) }
+}
+
+pub(super) fn too_large(inserting: bool) -> Error {
+    let max = limits::DOCUMENT_BYTES_MAX;
+    if inserting {
+        Error::location(17420, format!("Document to upsert is larger than {max}"))
+    } else {
+        Error::location(17419, format!("Resulting document after update is larger than {max}"))
+    }
+}
+
+/// Refuses a new document whose `_id` is not that of the old one.
+pub(super) fn check_same_id(before: DocumentRef<'_>, after: DocumentRef<'_>) -> Result<()> {
+    let Some(id) = before.get("_id") else { return Ok(()) };
+    let found = match after.get("_id") {
+        Some(new) if bson::equal(id, new) => return Ok(()),
+        Some(new) => format!("altered to {}", super::operator::field_text("_id", new)),
+        None => "removed".to_owned(),
+    };
+    let message =
+        format!("After applying the update, the (immutable) field '_id' was found to have been {found}");
+    Err(Error::new(Code::IMMUTABLE_FIELD, message))
+}
+
+/// How many levels a value adds to what it stands in.
+fn depth(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::Document(document) => 1 + deepest(document.iter().map(|(_, value)| value)),
+        ValueRef::Array(items) => 1 + deepest(items.iter()),
+        ValueRef::JavaScriptWithScope { scope, .. } => 1 + deepest(scope.iter().map(|(_, value)| value)),
+        _ => 0,
+    }
+}
+
+fn deepest<'v>(values: impl Iterator<Item = ValueRef<'v>>) -> usize {
+    values.map(depth).max().unwrap_or(0)
+}
