@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Parser;
+use mongo::{Account, Authentication, Profile};
 use nosql::MasterKey;
 use storage::Durability;
 
@@ -16,6 +17,10 @@ use crate::settings::{self, Layer, Settings};
 const EMULATOR_KEY: &str =
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 const DEFAULT_LISTEN: &str = "127.0.0.1:8081";
+const DEFAULT_MONGO_LISTEN: &str = "127.0.0.1:10255";
+const DEFAULT_MONGO_USER: &str = "bolide";
+/// The name of the replica set in every connection string of Cosmos DB.
+const REPLICA_SET: &str = "globaldb";
 const PARTITIONS_MAX: u32 = 200;
 const DEFAULT_DATA: &str = "./bolide-data";
 
@@ -33,6 +38,13 @@ struct Cli {
 const AFTER_HELP: &str = "Every option can also be set in the environment (--test-clock is BOLIDE_TEST_CLOCK) or in the \
                           configuration file (test-clock = true). The command line wins, then the environment.";
 
+const MONGO_LISTEN_HELP: &str = "Address of the MongoDB API, or 'off'; port 0 takes a free one [default: 127.0.0.1:10255; a \
+                                 free port if 'listen' has port 0]";
+const MONGO_AUTH_HELP: &str =
+    "Require authentication on the MongoDB API also on loopback [default: when a key is given]";
+const MONGO_PROFILE_HELP: &str =
+    "What the MongoDB API says it is: replica-set, standalone or sharded [default: replica-set]";
+const MONGO_TEST_HELP: &str = "Offer the commands of MongoDB's test suites, fail points above all";
 const LISTEN_HELP: &str = "Address of the NoSQL API; port 0 takes a free one [default: 127.0.0.1:8081]";
 
 #[derive(clap::Subcommand)]
@@ -42,6 +54,7 @@ enum Command {
 }
 
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "a flag of the command line is on or off")]
 struct Flags {
     /// Keep data in this directory [default: ./bolide-data].
     #[arg(long, value_name = "DIR", global = true)]
@@ -58,13 +71,20 @@ struct Flags {
     storage: Option<String>,
     #[arg(long, value_name = "ADDRESS", global = true, help = LISTEN_HELP)]
     listen: Option<String>,
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        global = true,
-        help = "Address of the MongoDB API (not supported yet)"
-    )]
+    #[arg(long, value_name = "ADDRESS", global = true, help = MONGO_LISTEN_HELP)]
     mongo_listen: Option<String>,
+    /// The host and port under which MongoDB clients reach this server [default: the address they reached].
+    #[arg(long, value_name = "HOST:PORT", global = true)]
+    mongo_advertise: Option<String>,
+    #[arg(long, value_name = "PROFILE", global = true, help = MONGO_PROFILE_HELP)]
+    mongo_profile: Option<String>,
+    /// The MongoDB user whose password is the account key [default: bolide].
+    #[arg(long, value_name = "NAME", global = true)]
+    mongo_user: Option<String>,
+    #[arg(long, global = true, help = MONGO_AUTH_HELP)]
+    mongo_auth: bool,
+    #[arg(long, global = true, help = MONGO_TEST_HELP)]
+    mongo_test_commands: bool,
     /// The account key, base64. On loopback the well-known emulator key is the default.
     #[arg(long, value_name = "KEY", global = true)]
     key: Option<String>,
@@ -109,7 +129,12 @@ impl Flags {
             ("max-clock-jump", self.max_clock_jump),
             ("max-start-gap", self.max_start_gap),
             ("memory", on(self.memory)),
+            ("mongo-advertise", self.mongo_advertise),
+            ("mongo-auth", on(self.mongo_auth)),
             ("mongo-listen", self.mongo_listen),
+            ("mongo-profile", self.mongo_profile),
+            ("mongo-test-commands", on(self.mongo_test_commands)),
+            ("mongo-user", self.mongo_user),
             ("partitions", self.partitions),
             ("storage", self.storage),
             ("test-clock", on(self.test_clock)),
@@ -136,11 +161,24 @@ pub(crate) enum ShownKey {
     Secret(String),
 }
 
+/// The MongoDB API.
+#[derive(Debug)]
+pub(crate) struct Mongo {
+    pub(crate) listen: SocketAddr,
+    pub(crate) advertise: Option<String>,
+    pub(crate) profile: Profile,
+    pub(crate) authentication: Authentication,
+    pub(crate) account: Account,
+    pub(crate) test_commands: bool,
+}
+
 /// Everything the server needs to know.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) place: Place,
     pub(crate) listen: SocketAddr,
+    /// The MongoDB API, unless it is off.
+    pub(crate) mongo: Option<Mongo>,
     pub(crate) key: MasterKey,
     /// What is said about the key when the server starts.
     pub(crate) shown_key: ShownKey,
@@ -191,8 +229,11 @@ fn resolve(settings: &Settings) -> Result<Config> {
         Some(("data", directory)) => Place::Directory(directory.into()),
         _ => Place::Directory(DEFAULT_DATA.into()),
     };
-    let listen = address(settings.get("listen").unwrap_or(DEFAULT_LISTEN))?;
-    let (key, shown_key) = key(settings, listen)?;
+    let listen = address("listen", settings.get("listen").unwrap_or(DEFAULT_LISTEN))?;
+    let mongo_listen = mongo_listen(settings, listen)?;
+    let text = key_text(settings, &[Some(listen), mongo_listen])?;
+    let mongo = mongo_listen.map(|listen| mongo(settings, listen, &text)).transpose()?;
+    let (key, shown_key) = (MasterKey::parse(&text.key)?, text.shown());
     let durability = match settings.get("durability").unwrap_or("sync") {
         "sync" => Durability::Sync,
         "buffered" => Durability::Buffered,
@@ -201,6 +242,7 @@ fn resolve(settings: &Settings) -> Result<Config> {
     Ok(Config {
         place,
         listen,
+        mongo,
         key,
         shown_key,
         test_clock: settings.flag("test-clock")?,
@@ -218,45 +260,105 @@ fn refuse_what_is_missing(settings: &Settings) -> Result<()> {
             url.split(':').next().unwrap_or("")
         );
     }
-    if settings.get("mongo-listen").is_some() {
-        bail!("'mongo-listen' is not supported yet: the MongoDB API is to come");
-    }
     if settings.flag("enforce-throughput")? {
         bail!("'enforce-throughput' is not supported yet: throughput is stored and shown, not enforced");
     }
     Ok(())
 }
 
-fn address(text: &str) -> Result<SocketAddr> {
+fn address(name: &str, text: &str) -> Result<SocketAddr> {
     let mut found = text.to_socket_addrs().with_context(|| {
-        format!("'listen' must be an address and a port such as {DEFAULT_LISTEN}, it is '{text}'")
+        format!("'{name}' must be an address and a port such as {DEFAULT_LISTEN}, it is '{text}'")
     })?;
-    found.next().ok_or_else(|| anyhow!("'listen' names no address: '{text}'"))
+    found.next().ok_or_else(|| anyhow!("'{name}' names no address: '{text}'"))
 }
 
-fn key(settings: &Settings, listen: SocketAddr) -> Result<(MasterKey, ShownKey)> {
-    let loopback = listen.ip().is_loopback();
-    let (text, source) = match settings.choice(&["key", "key-file"])? {
-        Some(("key-file", path)) => {
+/// Where the MongoDB API listens; whoever asks for any free port gets one here, too.
+fn mongo_listen(settings: &Settings, listen: SocketAddr) -> Result<Option<SocketAddr>> {
+    match settings.get("mongo-listen") {
+        Some("off") => Ok(None),
+        Some(text) => address("mongo-listen", text).map(Some),
+        None => {
+            let mut default = address("mongo-listen", DEFAULT_MONGO_LISTEN)?;
+            if listen.port() == 0 {
+                default.set_port(0);
+            }
+            Ok(Some(default))
+        }
+    }
+}
+
+/// On loopback with the key that everybody knows, a password would protect nothing, and tools connect without one.
+fn mongo(settings: &Settings, listen: SocketAddr, text: &KeyText) -> Result<Mongo> {
+    let required = settings.flag("mongo-auth")? || !text.is_public() || !listen.ip().is_loopback();
+    let profile = match settings.get("mongo-profile").unwrap_or("replica-set") {
+        "replica-set" => Profile::ReplicaSet { name: REPLICA_SET.to_owned() },
+        "standalone" => Profile::Standalone,
+        "sharded" => Profile::Sharded,
+        other => bail!("'mongo-profile' must be replica-set, standalone or sharded, it is '{other}'"),
+    };
+    let advertise = settings.get("mongo-advertise").map(str::to_owned);
+    if let Some(wrong) = advertise.as_deref().filter(|text| !is_host_and_port(text)) {
+        bail!("'mongo-advertise' must be a host and a port such as db.example.org:10255, it is '{wrong}'");
+    }
+    let user = settings.get("mongo-user").unwrap_or(DEFAULT_MONGO_USER);
+    if user.is_empty() {
+        bail!("'mongo-user' must not be empty");
+    }
+    Ok(Mongo {
+        listen,
+        advertise,
+        profile,
+        authentication: if required { Authentication::Required } else { Authentication::Optional },
+        account: Account { user: user.to_owned(), password: text.key.clone() },
+        test_commands: settings.flag("mongo-test-commands")?,
+    })
+}
+
+fn is_host_and_port(text: &str) -> bool {
+    text.rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
+}
+
+/// The account key as text, and where it came from.
+struct KeyText {
+    key: String,
+    source: String,
+}
+
+impl KeyText {
+    fn is_public(&self) -> bool {
+        self.key == EMULATOR_KEY
+    }
+
+    fn shown(&self) -> ShownKey {
+        if self.is_public() { ShownKey::Public(EMULATOR_KEY) } else { ShownKey::Secret(self.source.clone()) }
+    }
+}
+
+fn key_text(settings: &Settings, listen: &[Option<SocketAddr>]) -> Result<KeyText> {
+    let reachable = listen.iter().flatten().find(|address| !address.ip().is_loopback());
+    let (text, source) = match (settings.choice(&["key", "key-file"])?, reachable) {
+        (Some(("key-file", path)), _) => {
             let text = std::fs::read_to_string(path);
             (
                 text.with_context(|| format!("cannot read the key file '{path}'"))?,
                 format!("the file '{path}'"),
             )
         }
-        Some((_, key)) => (key.to_owned(), "the setting 'key'".to_owned()),
-        None if loopback => (EMULATOR_KEY.to_owned(), String::new()),
-        None => bail!("listening on {listen}, which others can reach, needs a key: give 'key' or 'key-file'"),
+        (Some((_, key)), _) => (key.to_owned(), "the setting 'key'".to_owned()),
+        (None, None) => (EMULATOR_KEY.to_owned(), String::new()),
+        (None, Some(listen)) => {
+            bail!("listening on {listen}, which others can reach, needs a key: give 'key' or 'key-file'")
+        }
     };
-    let text = text.trim();
-    let is_public = text == EMULATOR_KEY;
-    if is_public && !loopback {
+    let text = KeyText { key: text.trim().to_owned(), source };
+    if let Some(listen) = reachable.filter(|_| text.is_public()) {
         bail!(
             "everybody knows the emulator's key, so it is refused on {listen}: give another 'key' or 'key-file'"
         );
     }
-    let shown = if is_public { ShownKey::Public(EMULATOR_KEY) } else { ShownKey::Secret(source) };
-    Ok((MasterKey::parse(text)?, shown))
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -292,6 +394,24 @@ mod tests {
     }
 
     #[test]
+    fn the_mongodb_api_asks_for_a_password_unless_everybody_knows_it() {
+        let mongo = |pairs: &[(&'static str, &str)]| config(pairs).unwrap().mongo.unwrap();
+        let local = mongo(&[]);
+        assert_eq!(local.listen.to_string(), DEFAULT_MONGO_LISTEN);
+        assert_eq!(local.authentication, Authentication::Optional);
+        assert_eq!((local.account.user.as_str(), local.account.password.as_str()), ("bolide", EMULATOR_KEY));
+        assert_eq!(local.profile, Profile::ReplicaSet { name: "globaldb".into() });
+        assert_eq!(mongo(&[("listen", "127.0.0.1:0")]).listen.port(), 0);
+        for required in [("mongo-auth", "true"), ("key", "c2VjcmV0")] {
+            assert_eq!(mongo(&[required]).authentication, Authentication::Required);
+        }
+        let open = [("key", "c2VjcmV0"), ("mongo-listen", "0.0.0.0:1")];
+        assert_eq!(mongo(&open).authentication, Authentication::Required);
+        assert!(refusal(&[("mongo-listen", "0.0.0.0:10255")]).contains("needs a key"));
+        assert!(config(&[("mongo-listen", "off")]).unwrap().mongo.is_none());
+    }
+
+    #[test]
     fn only_the_emulator_key_is_shown() {
         let shown = |key| config(&[("key", key)]).unwrap().shown_key;
         assert_eq!(shown(EMULATOR_KEY), ShownKey::Public(EMULATOR_KEY));
@@ -321,7 +441,10 @@ mod tests {
         assert!(refusal(&[("memory", "perhaps")]).contains("'memory'"));
         assert!(refusal(&[("storage", "postgres://u:secret@h")]).contains("not supported yet"));
         assert!(!refusal(&[("storage", "postgres://u:secret@h")]).contains("secret"));
-        assert!(refusal(&[("mongo-listen", "127.0.0.1:0")]).contains("not supported yet"));
+        assert!(refusal(&[("mongo-listen", "nonsense")]).contains("'mongo-listen'"));
+        assert!(refusal(&[("mongo-profile", "cluster")]).contains("'mongo-profile'"));
+        assert!(refusal(&[("mongo-advertise", "host")]).contains("'mongo-advertise'"));
+        assert!(refusal(&[("mongo-user", "")]).contains("'mongo-user'"));
         assert!(refusal(&[("enforce-throughput", "true")]).contains("not supported yet"));
     }
 }

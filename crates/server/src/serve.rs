@@ -5,21 +5,28 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use engine::Engine;
+use mongo::{Authentication, Profile};
 use nosql::{Limits, Service};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, Recovery, Store, WallClock};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 use crate::background;
 use crate::clock::RealClock;
-use crate::config::{Config, Place, ShownKey};
+use crate::config::{Config, Mongo, Place, ShownKey};
 
 /// Threads that run requests. A database's time goes into its store, not into HTTP; but a point read, which runs
 /// here, may have to wait for a policy change or for the clock's lease, and two such must not stop the others.
 const WORKERS: usize = 4;
 
-/// Threads for work that blocks. They exist only while there is such work.
-const BLOCKING_THREADS: usize = 16;
+/// Threads for work that blocks. They exist only while there is such work. A MongoDB command that scans takes one for as long
+/// as it runs, so there are more of them than a query engine would want on two cores.
+const BLOCKING_THREADS: usize = 128;
+
+/// Room for recursion: documents of clients nest up to 200 levels, and so do expressions over them.
+const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(config: Config) -> Result<()> {
@@ -30,6 +37,7 @@ pub(crate) fn run(config: Config) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .max_blocking_threads(BLOCKING_THREADS)
+        .thread_stack_size(STACK_BYTES)
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
@@ -71,39 +79,77 @@ fn report(recovery: &Recovery) {
 }
 
 async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -> Result<()> {
-    let listener = TcpListener::bind(config.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}", config.listen))?;
-    let address = listener.local_addr().context("cannot find out the address listened on")?;
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-    let shutdown = async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        tracing::info!("shutting down");
+    let (listener, address) = bind("listen", config.listen).await?;
+    let mongo = match config.mongo {
+        Some(mongo) => Some((bind("mongo-listen", mongo.listen).await?, mongo)),
+        None => None,
     };
+    let shutdown = signals()?;
     let wall_seconds = Arc::new(move || clock.wall().seconds());
     let service = Service::new(Arc::clone(&engine), config.key, wall_seconds, Limits::default());
-    let purge = tokio::spawn(background::purge(engine));
-    announce(address, &config.shown_key);
-    nosql::serve(listener, Arc::new(service), shutdown).await;
+    let purge = tokio::spawn(background::purge(Arc::clone(&engine)));
+    announce(address, mongo.as_ref().map(|((_, address), mongo)| (*address, mongo)), &config.shown_key);
+    let mongo = async {
+        if let Some(((listener, _), mongo)) = mongo {
+            let service = mongo::Service::new(engine, front_end(mongo));
+            mongo::serve(listener, Arc::new(service), until(shutdown.clone())).await;
+        }
+    };
+    tokio::join!(nosql::serve(listener, Arc::new(service), until(shutdown.clone())), mongo);
     purge.abort();
     let _ = purge.await;
     Ok(())
 }
 
+async fn bind(name: &str, wanted: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(wanted).await;
+    let listener = listener.with_context(|| format!("cannot listen on {wanted} ('{name}')"))?;
+    let address = listener.local_addr().context("cannot find out the address listened on")?;
+    Ok((listener, address))
+}
+
+/// Becomes true at the first SIGTERM or SIGINT.
+fn signals() -> Result<watch::Receiver<bool>> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("shutting down");
+        let _ = stop.send(true);
+        stop.closed().await;
+    });
+    Ok(stopped)
+}
+
+async fn until(mut stopped: watch::Receiver<bool>) {
+    let _ = stopped.wait_for(|stop| *stop).await;
+}
+
+fn front_end(mongo: Mongo) -> mongo::Settings {
+    mongo::Settings {
+        profile: mongo.profile,
+        advertise: mongo.advertise,
+        authentication: mongo.authentication,
+        account: mongo.account,
+        test_commands: mongo.test_commands,
+        tls: None,
+        arguments: Vec::new(),
+        limits: mongo::Limits::default(),
+    }
+}
+
 /// What scripts wait for and what people paste into their client. Logs keep what is printed here, so a secret key is
-/// not.
-fn announce(address: SocketAddr, key: &ShownKey) {
-    let host = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ip => ip,
-    };
-    let endpoint = format!("http://{}/", SocketAddr::new(host, address.port()));
+/// not. The last line but for a hint is the one that tells that everything is ready.
+fn announce(address: SocketAddr, mongo: Option<(SocketAddr, &Mongo)>, key: &ShownKey) {
     println!("Bolide {} listens on {address}", env!("CARGO_PKG_VERSION"));
+    if let Some((address, mongo)) = mongo {
+        println!("{}", mongo_connection_string(dialable(address), mongo));
+    }
+    let endpoint = format!("http://{}/", dialable(address));
     match key {
         ShownKey::Public(key) => println!("AccountEndpoint={endpoint};AccountKey={key};"),
         ShownKey::Secret(source) => {
@@ -111,4 +157,30 @@ fn announce(address: SocketAddr, key: &ShownKey) {
             println!("The account key is the one that {source} gives.");
         }
     }
+}
+
+/// Where a client on this machine finds an address that was listened on.
+fn dialable(address: SocketAddr) -> SocketAddr {
+    let host = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(host, address.port())
+}
+
+/// With the user's name where one is needed; the password is the account key.
+fn mongo_connection_string(address: SocketAddr, mongo: &Mongo) -> String {
+    let user = match mongo.authentication {
+        Authentication::Required => {
+            format!("{}@", utf8_percent_encode(&mongo.account.user, NON_ALPHANUMERIC))
+        }
+        Authentication::Optional => String::new(),
+    };
+    let host = mongo.advertise.clone().unwrap_or_else(|| address.to_string());
+    let options = match &mongo.profile {
+        Profile::ReplicaSet { name } => format!("?replicaSet={name}"),
+        Profile::Standalone | Profile::Sharded => String::new(),
+    };
+    format!("mongodb://{user}{host}/{options}")
 }

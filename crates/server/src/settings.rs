@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow, bail};
 use toml::de::{DeTable, DeValue};
 
 /// Every setting's name. `config` itself cannot stand in the file.
-pub(crate) const NAMES: [&str; 14] = [
+pub(crate) const NAMES: [&str; 19] = [
     "config",
     "data",
     "durability",
@@ -21,7 +21,12 @@ pub(crate) const NAMES: [&str; 14] = [
     "max-clock-jump",
     "max-start-gap",
     "memory",
+    "mongo-advertise",
+    "mongo-auth",
     "mongo-listen",
+    "mongo-profile",
+    "mongo-test-commands",
+    "mongo-user",
     "partitions",
     "storage",
     "test-clock",

@@ -26,7 +26,8 @@ fn wrong_settings_are_refused_by_name() {
         (&["--listen", "0.0.0.0:0", "--memory"], "needs a key"),
         (&["--key-file", "/no/such/file"], "/no/such/file"),
         (&["--config", "/no/such/file"], "/no/such/file"),
-        (&["--mongo-listen", "127.0.0.1:0"], "not supported yet"),
+        (&["--mongo-listen", "0.0.0.0:0"], "needs a key"),
+        (&["--mongo-profile", "cluster"], "'mongo-profile'"),
         (&["--storage", "postgres://host"], "not supported yet"),
         (&["--enforce-throughput"], "not supported yet"),
     ] {

@@ -1,0 +1,160 @@
+//! One command in its handler's hands: who sends it, what it names, what it carries.
+
+use std::sync::Arc;
+
+use bson::{RawDocument, Timestamp, ValueRef};
+use engine::Engine;
+use mql::Code;
+use storage::Time;
+
+use crate::commands::Command;
+use crate::connection::Connection;
+use crate::error::{Error, Result};
+use crate::fields::Fields;
+use crate::operations::Brake;
+use crate::random;
+use crate::service::Service;
+use crate::session::{Numbered, Owner, Session};
+use crate::wire::Sequence;
+
+/// A command that may run: known, allowed, and complete.
+pub(crate) struct Call {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) service: Arc<Service>,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) command: &'static Command,
+    /// `$db`.
+    pub(crate) database: String,
+    /// The command document; its first field is the command's name as the client spelled it.
+    pub(crate) body: RawDocument,
+    pub(crate) sequences: Vec<Sequence>,
+    pub(crate) session: Option<Arc<Session>>,
+    /// `txnNumber` and what goes with it.
+    pub(crate) numbered: Option<Numbered>,
+    /// The time of this command: one command, one now (T16).
+    pub(crate) now: Time,
+    /// The logical time of this command; a write's own.
+    pub(crate) timestamp: Timestamp,
+    pub(crate) brake: Brake,
+    /// Request units so far.
+    pub(crate) charge: f64,
+}
+
+impl Call {
+    /// The command's fields.
+    pub(crate) fn fields(&self) -> Fields<'_> {
+        Fields::new(self.command.name, self.body.view())
+    }
+
+    /// The value behind the command's name.
+    pub(crate) fn argument(&self) -> ValueRef<'_> {
+        self.body.view().iter().next().map_or(ValueRef::Null, |(_, value)| value)
+    }
+
+    /// The collection that the command names as its argument.
+    pub(crate) fn collection(&self) -> Result<&str> {
+        match self.argument() {
+            ValueRef::String(name) | ValueRef::Symbol(name) => check_collection(&self.database, name),
+            other => Err(Error::new(
+                Code::INVALID_NAMESPACE,
+                format!("collection name has invalid type {}", other.kind().alias()),
+            )),
+        }
+    }
+
+    /// `database.collection` of the collection that the command names.
+    pub(crate) fn namespace(&self) -> Result<String> {
+        Ok(format!("{}.{}", self.database, self.collection()?))
+    }
+
+    /// The documents of an array that travels in the command or beside it; none if there is no such array.
+    pub(crate) fn documents(&self, name: &str) -> Result<Option<Vec<RawDocument>>> {
+        if let Some(sequence) = self.sequences.iter().find(|sequence| sequence.name == name) {
+            return Ok(Some(sequence.documents.clone()));
+        }
+        let Some(items) = self.fields().array(name)? else { return Ok(None) };
+        let mut documents = Vec::new();
+        for (position, item) in items.iter().enumerate() {
+            let document = item.as_document().ok_or_else(|| {
+                Error::new(
+                    Code::TYPE_MISMATCH,
+                    format!(
+                        "BSON field '{}.{name}.{position}' is the wrong type '{}', expected type 'object'",
+                        self.command.name,
+                        item.kind().alias()
+                    ),
+                )
+            })?;
+            documents.push(RawDocument::from_view(document));
+        }
+        Ok(Some(documents))
+    }
+
+    /// How many documents such an array has, without copying them.
+    pub(crate) fn documents_count(&self, name: &str) -> usize {
+        match self.sequences.iter().find(|sequence| sequence.name == name) {
+            Some(sequence) => sequence.documents.len(),
+            None => self.body.get(name).and_then(ValueRef::as_array).map_or(0, bson::ArrayRef::len),
+        }
+    }
+
+    /// The world as evaluation sees it during this command.
+    pub(crate) fn context(&self) -> mql::Context {
+        let millis = i64::try_from(self.now.millis()).unwrap_or(i64::MAX);
+        mql::Context::new(millis, self.timestamp, random::number(), Arc::clone(&self.brake.pulled))
+    }
+
+    /// Whose a cursor is that this command opens.
+    pub(crate) fn owner(&self) -> Owner {
+        Owner {
+            session: self.session.as_ref().map(|session| session.id.clone()),
+            user: self.connection.user_digest(),
+        }
+    }
+
+    /// Runs work that may scan or wait, without holding up other connections.
+    #[expect(clippy::unused_self, reason = "work belongs to a command")]
+    pub(crate) fn blocking<T>(&self, work: impl FnOnce() -> T) -> T {
+        tokio::task::block_in_place(work)
+    }
+}
+
+/// Checks a database's name.
+pub(crate) fn check_database(name: &str) -> Result<&str> {
+    let wrong = name.is_empty()
+        || name.len() > 63
+        || name.chars().any(|sign| matches!(sign, '/' | '\\' | '.' | '"' | '$' | ' ' | '\0'));
+    // External references of sessions and cursors live under this name in requests of some tools.
+    if wrong && name != "$external" {
+        return Err(Error::new(Code::INVALID_NAMESPACE, format!("Invalid database name: '{name}'")));
+    }
+    Ok(name)
+}
+
+/// Checks a collection's name.
+pub(crate) fn check_collection<'a>(database: &str, name: &'a str) -> Result<&'a str> {
+    let namespace = format!("{database}.{name}");
+    let wrong = name.is_empty() || name.starts_with('.') || name.ends_with('.') || name.contains(['\0', '$']);
+    if wrong || namespace.len() > 255 {
+        let text = format!("Invalid namespace specified '{namespace}'");
+        return Err(Error::new(Code::INVALID_NAMESPACE, text));
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked() {
+        assert_eq!(check_database("test"), Ok("test"));
+        for wrong in ["", "a.b", "a b", "a$", "a/b", "a\\b", "a\"b", &"x".repeat(64)] {
+            assert_eq!(check_database(wrong).unwrap_err().code, Code::INVALID_NAMESPACE, "{wrong}");
+        }
+        assert_eq!(check_collection("db", "a.b"), Ok("a.b"));
+        for wrong in ["", ".a", "a.", "a$b", "a\0", &"x".repeat(253)] {
+            assert_eq!(check_collection("db", wrong).unwrap_err().code, Code::INVALID_NAMESPACE, "{wrong}");
+        }
+    }
+}

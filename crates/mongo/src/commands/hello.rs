@@ -1,0 +1,99 @@
+//! `hello`, also spelled `isMaster` and `ismaster`: what this server is and can do. The first thing any client asks.
+
+use bson::{Document, ObjectId, RawDocument, Value, ValueRef};
+
+use crate::call::Call;
+use crate::error::Result;
+use crate::fields::Fields;
+use crate::limits::{DOCUMENT_BYTES, MESSAGE_BYTES, SESSION_MINUTES, WRITE_BATCH};
+use crate::reply::{Reply, list};
+use crate::settings::Profile;
+use crate::wire::Compressor;
+
+/// The wire protocol of version 8.0.
+const WIRE_VERSION_MAX: i32 = 25;
+
+#[expect(clippy::unused_async, reason = "all commands have one shape")]
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let fields = call.fields();
+    let spelled = call.body.view().iter().next().map_or("", |(name, _)| name);
+    remember_client(call, fields)?;
+    let mut answer = Document::new();
+    if fields.is_set("helloOk")? {
+        answer.push("helloOk", true);
+    }
+    answer.push(if spelled == "hello" { "isWritablePrimary" } else { "ismaster" }, true);
+    describe_role(call, &mut answer);
+    answer.push("maxBsonObjectSize", DOCUMENT_BYTES as i32);
+    answer.push("maxMessageSizeBytes", MESSAGE_BYTES as i32);
+    answer.push("maxWriteBatchSize", WRITE_BATCH as i32);
+    answer.push("localTime", Value::DateTime(call.now.millis() as i64));
+    answer.push("logicalSessionTimeoutMinutes", SESSION_MINUTES as i32);
+    answer.push("connectionId", call.connection.id);
+    answer.push("minWireVersion", 0);
+    answer.push("maxWireVersion", WIRE_VERSION_MAX);
+    answer.push("readOnly", false);
+    let common = compression(fields)?;
+    if !common.is_empty() {
+        answer.push("compression", list(common));
+    }
+    Ok(answer.into())
+}
+
+/// What the client says about itself in its first hello.
+fn remember_client(call: &Call, fields: Fields<'_>) -> Result<()> {
+    let Some(metadata) = fields.document("client")? else { return Ok(()) };
+    let mut client = call.connection.client.lock();
+    if client.metadata.is_none() {
+        let application = metadata.get("application").and_then(ValueRef::as_document);
+        client.application =
+            application.and_then(|app| app.get("name")).and_then(ValueRef::as_str).map(str::to_owned);
+        client.metadata = Some(RawDocument::from_view(metadata));
+    }
+    Ok(())
+}
+
+fn describe_role(call: &Call, answer: &mut Document) {
+    match &call.service.settings.profile {
+        Profile::ReplicaSet { name } => {
+            let me = advertised(call);
+            let written = Document::new().with("ts", call.timestamp).with("t", 1_i64);
+            let date = Value::DateTime(i64::from(call.timestamp.seconds) * 1000);
+            let last_write = Document::new()
+                .with("opTime", written.clone())
+                .with("lastWriteDate", date.clone())
+                .with("majorityOpTime", written)
+                .with("majorityWriteDate", date);
+            answer.push("secondary", false);
+            answer.push("setName", name.as_str());
+            answer.push("setVersion", 1);
+            answer.push("hosts", list([me.as_str()]));
+            answer.push("primary", me.as_str());
+            answer.push("me", me);
+            answer.push("electionId", ELECTION);
+            answer.push("lastWrite", last_write);
+        }
+        Profile::Sharded => answer.push("msg", "isdbgrid"),
+        Profile::Standalone => {}
+    }
+}
+
+/// There is one member and it never changes its role, so there was one election.
+const ELECTION: ObjectId = ObjectId([0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 1]);
+
+/// The name under which this client can reach us: the configured one, the one it dialled, or the address it reached.
+pub(super) fn advertised(call: &Call) -> String {
+    let local = call.connection.local;
+    match (&call.service.settings.advertise, &call.connection.server_name) {
+        (Some(name), _) => name.clone(),
+        (None, Some(name)) => format!("{name}:{}", local.port()),
+        (None, None) => local.to_string(),
+    }
+}
+
+/// The compressors that both sides know, in the client's order.
+fn compression(fields: Fields<'_>) -> Result<Vec<&str>> {
+    let offered = fields.array("compression")?;
+    let names = offered.iter().flat_map(|offered| offered.iter()).filter_map(ValueRef::as_str);
+    Ok(names.filter(|name| Compressor::from_name(name).is_some()).collect())
+}

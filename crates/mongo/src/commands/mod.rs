@@ -1,0 +1,122 @@
+//! The one table of what this front end understands, one file per command.
+//!
+//! A row says who may run a command, where, whether it writes, and what it is in a transaction; the dispatcher does the rest.
+//! `listCommands` shows this table.
+
+mod build_info;
+mod hello;
+mod ping;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::call::Call;
+use crate::error::Result;
+use crate::reply::Reply;
+
+/// What a handler comes to.
+pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply>> + Send + 'a>>;
+
+/// Runs a command.
+pub(crate) type Handler = for<'a> fn(&'a mut Call) -> Running<'a>;
+
+/// Who may run a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Everybody, also before authentication.
+    Everybody,
+    /// Whoever has authenticated, where that is required.
+    Users,
+}
+
+/// Where a command may be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On any database.
+    Anywhere,
+    /// On `admin` alone.
+    Admin,
+}
+
+/// What a command does to data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing.
+    Reads,
+    /// It may change something: it takes a write concern and gets a time of its own.
+    Writes,
+}
+
+/// What a command is in a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InTransaction {
+    /// It may be part of one.
+    Allowed,
+    /// It may not.
+    Refused,
+    /// It ends one.
+    Ends,
+}
+
+/// One row of the table.
+pub(crate) struct Command {
+    pub(crate) name: &'static str,
+    /// Other spellings.
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) access: Access,
+    pub(crate) place: Place,
+    pub(crate) effect: Effect,
+    pub(crate) transaction: InTransaction,
+    /// What `listCommands` says about it.
+    pub(crate) help: &'static str,
+    pub(crate) run: Handler,
+}
+
+macro_rules! commands {
+    ($($module:ident $name:literal $([$($alias:literal),*])? $access:ident $place:ident $effect:ident $transaction:ident $help:literal;)*) => {
+        /// All commands.
+        pub(crate) const COMMANDS: &[Command] = &[$(
+            Command {
+                name: $name,
+                aliases: &[$($($alias),*)?],
+                access: Access::$access,
+                place: Place::$place,
+                effect: Effect::$effect,
+                transaction: InTransaction::$transaction,
+                help: $help,
+                run: |call| Box::pin($module::run(call)),
+            },
+        )*];
+    };
+}
+
+commands! {
+    hello "hello" ["isMaster", "ismaster"] Everybody Anywhere Reads Refused "says what this server is and can do";
+    ping "ping" Everybody Anywhere Reads Refused "answers";
+    build_info "buildInfo" ["buildinfo"] Everybody Anywhere Reads Refused "says which version this is";
+}
+
+/// The command of that name.
+pub(crate) fn find(name: &str) -> Option<&'static Command> {
+    COMMANDS.iter().find(|command| command.name == name || command.aliases.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_name_leads_to_one_command() {
+        let mut seen = HashSet::new();
+        for command in COMMANDS {
+            for name in std::iter::once(&command.name).chain(command.aliases) {
+                assert!(seen.insert(*name), "{name} stands twice in the table");
+            }
+            assert!(!command.help.is_empty(), "{}", command.name);
+        }
+        assert!(find("Ping").is_none(), "names are case-sensitive");
+        assert!(find("atlasVersion").is_none(), "shells take its absence for what it is");
+    }
+}

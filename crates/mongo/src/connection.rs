@@ -1,0 +1,278 @@
+//! One connection: read a message, run it, write the answer, until either side has had enough.
+//!
+//! A command runs as a task of its own, so that a panic is that command's error and nobody else's, and so that the connection
+//! can listen meanwhile: a client that hangs up stops its command.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bson::{Document, RawDocument};
+use bytes::{Bytes, BytesMut};
+use mql::Code;
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{SemaphorePermit, watch};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::dispatch::{self, Answer};
+use crate::error::Error;
+use crate::limits::{SMALL_MESSAGE_BYTES, STRANGER_MESSAGE_BYTES};
+use crate::operations::{Brake, Stop};
+use crate::service::{MESSAGE_PIECE_BYTES, Service};
+use crate::stream::{self, Stream};
+use crate::wire::{self, Form, HEADER_BYTES, Header, Request, Style, WireError};
+
+/// How much is read at once while nothing is known about the next message.
+const READ_AHEAD_BYTES: usize = 4096;
+/// How fast room grows for a large message: with what has come, not with what was announced.
+const GROWTH_BYTES: usize = 1024 * 1024;
+
+/// What is known of a connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) id: i32,
+    pub(crate) peer: SocketAddr,
+    /// The address that the client reached.
+    pub(crate) local: SocketAddr,
+    /// The name that the client dialled, where TLS tells.
+    pub(crate) server_name: Option<String>,
+    /// What the client said about itself, and what it did last.
+    pub(crate) client: Mutex<Client>,
+}
+
+/// What changes about a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Client {
+    /// `client` of the first hello.
+    pub(crate) metadata: Option<RawDocument>,
+    /// `client.application.name` of the first hello.
+    pub(crate) application: Option<String>,
+    pub(crate) last_request: Option<LastRequest>,
+}
+
+impl Connection {
+    /// Whether somebody has authenticated on this connection.
+    #[expect(clippy::unused_self, reason = "nobody can authenticate yet")]
+    pub(crate) fn is_authenticated(&self) -> bool {
+        false
+    }
+
+    /// Whose the sessions and cursors of this connection are.
+    #[expect(clippy::unused_self, reason = "nobody can authenticate yet")]
+    pub(crate) fn user_digest(&self) -> [u8; 32] {
+        [0; 32]
+    }
+}
+
+/// What `getLastRequestStatistics` tells.
+#[derive(Debug, Clone)]
+pub(crate) struct LastRequest {
+    pub(crate) command: &'static str,
+    pub(crate) charge: f64,
+    pub(crate) duration: Duration,
+}
+
+/// Serves a connection to its end.
+pub(crate) async fn serve(socket: TcpStream, service: Arc<Service>, mut stopped: watch::Receiver<bool>) {
+    let (Ok(peer), Ok(local)) = (socket.peer_addr(), socket.local_addr()) else { return };
+    let _ = socket.set_nodelay(true);
+    let deadline = Instant::now() + service.settings.limits.handshake_timeout;
+    let opened = timeout_at(deadline, stream::open(socket, service.settings.tls.as_ref())).await;
+    let stream = match opened {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!("no connection with {peer}: {error}"),
+        Err(_) => return tracing::debug!("no connection with {peer}: it said nothing"),
+    };
+    let server_name = stream.server_name();
+    let connection = Arc::new(Connection {
+        id: service.next_connection(),
+        peer,
+        local,
+        server_name,
+        client: Mutex::default(),
+    });
+    let mut talk = Talk { stream, buffer: BytesMut::new(), service, connection, replies: 0 };
+    match talk.run(deadline, &mut stopped).await {
+        Ok(()) => tracing::debug!("{peer} has left"),
+        Err(error) => tracing::debug!("the connection with {peer} ended: {error}"),
+    }
+}
+
+/// The two sides of a connection, and what has been read ahead.
+struct Talk {
+    stream: Stream,
+    buffer: BytesMut,
+    service: Arc<Service>,
+    connection: Arc<Connection>,
+    replies: i32,
+}
+
+/// Whether the connection goes on.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Listen,
+    Close,
+}
+
+impl Talk {
+    async fn run(&mut self, first: Instant, stopped: &mut watch::Receiver<bool>) -> Result<(), WireError> {
+        let mut deadline = first;
+        loop {
+            // Between two messages a shutdown ends the connection; in the middle of one it is heard out.
+            let waiting = self.first_bytes();
+            let arrived = tokio::select! {
+                arrived = timeout_at(deadline, waiting) => arrived,
+                _ = stopped.wait_for(|stop| *stop) => return Ok(()),
+            };
+            match arrived {
+                Ok(Ok(true)) => {}
+                Ok(Ok(false)) => return Ok(()),
+                Ok(Err(error)) => return Err(error),
+                Err(_) => return Err(WireError::broken("nothing was said for too long")),
+            }
+            let limits = self.service.settings.limits;
+            let service = Arc::clone(&self.service);
+            let whole = timeout(limits.message_timeout, self.message(&service)).await;
+            let (message, room) = whole.map_err(|_| WireError::broken("a message took too long"))??;
+            if self.exchange(message).await? == Next::Close || *stopped.borrow() {
+                return self.say_goodbye().await;
+            }
+            drop(room);
+            deadline = Instant::now() + limits.idle_timeout;
+        }
+    }
+
+    /// Waits for the next message to begin; false if the client has left.
+    async fn first_bytes(&mut self) -> Result<bool, WireError> {
+        if self.buffer.is_empty() {
+            // What a large message needed is given back.
+            self.buffer = BytesMut::with_capacity(READ_AHEAD_BYTES);
+            return Ok(self.read_some().await? > 0);
+        }
+        Ok(true)
+    }
+
+    /// The whole message that has begun, and the room it takes among the large ones.
+    async fn message<'a>(
+        &mut self,
+        service: &'a Service,
+    ) -> Result<(Bytes, Option<SemaphorePermit<'a>>), WireError> {
+        let pause = service.settings.limits.read_pause_timeout;
+        while self.buffer.len() < HEADER_BYTES {
+            self.read_on(pause).await?;
+        }
+        let length = Header::parse(&self.buffer)?.length;
+        if length > STRANGER_MESSAGE_BYTES && !self.is_trusted() {
+            return Err(WireError::broken("a large message from a client that has not authenticated"));
+        }
+        let room = if length > SMALL_MESSAGE_BYTES {
+            let pieces = length.div_ceil(MESSAGE_PIECE_BYTES) as u32;
+            service.message_room.acquire_many(pieces).await.ok()
+        } else {
+            None
+        };
+        while self.buffer.len() < length {
+            self.buffer.reserve((length - self.buffer.len()).min(GROWTH_BYTES.max(self.buffer.len())));
+            self.read_on(pause).await?;
+        }
+        service.statistics.bytes_in.add(length as u64);
+        Ok((self.buffer.split_to(length).freeze(), room))
+    }
+
+    fn is_trusted(&self) -> bool {
+        !self.service.requires_authentication()
+    }
+
+    async fn read_on(&mut self, pause: Duration) -> Result<(), WireError> {
+        match timeout(pause, self.read_some()).await {
+            Ok(Ok(0)) => Err(WireError::broken("the client left in the middle of a message")),
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(WireError::broken("silence in the middle of a message")),
+        }
+    }
+
+    async fn read_some(&mut self) -> Result<usize, WireError> {
+        self.stream.read_buf(&mut self.buffer).await.map_err(|error| WireError::broken(error.to_string()))
+    }
+
+    /// Runs what a message asks for and answers.
+    async fn exchange(&mut self, message: Bytes) -> Result<Next, WireError> {
+        self.service.statistics.requests.add(1);
+        let request = match wire::read(message) {
+            Ok(request) => request,
+            Err(WireError::Refused { id, style, error, close }) => {
+                let reply = Error::from(error).finish(&Document::new());
+                self.reply(&reply, id, style).await?;
+                return Ok(if close { Next::Close } else { Next::Listen });
+            }
+            Err(broken) => return Err(broken),
+        };
+        let (id, style) = (request.id, request.style);
+        let answer = self.perform(request).await;
+        if let Some(reply) = &answer.reply {
+            self.reply(reply, id, style).await?;
+        }
+        Ok(if answer.close { Next::Close } else { Next::Listen })
+    }
+
+    /// Runs a command, listening meanwhile for a client that hangs up.
+    async fn perform(&mut self, request: Request) -> Answer {
+        let brake = Brake::default();
+        let (service, connection) = (Arc::clone(&self.service), Arc::clone(&self.connection));
+        let work = dispatch::answer(service, connection, request, brake.clone());
+        let mut work = tokio::spawn(work);
+        let mut listen = true;
+        loop {
+            let room = self.buffer.len() < READ_AHEAD_BYTES;
+            tokio::select! {
+                biased;
+                done = &mut work => return done.unwrap_or_else(|_| panicked()),
+                read = self.stream.read_buf(&mut self.buffer), if listen && room => match read {
+                    Ok(0) | Err(_) => {
+                        brake.pull(Stop::Abandoned);
+                        listen = false;
+                    }
+                    Ok(_) => {}
+                },
+            }
+        }
+    }
+
+    async fn reply(&mut self, reply: &RawDocument, request: i32, style: Style) -> Result<(), WireError> {
+        if style.form == Form::OneWay {
+            return Ok(());
+        }
+        self.replies = self.replies.wrapping_add(1);
+        let bytes = wire::write(reply, request, self.replies, style);
+        self.service.statistics.bytes_out.add(bytes.len() as u64);
+        let pause = self.service.settings.limits.write_pause_timeout;
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            match timeout(pause, self.stream.write(rest)).await {
+                Ok(Ok(0)) => return Err(WireError::broken("the client takes no answer")),
+                Ok(Ok(written)) => rest = &rest[written..],
+                Ok(Err(error)) => return Err(WireError::broken(error.to_string())),
+                Err(_) => return Err(WireError::broken("the client does not read its answer")),
+            }
+        }
+        match timeout(pause, self.stream.flush()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(WireError::broken(error.to_string())),
+            Err(_) => Err(WireError::broken("the client does not read its answer")),
+        }
+    }
+
+    async fn say_goodbye(&mut self) -> Result<(), WireError> {
+        let pause = self.service.settings.limits.write_pause_timeout;
+        let _ = timeout(pause, self.stream.shutdown()).await;
+        Ok(())
+    }
+}
+
+fn panicked() -> Answer {
+    let error = Error::new(Code::INTERNAL_ERROR, "the command failed; the server's log has the details");
+    Answer { reply: Some(error.finish(&Document::new())), close: false }
+}

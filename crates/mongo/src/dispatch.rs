@@ -1,0 +1,251 @@
+//! What all commands share: finding them, who may run them, sessions, time limits, figures, and what every answer carries.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bson::{Binary, Document, RawDocument, Timestamp, ValueRef};
+use mql::Code;
+use storage::Time;
+use tokio::time::{Instant, sleep};
+
+use crate::call::{Call, check_database};
+use crate::commands::{self, Access, Command, Effect, Place};
+use crate::connection::{Connection, LastRequest};
+use crate::error::{Error, Result};
+use crate::fields::Fields;
+use crate::operations::{Brake, Operation, Stop};
+use crate::reply::Reply;
+use crate::service::Service;
+use crate::session::{Numbered, SessionId};
+use crate::statistics::Kind;
+use crate::wire::{Form, Request};
+use crate::write_concern;
+
+/// What becomes of a request.
+pub(crate) struct Answer {
+    /// None if nothing is to be said, not even an error.
+    pub(crate) reply: Option<RawDocument>,
+    /// Whether the connection ends here.
+    pub(crate) close: bool,
+}
+
+/// Runs one request to its answer.
+pub(crate) async fn answer(
+    service: Arc<Service>,
+    connection: Arc<Connection>,
+    request: Request,
+    brake: Brake,
+) -> Answer {
+    let started = Instant::now();
+    let mut call = match prepare(&service, &connection, request, brake) {
+        Ok(call) => call,
+        Err(error) => return Answer { reply: Some(error.finish(&times(&service, None))), close: false },
+    };
+    let outcome = run(&mut call).await;
+    let last = LastRequest { command: call.command.name, charge: call.charge, duration: started.elapsed() };
+    if call.command.name != "getLastRequestStatistics" {
+        connection.client.lock().last_request = Some(last);
+    }
+    let times = times(&service, Some(&call));
+    let reply = match outcome {
+        Ok((reply, unmet)) => {
+            let more = match unmet {
+                Some(unmet) => {
+                    let mut more = Document::new().with("writeConcernError", unmet);
+                    more.fields_mut().extend(times);
+                    more
+                }
+                None => times,
+            };
+            reply.finish(1.0, &more)
+        }
+        Err(error) => explain_stop(error, &call.brake).finish(&times),
+    };
+    Answer { reply: Some(reply), close: false }
+}
+
+/// Everything that must hold before a command runs.
+fn prepare(
+    service: &Arc<Service>,
+    connection: &Arc<Connection>,
+    request: Request,
+    brake: Brake,
+) -> Result<Call> {
+    let name = request.body.view().iter().next().map_or("", |(name, _)| name);
+    let command = commands::find(name)
+        .ok_or_else(|| Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{name}'")))?;
+    if request.style.form == Form::Query && command.name != "hello" {
+        let text = format!("Unsupported OP_QUERY command: {name}. The client driver may require an upgrade.");
+        return Err(Error::new(Code::UNSUPPORTED_OP_QUERY_COMMAND, text));
+    }
+    let fields = Fields::new(command.name, request.body.view());
+    let database = database(fields)?;
+    admit(service, connection, command, &database)?;
+    let now = service.engine.now()?;
+    let user = connection.user_digest();
+    let session = match fields.document("lsid")? {
+        Some(lsid) => Some(service.session(SessionId::parse(lsid, user)?)?),
+        None => None,
+    };
+    let numbered = Numbered::parse(fields, command, &service.settings.profile)?;
+    hear_time(service, fields, now)?;
+    let timestamp = match command.effect {
+        Effect::Writes => service.clock.tick(now),
+        Effect::Reads => service.clock.current(now),
+    };
+    Ok(Call {
+        engine: Arc::clone(&service.engine),
+        service: Arc::clone(service),
+        connection: Arc::clone(connection),
+        command,
+        database,
+        body: request.body,
+        sequences: request.sequences,
+        session,
+        numbered,
+        now,
+        timestamp,
+        brake,
+        charge: 0.0,
+    })
+}
+
+fn database(fields: Fields<'_>) -> Result<String> {
+    match fields.document.get("$db") {
+        Some(ValueRef::String(name)) => Ok(check_database(name)?.to_owned()),
+        Some(other) => Err(Error::new(
+            Code::TYPE_MISMATCH,
+            format!("BSON field '$db' is the wrong type '{}', expected type 'string'", other.kind().alias()),
+        )),
+        None => Err(Error::location(40571, "OP_MSG requests require a $db argument")),
+    }
+}
+
+/// Who may run what, where.
+fn admit(service: &Service, connection: &Connection, command: &Command, database: &str) -> Result<()> {
+    if command.access == Access::Users && service.requires_authentication() && !connection.is_authenticated()
+    {
+        let text = format!("Command {} requires authentication", command.name);
+        return Err(Error::new(Code::UNAUTHORIZED, text));
+    }
+    if command.place == Place::Admin && database != "admin" {
+        let text = format!("{} may only be run against the admin database.", command.name);
+        return Err(Error::new(Code::UNAUTHORIZED, text));
+    }
+    Ok(())
+}
+
+/// Takes over the times that the client has seen.
+fn hear_time(service: &Service, fields: Fields<'_>, now: Time) -> Result<()> {
+    if let Some(ValueRef::Document(gossip)) = fields.document.get("$clusterTime")
+        && let Some(ValueRef::Timestamp(seen)) = gossip.get("clusterTime")
+    {
+        service.clock.observe(seen, now);
+    }
+    if let Some(concern) = fields.document("readConcern")?
+        && let Some(ValueRef::Timestamp(after)) = concern.get("afterClusterTime")
+        && !service.clock.observe(after, now)
+    {
+        let text = "readConcern afterClusterTime value must not be greater than the current clusterTime";
+        return Err(Error::new(Code::INVALID_OPTIONS, text));
+    }
+    Ok(())
+}
+
+/// Runs the command within its time, entered among those that run. Also what is to be said of its write concern.
+async fn run(call: &mut Call) -> Result<(Reply, Option<Document>)> {
+    let fields = call.fields();
+    write_concern::check_read(fields)?;
+    let unmet = match call.command.effect {
+        Effect::Writes => write_concern::unmet(fields, &call.service.settings.profile)?,
+        Effect::Reads => None,
+    };
+    let limit = time_limit(fields)?;
+    count(call);
+    let _running = call.service.operations.enter(|number| Operation {
+        number,
+        name: call.command.name,
+        database: call.database.clone(),
+        body: call.body.clone(),
+        session: call.session.as_ref().map(|session| session.id.clone()),
+        connection: Arc::clone(&call.connection),
+        since: Instant::now(),
+        brake: call.brake.clone(),
+    });
+    let _timer = limit.map(|limit| Timer::start(limit, call.brake.clone()));
+    let reply = (call.command.run)(call).await?;
+    Ok((reply, unmet))
+}
+
+/// `maxTimeMS`; zero and absent are no limit.
+fn time_limit(fields: Fields<'_>) -> Result<Option<Duration>> {
+    // In getMore it says how long to wait for news, which is that command's own business.
+    match fields.integer("maxTimeMS")? {
+        None | Some(0) => Ok(None),
+        Some(_) if fields.owner == "getMore" => Ok(None),
+        Some(millis) => match u32::try_from(millis).ok().filter(|millis| i32::try_from(*millis).is_ok()) {
+            Some(millis) => Ok(Some(Duration::from_millis(millis.into()))),
+            None => Err(Error::bad_value(format!("{millis} value for maxTimeMS is out of range"))),
+        },
+    }
+}
+
+fn count(call: &Call) {
+    let statistics = &call.service.statistics;
+    let (kind, count) = match call.command.name {
+        "insert" => (Kind::Insert, call.documents_count("documents")),
+        "update" => (Kind::Update, call.documents_count("updates")),
+        "delete" => (Kind::Delete, call.documents_count("deletes")),
+        "find" => (Kind::Query, 1),
+        "getMore" => (Kind::GetMore, 1),
+        _ => (Kind::Command, 1),
+    };
+    statistics.count(kind, count as u64);
+}
+
+/// An error of a command that was stopped says why it was.
+fn explain_stop(error: Error, brake: &Brake) -> Error {
+    match (error.code, brake.why()) {
+        (Code::MAX_TIME_MS_EXPIRED, Some(Stop::Killed)) => {
+            Error::location(11601, "operation was interrupted")
+        }
+        _ => error,
+    }
+}
+
+/// `operationTime` and `$clusterTime`, where the profile has them.
+fn times(service: &Service, call: Option<&Call>) -> Document {
+    if !service.settings.profile.has_cluster_time() {
+        return Document::new();
+    }
+    let Ok(now) = service.engine.now() else { return Document::new() };
+    let current = service.clock.current(now);
+    let operation =
+        call.filter(|call| call.command.effect == Effect::Writes).map_or(current, |call| call.timestamp);
+    Document::new().with("operationTime", operation).with("$clusterTime", cluster_time(current))
+}
+
+/// A cluster time with the signature of a server that signs nothing.
+fn cluster_time(time: Timestamp) -> Document {
+    let signature =
+        Document::new().with("hash", Binary { subtype: 0, bytes: vec![0; 20] }).with("keyId", 0_i64);
+    Document::new().with("clusterTime", time).with("signature", signature)
+}
+
+/// Pulls a brake when the time is over, unless it is dropped before.
+struct Timer(tokio::task::JoinHandle<()>);
+
+impl Timer {
+    fn start(limit: Duration, brake: Brake) -> Timer {
+        Timer(tokio::spawn(async move {
+            sleep(limit).await;
+            brake.pull(Stop::TimeLimit);
+        }))
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,93 @@
+//! Every bound the front end puts on a peer, in one place.
+//!
+//! A number here is a promise: nothing a client sends is buffered, unpacked or waited for beyond it. Those that clients know
+//! by name are told to them in `hello`.
+
+use std::time::Duration;
+
+/// The largest stored document (`maxBsonObjectSize`).
+pub const DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
+
+/// The largest message, compressed or not (`maxMessageSizeBytes`).
+pub const MESSAGE_BYTES: usize = 48_000_000;
+
+/// The largest message of a client that must authenticate and has not: enough for any handshake.
+pub const STRANGER_MESSAGE_BYTES: usize = 1024 * 1024;
+
+/// The most statements in one write command (`maxWriteBatchSize`).
+pub const WRITE_BATCH: usize = 100_000;
+
+/// Documents of kind 1 sections in one message; far more than any command takes.
+pub const SEQUENCE_DOCUMENTS: usize = 2 * WRITE_BATCH;
+
+/// Kind 1 sections in one message; no command has more than two.
+pub const SEQUENCES: usize = 8;
+
+/// Open connections; one more is closed at once. Each needs a file descriptor, so the process must be allowed as many.
+pub const CONNECTIONS: usize = 12_000;
+
+/// From accepting a connection to its first whole message, TLS included.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Between two messages. Drivers keep idle connections in their pools and notice when one was closed.
+pub const IDLE_TIMEOUT: Duration = Duration::from_mins(30);
+
+/// Silence in the middle of a message.
+pub const READ_PAUSE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A whole message, however steadily it trickles.
+pub const MESSAGE_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// How long a peer may leave a reply unread before it loses its place.
+pub const WRITE_PAUSE_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// How long a shutdown waits for commands in flight.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes of messages larger than [`SMALL_MESSAGE_BYTES`] that may be under way at once, all connections together.
+pub const LARGE_MESSAGES_BYTES: usize = 1024 * 1024 * 1024;
+
+/// Messages up to this size are not counted among the large ones.
+pub const SMALL_MESSAGE_BYTES: usize = 64 * 1024;
+
+/// Sessions remembered at once.
+pub const SESSIONS: usize = 100_000;
+
+/// How long a session lives after its last use (`logicalSessionTimeoutMinutes`).
+pub const SESSION_MINUTES: u32 = 30;
+
+/// The window that zstd may ask for; drivers compress at levels that need a fraction of it.
+pub const ZSTD_WINDOW_BYTES: u64 = 8 * 1024 * 1024;
+
+/// The bounds a deployment or a test may want to set otherwise; the rest is fixed.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// See [`CONNECTIONS`].
+    pub connections: usize,
+    /// See [`HANDSHAKE_TIMEOUT`].
+    pub handshake_timeout: Duration,
+    /// See [`IDLE_TIMEOUT`].
+    pub idle_timeout: Duration,
+    /// See [`READ_PAUSE_TIMEOUT`].
+    pub read_pause_timeout: Duration,
+    /// See [`MESSAGE_TIMEOUT`].
+    pub message_timeout: Duration,
+    /// See [`WRITE_PAUSE_TIMEOUT`].
+    pub write_pause_timeout: Duration,
+    /// See [`DRAIN_TIMEOUT`].
+    pub drain_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: CONNECTIONS,
+            handshake_timeout: HANDSHAKE_TIMEOUT,
+            idle_timeout: IDLE_TIMEOUT,
+            read_pause_timeout: READ_PAUSE_TIMEOUT,
+            message_timeout: MESSAGE_TIMEOUT,
+            write_pause_timeout: WRITE_PAUSE_TIMEOUT,
+            drain_timeout: DRAIN_TIMEOUT,
+        }
+    }
+}

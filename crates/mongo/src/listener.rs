@@ -1,0 +1,87 @@
+//! Accepting connections, bounding their number, and letting them finish at the end.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::connection;
+use crate::service::Service;
+
+/// How long accepting rests after it failed, for want of file descriptors as a rule.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a repeated complaint stays unsaid.
+const COMPLAINT_PAUSE: Duration = Duration::from_secs(10);
+
+/// Serves until `shutdown` ends, then lets commands in flight finish and returns.
+pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl Future<Output = ()>) {
+    let limits = service.settings.limits;
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let (stop, stopped) = watch::channel(false);
+    let mut shutdown = std::pin::pin!(shutdown);
+    let mut complaints = Complaints::default();
+    loop {
+        let stream = tokio::select! {
+            () = &mut shutdown => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    complaints.warn(&format!("cannot accept a connection: {error}"));
+                    sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            },
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            complaints.warn(&format!("closed a new connection: {} are open already", limits.connections));
+            continue;
+        };
+        let (service, stopped) = (Arc::clone(&service), stopped.clone());
+        tokio::spawn(async move {
+            let counted = Counted::new(Arc::clone(&service));
+            connection::serve(stream, service, stopped).await;
+            drop((counted, place));
+        });
+    }
+    drop(listener);
+    drop(stopped);
+    let _ = stop.send(true);
+    if timeout(limits.drain_timeout, stop.closed()).await.is_err() {
+        tracing::warn!("commands were still in flight {:?} after the shutdown began", limits.drain_timeout);
+    }
+}
+
+/// A connection in the figures, for as long as it lasts.
+struct Counted(Arc<Service>);
+
+impl Counted {
+    fn new(service: Arc<Service>) -> Counted {
+        service.statistics.connections_created.add(1);
+        Counted(service)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.statistics.connections_ended.add(1);
+    }
+}
+
+/// Warnings that strangers can cause, at most one in a while.
+#[derive(Default)]
+struct Complaints {
+    last: Option<Instant>,
+}
+
+impl Complaints {
+    fn warn(&mut self, message: &str) {
+        if self.last.is_none_or(|last| last.elapsed() >= COMPLAINT_PAUSE) {
+            self.last = Some(Instant::now());
+            tracing::warn!("{message} (not repeated for {COMPLAINT_PAUSE:?})");
+        }
+    }
+}

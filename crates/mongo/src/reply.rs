@@ -1,0 +1,54 @@
+//! What a command answers: a document to which the dispatcher adds what every answer carries.
+
+use bson::{Document, RawDocument, Value, Writer};
+
+/// The answer of a command that succeeded, without `ok`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reply(Body);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Body {
+    Tree(Document),
+    Bytes(RawDocument),
+}
+
+impl Reply {
+    /// Nothing but `ok`.
+    pub(crate) fn ok() -> Reply {
+        Document::new().into()
+    }
+
+    /// The whole answer: the command's own fields, `ok`, and what `more` has.
+    pub(crate) fn finish(&self, ok: f64, more: &Document) -> RawDocument {
+        let view = match &self.0 {
+            Body::Tree(document) => document.view(),
+            Body::Bytes(document) => document.view(),
+        };
+        let mut writer = Writer::default();
+        for (name, value) in view.iter() {
+            writer.field(name, value);
+        }
+        writer.field("ok", ok);
+        for (name, value) in more.iter() {
+            writer.field(name, value.view());
+        }
+        writer.finish()
+    }
+}
+
+impl From<Document> for Reply {
+    fn from(document: Document) -> Reply {
+        Reply(Body::Tree(document))
+    }
+}
+
+impl From<RawDocument> for Reply {
+    fn from(document: RawDocument) -> Reply {
+        Reply(Body::Bytes(document))
+    }
+}
+
+/// A list of values for a reply.
+pub(crate) fn list<V: Into<Value>>(items: impl IntoIterator<Item = V>) -> Value {
+    Value::Array(items.into_iter().map(Into::into).collect())
+}

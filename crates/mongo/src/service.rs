@@ -1,0 +1,86 @@
+//! What all connections share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use bson::ObjectId;
+use engine::Engine;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use crate::clock::ClusterClock;
+use crate::error::Result;
+use crate::limits::LARGE_MESSAGES_BYTES;
+use crate::operations::{Operations, Stop};
+use crate::random;
+use crate::session::{Session, SessionId, Sessions};
+use crate::settings::{Authentication, Settings};
+use crate::statistics::Statistics;
+
+/// Large messages are counted in pieces of this size.
+pub(crate) const MESSAGE_PIECE_BYTES: usize = 4096;
+
+/// The front end over one engine.
+pub struct Service {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) settings: Settings,
+    pub(crate) clock: ClusterClock,
+    pub(crate) sessions: Sessions,
+    pub(crate) operations: Arc<Operations>,
+    pub(crate) statistics: Statistics,
+    pub(crate) started: Instant,
+    /// Made anew with every process: what tells one from its successor.
+    pub(crate) process: ObjectId,
+    /// Room for large messages, in pieces.
+    pub(crate) message_room: Semaphore,
+    connections: AtomicI32,
+}
+
+impl Service {
+    /// A front end over that engine.
+    pub fn new(engine: Arc<Engine>, settings: Settings) -> Service {
+        Service {
+            engine,
+            settings,
+            clock: ClusterClock::default(),
+            sessions: Sessions::default(),
+            operations: Arc::default(),
+            statistics: Statistics::default(),
+            started: Instant::now(),
+            process: ObjectId(random::bytes()),
+            message_room: Semaphore::new(LARGE_MESSAGES_BYTES / MESSAGE_PIECE_BYTES),
+            connections: AtomicI32::new(0),
+        }
+    }
+
+    /// Whether everybody must authenticate.
+    pub(crate) fn requires_authentication(&self) -> bool {
+        self.settings.authentication == Authentication::Required
+    }
+
+    /// A number for a new connection: positive, and the same again only after two thousand million others.
+    pub(crate) fn next_connection(&self) -> i32 {
+        self.connections.fetch_add(1, Ordering::Relaxed) % i32::MAX + 1
+    }
+
+    /// The session of that name, used just now. Whatever has outlived its time meanwhile is cleaned up.
+    pub(crate) fn session(&self, id: SessionId) -> Result<Arc<Session>> {
+        let (session, expired) = self.sessions.touch(id, Instant::now())?;
+        for expired in expired {
+            self.clean_up(&expired);
+        }
+        Ok(session)
+    }
+
+    /// Ends sessions and everything that belongs to them.
+    pub(crate) fn end_sessions(&self, which: impl Fn(&SessionId) -> bool) {
+        for session in self.sessions.end(which) {
+            self.clean_up(&session);
+        }
+    }
+
+    /// Ends what belonged to a session: commands that run for it. Cursors and transactions join here.
+    fn clean_up(&self, session: &Session) {
+        self.operations.stop(|operation| operation.session.as_ref() == Some(&session.id), Stop::Killed);
+    }
+}

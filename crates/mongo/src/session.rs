@@ -1,0 +1,256 @@
+//! Sessions: who a command belongs to beyond its connection, and which numbered statement it is.
+//!
+//! A session is made by the client, which simply sends its id; it is remembered for thirty minutes after its last use. That
+//! is counted in real time and not by the engine's clock, because drivers count it so: a test clock that leaps ahead a year
+//! must not end the sessions of its own clients (T29).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bson::{Binary, BinaryRef, Document, DocumentRef, ValueRef};
+use mql::Code;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::commands::{Command, InTransaction};
+use crate::error::{Error, Result};
+use crate::fields::Fields;
+use crate::limits::{SESSION_MINUTES, SESSIONS};
+use crate::settings::Profile;
+
+/// How long a session lives after its last use.
+const LIFE: Duration = Duration::from_mins(SESSION_MINUTES as u64);
+
+/// How often old sessions are looked for.
+const SWEEP_PAUSE: Duration = Duration::from_mins(1);
+
+/// A session's name: the client's sixteen bytes, and whose they are, so that nobody meets another user's session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct SessionId {
+    pub(crate) uuid: [u8; 16],
+    /// Digest of the user; zeros for somebody who did not authenticate.
+    pub(crate) user: [u8; 32],
+}
+
+impl SessionId {
+    /// Reads an `lsid`.
+    pub(crate) fn parse(lsid: DocumentRef<'_>, user: [u8; 32]) -> Result<SessionId> {
+        match lsid.get("id") {
+            Some(ValueRef::Binary(BinaryRef { subtype: 4, bytes })) => {
+                let uuid = bytes.try_into().map_err(|_| {
+                    Error::new(Code::BAD_VALUE, "uuid must be a 16-byte binary field with UUID (4) subtype")
+                })?;
+                Ok(SessionId { uuid, user })
+            }
+            Some(other) => Err(Error::new(
+                Code::TYPE_MISMATCH,
+                format!(
+                    "BSON field 'lsid.id' is the wrong type '{}', expected type 'binData'",
+                    other.kind().alias()
+                ),
+            )),
+            None => Err(Error::location(40414, "BSON field 'lsid.id' is missing but a required field")),
+        }
+    }
+
+    /// As clients see it.
+    pub(crate) fn to_document(&self) -> Document {
+        Document::new().with("id", Binary { subtype: 4, bytes: self.uuid.to_vec() })
+    }
+
+    /// As a few bytes, for what is stored by session.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        [&self.uuid[..], &self.user].concat()
+    }
+}
+
+/// A session that is alive.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    used: Mutex<Instant>,
+}
+
+/// All sessions that are alive.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    sessions: HashMap<SessionId, Arc<Session>>,
+    swept: Instant,
+}
+
+impl Default for Sessions {
+    fn default() -> Sessions {
+        Sessions { known: Mutex::new(Known { sessions: HashMap::new(), swept: Instant::now() }) }
+    }
+}
+
+impl Sessions {
+    /// The session of that name, made if need be, and used just now. Also the sessions that have outlived their time, for
+    /// the caller to clean up behind.
+    pub(crate) fn touch(&self, id: SessionId, now: Instant) -> Result<(Arc<Session>, Vec<Arc<Session>>)> {
+        let mut known = self.known.lock();
+        if let Some(session) = known.sessions.get(&id) {
+            *session.used.lock() = now;
+            return Ok((Arc::clone(session), Vec::new()));
+        }
+        let full = known.sessions.len() >= SESSIONS;
+        let expired = if full || now.saturating_duration_since(known.swept) >= SWEEP_PAUSE {
+            known.sweep(now)
+        } else {
+            Vec::new()
+        };
+        if known.sessions.len() >= SESSIONS {
+            let text = format!("cannot add session to the cache: there are {SESSIONS} already");
+            return Err(Error::location(261, text));
+        }
+        let session = Arc::new(Session { id: id.clone(), used: Mutex::new(now) });
+        known.sessions.insert(id, Arc::clone(&session));
+        Ok((session, expired))
+    }
+
+    /// Forgets sessions.
+    pub(crate) fn end(&self, which: impl Fn(&SessionId) -> bool) -> Vec<Arc<Session>> {
+        let mut known = self.known.lock();
+        known.sessions.extract_if(|id, _| which(id)).map(|(_, session)| session).collect()
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.known.lock().sessions.len()
+    }
+}
+
+impl Known {
+    fn sweep(&mut self, now: Instant) -> Vec<Arc<Session>> {
+        self.swept = now;
+        let old = |session: &Arc<Session>| {
+            now.saturating_duration_since(*session.used.lock()) >= LIFE && Arc::strong_count(session) == 1
+        };
+        self.sessions.extract_if(|_, session| old(session)).map(|(_, session)| session).collect()
+    }
+}
+
+/// Whose a cursor is: only its owner may go on with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// The session in which it was opened, if any.
+    pub(crate) session: Option<SessionId>,
+    /// Digest of the user.
+    pub(crate) user: [u8; 32],
+}
+
+/// Which of a session's numbered statements a command is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Numbered {
+    /// A write that the client may send again, and that must happen once.
+    Retryable {
+        /// Grows from write to write.
+        number: i64,
+    },
+    /// A part of a transaction.
+    Transaction {
+        /// Grows from transaction to transaction.
+        number: i64,
+        /// Whether this command is the first one.
+        starts: bool,
+    },
+}
+
+impl Numbered {
+    /// Reads `txnNumber` and what goes with it.
+    pub(crate) fn parse(
+        fields: Fields<'_>,
+        command: &Command,
+        profile: &Profile,
+    ) -> Result<Option<Numbered>> {
+        let invalid = |text: &str| Err(Error::new(Code::INVALID_OPTIONS, text));
+        let (number, autocommit) = (fields.integer("txnNumber")?, fields.boolean("autocommit")?);
+        let starts = fields.boolean("startTransaction")?;
+        let Some(number) = number else {
+            return match (autocommit, starts) {
+                (None, None) => Ok(None),
+                _ => invalid("'autocommit' and 'startTransaction' need a transaction number"),
+            };
+        };
+        if fields.value("lsid").is_none() {
+            return invalid("Transaction number requires a session ID to be specified");
+        }
+        if *profile == Profile::Standalone {
+            let text = "Transaction numbers are only allowed on a replica set member or mongos";
+            return Err(Error::new(Code::ILLEGAL_OPERATION, text));
+        }
+        if number < 0 {
+            return invalid("Transaction number cannot be negative");
+        }
+        match (autocommit, starts) {
+            (None, None) => Ok(Some(Numbered::Retryable { number })),
+            (None, Some(_)) => invalid("'startTransaction' needs 'autocommit: false'"),
+            (Some(true), _) => invalid("Specifying autocommit=true is not allowed."),
+            (Some(false), Some(false)) => invalid("Specifying startTransaction=false is not allowed."),
+            (Some(false), starts) => {
+                command.check_in_transaction(fields, starts.is_some())?;
+                Ok(Some(Numbered::Transaction { number, starts: starts.is_some() }))
+            }
+        }
+    }
+}
+
+impl Command {
+    fn check_in_transaction(&self, fields: Fields<'_>, starts: bool) -> Result<()> {
+        if self.transaction == InTransaction::Refused {
+            let text = format!("Cannot run '{}' in a multi-document transaction.", self.name);
+            return Err(Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, text));
+        }
+        let ends = self.transaction == InTransaction::Ends;
+        if !ends && fields.value("writeConcern").is_some() {
+            let text = format!("{} is not allowed to have a writeConcern in a transaction", self.name);
+            return Err(Error::new(Code::INVALID_OPTIONS, text));
+        }
+        if !starts && !ends && fields.document("readConcern")?.is_some_and(|concern| !concern.is_empty()) {
+            let text = "Only the first command in a transaction may specify a readConcern";
+            return Err(Error::new(Code::INVALID_OPTIONS, text));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(byte: u8) -> SessionId {
+        SessionId { uuid: [byte; 16], user: [0; 32] }
+    }
+
+    #[test]
+    fn a_session_lives_for_half_an_hour_after_its_last_use() {
+        let sessions = Sessions::default();
+        let start = Instant::now();
+        let touch = |byte, minutes| sessions.touch(id(byte), start + Duration::from_mins(minutes)).unwrap().1;
+        assert!(touch(1, 0).is_empty());
+        assert!(touch(1, 20).is_empty());
+        assert!(touch(2, 20).is_empty());
+        assert!(touch(2, 49).is_empty());
+        let expired = touch(3, 50);
+        assert_eq!(expired.iter().map(|session| session.id.uuid[0]).collect::<Vec<_>>(), [1]);
+        assert_eq!(sessions.count(), 2);
+        assert_eq!(sessions.end(|id| id.uuid[0] == 2).len(), 1);
+        assert_eq!(sessions.count(), 1);
+    }
+
+    #[test]
+    fn an_lsid_is_a_uuid() {
+        let lsid = |bytes: Vec<u8>, subtype| Document::new().with("id", Binary { subtype, bytes });
+        assert_eq!(SessionId::parse(lsid(vec![7; 16], 4).view(), [0; 32]), Ok(id(7)));
+        assert_eq!(SessionId::parse(id(7).to_document().view(), [0; 32]), Ok(id(7)));
+        assert!(SessionId::parse(lsid(vec![7; 15], 4).view(), [0; 32]).is_err());
+        assert!(SessionId::parse(lsid(vec![7; 16], 3).view(), [0; 32]).is_err());
+        assert!(SessionId::parse(Document::new().view(), [0; 32]).is_err());
+    }
+}

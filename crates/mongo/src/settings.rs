@@ -1,0 +1,74 @@
+//! How a front end behaves: what the operator chooses.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio_rustls::rustls::ServerConfig;
+
+use crate::limits::Limits;
+
+/// What the server says it is. Clients behave by it: sessions, retryable writes and transactions depend on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Profile {
+    /// The only member of a replica set of that name.
+    ReplicaSet {
+        /// Its name, as `replicaSet=` in a connection string gives it.
+        name: String,
+    },
+    /// One server for itself.
+    Standalone,
+    /// A router of a sharded cluster: no list of hosts, so it is at home behind mapped ports.
+    Sharded,
+}
+
+impl Profile {
+    /// Whether replies carry a cluster time.
+    pub(crate) fn has_cluster_time(&self) -> bool {
+        !matches!(self, Profile::Standalone)
+    }
+}
+
+/// Who may use the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authentication {
+    /// Everybody must prove who they are.
+    Required,
+    /// Whoever can connect may do everything; who wants to authenticate can.
+    Optional,
+}
+
+/// The user that always exists, so that a Cosmos connection string works.
+#[derive(Clone)]
+pub struct Account {
+    /// The user's name.
+    pub user: String,
+    /// The password: the account key, as the base64 text that clients have.
+    pub password: String,
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Account").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// Everything a front end needs to know besides its engine.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What the server says it is.
+    pub profile: Profile,
+    /// The `host:port` under which clients reach it; the address that each client reached if not given.
+    pub advertise: Option<String>,
+    /// Who may use it.
+    pub authentication: Authentication,
+    /// The user that always exists.
+    pub account: Account,
+    /// Whether commands for test suites, fail points above all, are there.
+    pub test_commands: bool,
+    /// With TLS, the first bytes of a connection tell whether the client wants it.
+    pub tls: Option<Arc<ServerConfig>>,
+    /// The command line without secrets, for `getCmdLineOpts`.
+    pub arguments: Vec<String>,
+    /// Bounds on peers.
+    pub limits: Limits,
+}

@@ -1,0 +1,93 @@
+//! A connection's bytes, plain or inside TLS: the first three bytes tell.
+//!
+//! A TLS handshake begins `16 03 01`, `16 03 02` or `16 03 03`. Read as the length of a message that would be at least
+//! 66,326 bytes, and no greeting is that long.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::server::TlsStream;
+
+/// Between two looks at a client that has sent one or two bytes and no more.
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
+
+/// A connection's bytes.
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// Finds out how the client speaks and goes along with it.
+pub(crate) async fn open(socket: TcpStream, tls: Option<&Arc<ServerConfig>>) -> io::Result<Stream> {
+    if !wants_tls(&socket).await? {
+        return Ok(Stream::Plain(socket));
+    }
+    let config = tls.ok_or_else(|| io::Error::other("the client wants TLS and there is none"))?;
+    let stream = TlsAcceptor::from(Arc::clone(config)).accept(socket).await?;
+    Ok(Stream::Tls(Box::new(stream)))
+}
+
+async fn wants_tls(socket: &TcpStream) -> io::Result<bool> {
+    let mut bytes = [0; 3];
+    loop {
+        match (socket.peek(&mut bytes).await?, bytes) {
+            (0, _) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            (1, [0x16, ..]) | (2, [0x16, 0x03, _]) => tokio::time::sleep(LOOK_PAUSE).await,
+            (3, [0x16, 0x03, 1..=4]) => return Ok(true),
+            _ => return Ok(false),
+        }
+    }
+}
+
+impl Stream {
+    /// The name that the client dialled, where TLS tells.
+    pub(crate) fn server_name(&self) -> Option<String> {
+        match self {
+            Stream::Plain(_) => None,
+            Stream::Tls(stream) => stream.get_ref().1.server_name().map(str::to_owned),
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}

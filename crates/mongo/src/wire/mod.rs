@@ -1,0 +1,121 @@
+//! Messages on the wire: bytes to a [`Request`] and a reply back to bytes. No sockets and no commands here.
+//!
+//! ```text
+//! header      i32 length (all of it), i32 request id, i32 response to, i32 opcode
+//! OP_MSG      u32 flags, sections, [u32 CRC-32C]     kind 0: one document; kind 1: i32 size, name, documents
+//! OP_QUERY    the first hello of some drivers; answered by OP_REPLY
+//! OP_COMPRESSED   i32 opcode, i32 size, u8 compressor, one of the above without its header
+//! ```
+//!
+//! Every length is compared with the bytes that are there, and with the limit, before anything is allocated for it. What
+//! breaks these rules ends the connection, because nobody knows where the next message begins; the exception is a message
+//! whose frame is sound and whose content is not, which is answered with an error.
+
+mod compress;
+mod crc32c;
+mod header;
+mod op_msg;
+mod op_query;
+
+use bson::RawDocument;
+use bytes::Bytes;
+
+pub(crate) use compress::Compressor;
+pub(crate) use header::{HEADER_BYTES, Header};
+
+use header::OpCode;
+
+/// A command as it came in.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) id: i32,
+    /// The command document, whose first field names the command.
+    pub(crate) body: RawDocument,
+    pub(crate) sequences: Vec<Sequence>,
+    pub(crate) style: Style,
+}
+
+/// How the client spoke, which is how it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Style {
+    pub(crate) form: Form,
+    pub(crate) compressor: Option<Compressor>,
+}
+
+/// The kind of message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `OP_MSG`.
+    Message,
+    /// `OP_MSG` whose sender wants no answer, not even an error.
+    OneWay,
+    /// `OP_QUERY`.
+    Query,
+}
+
+/// A kind 1 section: an array of the command that travels beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sequence {
+    pub(crate) name: String,
+    pub(crate) documents: Vec<RawDocument>,
+}
+
+/// Why a message is not a request.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WireError {
+    /// The connection cannot go on.
+    #[error("{0}")]
+    Broken(String),
+    /// The message is answered with this error and, if it must be, is the last one.
+    #[error("{}", error.message)]
+    Refused {
+        /// The request to answer.
+        id: i32,
+        /// How it was sent.
+        style: Style,
+        /// What is wrong.
+        error: mql::Error,
+        /// Whether the connection ends after the answer.
+        close: bool,
+    },
+}
+
+impl WireError {
+    pub(crate) fn broken(what: impl Into<String>) -> WireError {
+        WireError::Broken(what.into())
+    }
+}
+
+/// Reads one whole message; `message` is exactly its bytes.
+pub(crate) fn read(message: Bytes) -> Result<Request, WireError> {
+    let header = Header::parse(&message)?;
+    let (opcode, body, compressor) = match header.opcode {
+        OpCode::Compressed => {
+            let (opcode, body, compressor) = compress::unpack(&message[HEADER_BYTES..])?;
+            (opcode, body, Some(compressor))
+        }
+        opcode => (opcode, message.slice(HEADER_BYTES..), None),
+    };
+    match opcode {
+        OpCode::Message => {
+            // The checksum covers the bytes as they were before compression, header included.
+            let whole = if compressor.is_some() { header.before(opcode, &body) } else { message };
+            op_msg::read(header.request_id, &whole, compressor)
+        }
+        OpCode::Query => op_query::read(header.request_id, body, compressor),
+        OpCode::Compressed | OpCode::Reply => Err(WireError::broken("this opcode is not for requests")),
+    }
+}
+
+/// The bytes of an answer.
+pub(crate) fn write(reply: &RawDocument, request: i32, id: i32, style: Style) -> Vec<u8> {
+    let (opcode, body) = match style.form {
+        Form::Message | Form::OneWay => (OpCode::Message, op_msg::write(reply)),
+        Form::Query => (OpCode::Reply, op_query::write(reply)),
+    };
+    let (opcode, body) = match style.compressor {
+        Some(compressor) => (OpCode::Compressed, compress::pack(opcode, &body, compressor)),
+        None => (opcode, body),
+    };
+    header::frame(id, request, opcode, &body)
+}
