@@ -39,7 +39,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    fn decode(value: &[u8]) -> Result<Tally> {
+    pub(crate) fn decode(value: &[u8]) -> Result<Tally> {
         match value.split_first_chunk::<8>() {
             Some((items, bytes)) if bytes.len() == 8 => Ok(Tally {
                 items: u64::from_be_bytes(*items),

@@ -18,6 +18,8 @@ pub mod collection;
 mod container;
 mod continuation;
 mod counters;
+#[cfg(test)]
+mod date_rules;
 pub mod definition;
 mod delete_partition;
 mod error;
