@@ -145,3 +145,77 @@ fn depth(value: ValueRef<'_>) -> usize {
 fn deepest<'v>(values: impl Iterator<Item = ValueRef<'v>>) -> usize {
     values.map(depth).max().unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use bson::{Document, Regex, Value};
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp { seconds: 7, increment: 1 };
+
+    fn prepare(document: &Document) -> Result<Document> {
+        let mut make_id = || ObjectId([9; 12]);
+        prepare_insert(&document.into(), &mut make_id, NOW).map(|prepared| prepared.to_document())
+    }
+
+    fn nested(levels: usize) -> Value {
+        (1..levels).fold(Value::Document(Document::new()), |inner, _| Document::new().with("a", inner).into())
+    }
+
+    #[test]
+    fn an_id_is_given_and_comes_first() {
+        let document = Document::new().with("a", 1);
+        assert_eq!(prepare(&document), Ok(Document::new().with("_id", ObjectId([9; 12])).with("a", 1)));
+        let document = Document::new().with("a", 1).with("_id", Value::Null).with("b", 2);
+        assert_eq!(
+            prepare(&document),
+            Ok(Document::new().with("_id", Value::Null).with("a", 1).with("b", 2))
+        );
+        let document = Document::new().with("_id", 1).with("$a", 1).with("b.c", 1).with("", 2);
+        assert_eq!(prepare(&document), Ok(document));
+    }
+
+    #[test]
+    fn a_timestamp_of_zero_is_the_time_at_the_top_level() {
+        let zero = Timestamp { seconds: 0, increment: 0 };
+        let inner = Document::new().with("t", zero);
+        let document = Document::new().with("_id", zero).with("t", zero).with("d", inner.clone());
+        // The field `_id` is as it is.
+        let expected = Document::new().with("_id", zero).with("t", NOW).with("d", inner);
+        assert_eq!(prepare(&document), Ok(expected));
+    }
+
+    #[test]
+    fn some_values_are_no_ids() {
+        let regex = Regex { pattern: "a".into(), options: String::new() };
+        let dollar = Document::new().with("$a", 1);
+        for (id, code) in [
+            (Value::Array(vec![]), Code::INVALID_ID_FIELD),
+            (regex.into(), Code::INVALID_ID_FIELD),
+            (Value::Undefined, Code::INVALID_ID_FIELD),
+            (dollar.into(), Code::DOLLAR_PREFIXED_FIELD_NAME),
+        ] {
+            let refused = prepare(&Document::new().with("_id", id)).map_err(|error| error.code);
+            assert_eq!(refused, Err(code));
+        }
+        let twice = Document::new().with("_id", 1).with("_id", 2);
+        assert_eq!(prepare(&twice).map_err(|error| error.code), Err(Code::BAD_VALUE));
+    }
+
+    #[test]
+    fn size_and_depth_are_bounded() {
+        let deep = |levels| Document::new().with("_id", 1).with("a", nested(levels));
+        assert!(prepare(&deep(DEPTH_MAX - 1)).is_ok());
+        assert_eq!(prepare(&deep(DEPTH_MAX)).map_err(|error| error.code), Err(Code::OVERFLOW));
+        let large = |bytes| Document::new().with("_id", 1).with("a", "x".repeat(bytes));
+        let rest = RawDocument::from_document(&large(0)).as_bytes().len();
+        assert!(prepare(&large(limits::DOCUMENT_BYTES_MAX - rest)).is_ok());
+        let refused = prepare(&large(limits::DOCUMENT_BYTES_MAX - rest + 1)).expect_err("too large");
+        assert_eq!(refused.code, Code::BSON_OBJECT_TOO_LARGE);
+        assert_eq!(
+            refused.message,
+            "object to insert too large. size in bytes: 16777217, max size: 16777216"
+        );
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use bson::{Value, ValueRef, shell_text};
+use bson::{Document, Value, ValueRef, shell_text};
 
 use crate::error::{Error, Result};
 use crate::filter;
@@ -67,13 +67,11 @@ impl Operand {
 /// How many bytes a value takes in a document, without its name.
 pub(super) fn encoded_bytes(value: &Value) -> usize {
     match value {
-        Value::Document(document) => {
-            5 + document.iter().map(|(name, value)| 2 + name.len() + encoded_bytes(value)).sum::<usize>()
-        }
+        Value::Document(document) => document_bytes(document),
         // Positions as names take two bytes or more each.
         Value::Array(items) => 5 + items.iter().map(|item| 3 + encoded_bytes(item)).sum::<usize>(),
         Value::String(text) | Value::JavaScript(text) | Value::Symbol(text) => 5 + text.len(),
-        Value::JavaScriptWithScope { code, .. } => 14 + code.len(),
+        Value::JavaScriptWithScope { code, scope } => 9 + code.len() + document_bytes(scope),
         Value::Binary(binary) => 5 + binary.bytes.len(),
         Value::Regex(regex) => 2 + regex.pattern.len() + regex.options.len(),
         Value::DbPointer { namespace, .. } => 17 + namespace.len(),
@@ -84,6 +82,10 @@ pub(super) fn encoded_bytes(value: &Value) -> usize {
         Value::Bool(_) => 1,
         Value::Undefined | Value::Null | Value::MinKey | Value::MaxKey => 0,
     }
+}
+
+fn document_bytes(document: &Document) -> usize {
+    5 + document.iter().map(|(name, value)| 2 + name.len() + encoded_bytes(value)).sum::<usize>()
 }
 
 impl Operator {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod script;
+mod update;
 mod verbs;
 
 #[test]
