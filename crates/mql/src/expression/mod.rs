@@ -32,7 +32,7 @@ use bson::{Value, ValueRef};
 use crate::context::Context;
 use crate::error::Result;
 
-pub(crate) use operand::Operand;
+pub(crate) use operand::{Operand, measure};
 pub use scope::{Scope, Variables};
 
 use node::Node;

@@ -105,7 +105,7 @@ fn too_large() -> Error {
 }
 
 /// Takes the size of a value, as it would be in bytes, from what is left.
-fn measure(value: ValueRef<'_>, levels: usize, left: &mut usize) -> Result<()> {
+pub(crate) fn measure(value: ValueRef<'_>, levels: usize, left: &mut usize) -> Result<()> {
     let take = |left: &mut usize, bytes: usize| match left.checked_sub(bytes) {
         Some(rest) => {
             *left = rest;

@@ -9,6 +9,7 @@ use super::node::{Comparison, Members, Node, Test};
 use super::numbers::{is_nan, whole};
 use crate::context::Context;
 use crate::error::Result;
+use crate::expression::Scope;
 use crate::path::{Leaf, any_leaf};
 
 /// What every question needs besides the value.
@@ -21,17 +22,17 @@ pub(crate) struct Asking<'a> {
 impl Node {
     /// Whether a document meets the condition.
     pub(super) fn matches(&self, document: DocumentRef<'_>, asking: Asking<'_>) -> Result<bool> {
-        self.decide(
-            &mut |path_node| match path_node {
-                Node::Field { path, test } => {
-                    path.any(document, test.arrays(), asking.context, &mut |leaf| {
-                        test.matches(leaf.value, asking)
-                    })
-                }
-                _ => Ok(true),
-            },
-            asking,
-        )
+        let mut leaf = |node: &Node| match node {
+            Node::Field { path, test } => path
+                .any(document, test.arrays(), asking.context, &mut |leaf| test.matches(leaf.value, asking)),
+            Node::Expr(expression) => {
+                let scope = Scope::root(document).with_variables(&asking.settings.variables);
+                expression.is_true(&scope, asking.context)
+            }
+            Node::Schema(schema) => schema.matches(document, asking),
+            _ => Ok(true),
+        };
+        self.decide(&mut leaf, asking)
     }
 
     /// Whether a value, as the only thing that the path finds, meets the condition.
@@ -72,7 +73,7 @@ impl Node {
             Node::Or(nodes) => any_of(nodes, field, asking),
             Node::Nor(nodes) => Ok(!any_of(nodes, field, asking)?),
             Node::Not(node) => Ok(!node.decide(field, asking)?),
-            Node::Field { .. } => field(self),
+            Node::Field { .. } | Node::Expr(_) | Node::Schema(_) => field(self),
             Node::SampleRate(rate) => {
                 Ok(((asking.context.random() >> 11) as f64) < rate * 9_007_199_254_740_992.0)
             }

@@ -14,6 +14,7 @@ pub(crate) mod numbers;
 mod parse;
 mod pattern;
 mod pcre;
+mod schema;
 mod types;
 
 use std::cmp::Ordering;
@@ -25,6 +26,7 @@ pub(crate) use matching::Asking;
 pub use node::{Comparison, Members, Node, Test, TypeSet};
 pub(crate) use parse::is_truthy;
 pub use pattern::{Groups, Pattern};
+pub use schema::Schema;
 
 use crate::context::Context;
 use crate::error::Result;

@@ -4,6 +4,8 @@ use bson::{Kind, Value};
 
 use super::bits::BitTest;
 use super::pattern::Pattern;
+use super::schema::Schema;
+use crate::expression::Expression;
 use crate::path::{Arrays, FieldPath};
 
 /// A condition on a document.
@@ -24,6 +26,10 @@ pub enum Node {
         /// What to ask.
         test: Test,
     },
+    /// An expression over the document is true: `$expr`.
+    Expr(Expression),
+    /// The document looks like this: `$jsonSchema`.
+    Schema(Box<Schema>),
     /// A random part of all documents.
     SampleRate(f64),
     /// Always.

@@ -7,8 +7,10 @@ use super::bits::{BitRule, BitTest};
 use super::node::{Comparison, Members, Node, Test};
 use super::numbers::{integer, is_nan, whole};
 use super::pattern::Pattern;
+use super::schema::Schema;
 use super::types::type_set;
 use crate::error::{Code, Error, Result};
+use crate::expression::{Expression, Variables};
 use crate::path::FieldPath;
 
 /// Where in a filter something stands.
@@ -67,6 +69,12 @@ impl Parser<'_> {
             "$alwaysTrue" => nodes.push(always(name, value, Node::True)?),
             "$alwaysFalse" => nodes.push(always(name, value, Node::False)?),
             "$sampleRate" => nodes.push(Node::SampleRate(sample_rate(value)?)),
+            "$jsonSchema" => nodes.push(Node::Schema(Box::new(Schema::parse(value)?))),
+            "$expr" => {
+                only_at_top(name, level)?;
+                let variables = Variables::of(&self.settings.variables);
+                nodes.push(Node::Expr(Expression::parse(value, &variables)?));
+            }
             "$where" => {
                 let message = "$where is not supported: this server does not run JavaScript";
                 return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
@@ -252,6 +260,15 @@ impl Parser<'_> {
             return Ok(Test::ElementValue(Box::new(Node::all(nodes))));
         }
         Ok(Test::ElementFields(Box::new(self.document(conditions, Level::Element)?)))
+    }
+}
+
+fn only_at_top(name: &str, level: Level) -> Result<()> {
+    match level {
+        Level::Top => Ok(()),
+        Level::Element => {
+            Err(Error::bad_value(format!("{name} can only be applied to the top-level document")))
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use bson::{Document, DocumentRef, Value, ValueRef};
 
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::expression::{Expression, Scope};
+use crate::expression::{Expression, Scope, measure};
 use crate::path::{Component, FieldPath};
 
 /// What happens to fields that are not named.
@@ -80,7 +80,8 @@ impl Tree {
     pub fn apply(&self, document: DocumentRef<'_>, scope: &Scope<'_>, context: &Context) -> Result<Document> {
         let mut output = self.root.project(document, self.policy, context)?;
         if self.root.computes {
-            self.root.evaluate(&mut output, scope, context)?;
+            let mut room = bson::limits::DOCUMENT_BYTES_MAX;
+            self.root.evaluate(&mut output, &mut Evaluation { scope, context, room: &mut room })?;
         }
         Ok(output)
     }
@@ -156,10 +157,10 @@ impl Branch {
         })
     }
 
-    fn evaluate(&self, output: &mut Document, scope: &Scope<'_>, context: &Context) -> Result<()> {
+    fn evaluate(&self, output: &mut Document, evaluation: &mut Evaluation<'_>) -> Result<()> {
         for (name, entry) in &self.entries {
             match entry {
-                Entry::Computed(expression) => match expression.evaluate(scope, context)? {
+                Entry::Computed(expression) => match evaluation.value(expression)? {
                     Some(value) => output.insert(name.as_str(), value),
                     None => {
                         output.remove(name);
@@ -167,10 +168,10 @@ impl Branch {
                 },
                 Entry::Below(branch) if branch.computes => {
                     if let Some(value) = output.get_mut(name) {
-                        branch.evaluate_value(value, scope, context)?;
+                        branch.evaluate_value(value, evaluation)?;
                     } else {
                         let mut value = Document::new();
-                        branch.evaluate(&mut value, scope, context)?;
+                        branch.evaluate(&mut value, evaluation)?;
                         output.push(name.as_str(), value);
                     }
                 }
@@ -180,22 +181,40 @@ impl Branch {
         Ok(())
     }
 
-    fn evaluate_value(&self, value: &mut Value, scope: &Scope<'_>, context: &Context) -> Result<()> {
-        context.spend(1)?;
+    fn evaluate_value(&self, value: &mut Value, evaluation: &mut Evaluation<'_>) -> Result<()> {
+        evaluation.context.spend(1)?;
         match value {
-            Value::Document(document) => self.evaluate(document, scope, context),
+            Value::Document(document) => self.evaluate(document, evaluation),
             Value::Array(items) => {
                 for item in items {
-                    self.evaluate_value(item, scope, context)?;
+                    self.evaluate_value(item, evaluation)?;
                 }
                 Ok(())
             }
             other => {
                 let mut document = Document::new();
-                self.evaluate(&mut document, scope, context)?;
+                self.evaluate(&mut document, evaluation)?;
                 *other = Value::Document(document);
                 Ok(())
             }
         }
+    }
+}
+
+/// One document in the making. What is computed for every item of an array may come to much more than any single value, so the
+/// whole is bounded.
+struct Evaluation<'e> {
+    scope: &'e Scope<'e>,
+    context: &'e Context,
+    room: &'e mut usize,
+}
+
+impl Evaluation<'_> {
+    fn value(&mut self, expression: &Expression) -> Result<Option<Value>> {
+        let value = expression.evaluate(self.scope, self.context)?;
+        if let Some(value) = &value {
+            measure(value.view(), bson::limits::DEPTH_MAX, self.room)?;
+        }
+        Ok(value)
     }
 }

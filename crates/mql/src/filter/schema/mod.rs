@@ -1,0 +1,90 @@
+//! `$jsonSchema`: what a document has to look like.
+//!
+//! The draft 4 of JSON Schema without references, formats and defaults, with `bsonType` for the types that JSON has not. A rule
+//! about values of one type says nothing about the others: `minimum` lets every string through.
+
+mod check;
+mod parse;
+
+use bson::{DocumentRef, Value, ValueRef};
+
+use super::matching::Asking;
+use super::node::TypeSet;
+use super::pattern::Pattern;
+use crate::error::Result;
+
+/// A schema, ready to be asked.
+#[derive(Debug, Clone, Default)]
+pub struct Schema {
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug, Clone)]
+enum Rule {
+    Types(TypeSet),
+    Enum(Vec<Value>),
+    Minimum {
+        value: Value,
+        exclusive: bool,
+    },
+    Maximum {
+        value: Value,
+        exclusive: bool,
+    },
+    MultipleOf(Value),
+    Length {
+        least: u64,
+        most: u64,
+    },
+    Pattern(Pattern),
+    ItemCount {
+        least: u64,
+        most: u64,
+    },
+    UniqueItems,
+    /// One schema for all items.
+    Items(Schema),
+    /// One for each of the first items, and what the others may be.
+    ItemList(Vec<Schema>, Rest),
+    FieldCount {
+        least: u64,
+        most: u64,
+    },
+    Required(Vec<String>),
+    Fields(Fields),
+    /// If there is the field, there are these.
+    RequiredWith(String, Vec<String>),
+    /// If there is the field, the document is like this.
+    SchemaWith(String, Schema),
+    AllOf(Vec<Schema>),
+    AnyOf(Vec<Schema>),
+    OneOf(Vec<Schema>),
+    Not(Schema),
+}
+
+#[derive(Debug, Clone)]
+struct Fields {
+    named: Vec<(String, Schema)>,
+    patterns: Vec<(Pattern, Schema)>,
+    rest: Rest,
+}
+
+/// What fields or items that no other rule names may be.
+#[derive(Debug, Clone)]
+enum Rest {
+    Anything,
+    Nothing,
+    Like(Box<Schema>),
+}
+
+impl Schema {
+    /// Reads a schema.
+    pub(super) fn parse(schema: ValueRef<'_>) -> Result<Schema> {
+        parse::schema(schema)
+    }
+
+    /// Whether a document is as the schema wants it.
+    pub(super) fn matches(&self, document: DocumentRef<'_>, asking: Asking<'_>) -> Result<bool> {
+        self.accepts(ValueRef::Document(document), asking.context)
+    }
+}
