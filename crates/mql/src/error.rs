@@ -109,6 +109,7 @@ codes! {
     CANNOT_INDEX_PARALLEL_ARRAYS = 171 "CannotIndexParallelArrays",
     AMBIGUOUS_INDEX_KEY_PATTERN = 181 "AmbiguousIndexKeyPattern",
     INVALID_INDEX_SPECIFICATION_OPTION = 197 "InvalidIndexSpecificationOption",
+    CANNOT_BUILD_INDEX_KEYS = 201 "CannotBuildIndexKeys",
     INCOMPLETE_TRANSACTION_HISTORY = 217 "IncompleteTransactionHistory",
     ILLEGAL_OP_MSG_FLAG = 223 "IllegalOpMsgFlag",
     TRANSACTION_TOO_OLD = 225 "TransactionTooOld",
