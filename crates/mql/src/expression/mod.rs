@@ -33,6 +33,7 @@ use crate::context::Context;
 use crate::error::Result;
 
 pub(crate) use operand::{Operand, measure};
+pub(crate) use scope::check_writable as check_variable_name;
 pub use scope::{Scope, Variables};
 
 use node::Node;

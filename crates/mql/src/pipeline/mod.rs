@@ -1,1 +1,172 @@
 //! Pipelines: stages that documents pass through.
+//!
+//! ```text
+//! BSON -> Pipeline (everything checked; conditions moved to the front) -> Running (rows pulled one by one) -> Row
+//!                                                                            |
+//!                                                                          Source: collections, as one request sees them
+//! ```
+//!
+//! [`Pipeline::parse`] checks all stages, those of pipelines within pipelines too. What can be asked of the leading collection
+//! itself - conditions, an order, a number of rows - is [`Pipeline::leading`], and reaches the source as a [`Scan`].
+//! [`Running`] pulls rows through the stages; it keeps no borrow of the source, so it can wait in a cursor for the next
+//! request, which brings a source of its own.
+//!
+//! Stages that must see all rows before they give one count the bytes they keep and refuse to keep too many; nothing is
+//! spilled to disk.
+
+mod accumulator;
+mod chain;
+mod memory;
+mod merge;
+mod optimize;
+mod path;
+mod rewrite;
+mod row;
+mod rules;
+mod running;
+mod settings;
+mod source;
+mod stage;
+mod stages;
+mod text;
+mod window;
+
+use std::sync::Arc;
+
+use bson::{Document, DocumentRef};
+
+use crate::error::Result;
+use crate::filter::Filter;
+use crate::sort::Sort;
+
+pub use merge::{Merge, Outcome};
+pub use rewrite::Rewrite;
+pub use row::{Body, Row};
+pub use running::Running;
+pub use settings::{Settings, View};
+pub use source::{Description, Namespace, Order, Part, Scan, ScanId, Source};
+pub use stages::change_stream::ChangeStream;
+
+use rules::Place;
+use settings::Surroundings;
+use stage::{Stage, parse_stages};
+use stages::matching::{Match, all_of};
+
+/// A pipeline, checked and ready to start.
+#[derive(Debug, Clone)]
+pub struct Pipeline {
+    leading: Leading,
+    /// What is left to do after the scan.
+    stages: Vec<Stage>,
+    around: Surroundings,
+    part: Part,
+}
+
+/// What is asked of the collection itself.
+#[derive(Debug, Clone)]
+pub struct Leading {
+    /// The conditions at the beginning.
+    pub filter: Arc<Filter>,
+    /// The order that is wanted next, if there is one.
+    pub sort: Option<Arc<Sort>>,
+    /// How many rows are asked for at most.
+    pub limit: Option<u64>,
+    /// The same conditions as they were written.
+    pub conditions: Document,
+}
+
+/// Where a pipeline writes to.
+#[derive(Debug, Clone, Copy)]
+pub enum Writes<'a> {
+    /// `$out`: the collection is replaced.
+    Out(&'a Namespace),
+    /// `$merge`.
+    Merge(&'a Merge),
+}
+
+impl Pipeline {
+    /// Reads a pipeline and checks all of it.
+    pub fn parse(stages: &[DocumentRef<'_>], settings: &Settings) -> Result<Pipeline> {
+        let around = Surroundings::new(settings);
+        Pipeline::of(parse_stages(stages, &around, Place::Top)?, &around, Part::Leading)
+    }
+
+    fn of(stages: Vec<Stage>, around: &Surroundings, part: Part) -> Result<Pipeline> {
+        let mut stages = optimize::move_conditions(stages, around)?;
+        optimize::bound_sorts(&mut stages);
+        let asked = optimize::take_leading(&mut stages);
+        let conditions = all_of(asked.conditions);
+        let filter = Arc::new(around.filter(conditions.view())?);
+        let leading = Leading { filter, sort: asked.sort, limit: asked.limit, conditions };
+        Ok(Pipeline { leading, stages, around: around.clone(), part })
+    }
+
+    /// What is asked of the collection itself.
+    pub fn leading(&self) -> &Leading {
+        &self.leading
+    }
+
+    /// Whether the documents of the collection are read at all: not by `$collStats` and the like.
+    pub fn reads_collection(&self) -> bool {
+        !matches!(
+            self.stages.first(),
+            Some(Stage::Documents(_) | Stage::Describe(_) | Stage::ChangeStream(_))
+        )
+    }
+
+    /// The other collections that are looked into, as they are named: some may be views.
+    pub fn collections(&self) -> Vec<Namespace> {
+        let mut found = Vec::new();
+        self.stages.iter().for_each(|stage| stage.collections(&mut found));
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// Where the rows are written to. Such a pipeline gives no rows.
+    pub fn writes(&self) -> Option<Writes<'_>> {
+        match self.stages.last()? {
+            Stage::Out(target) => Some(Writes::Out(target)),
+            Stage::Merge(merge) => Some(Writes::Merge(merge)),
+            _ => None,
+        }
+    }
+
+    /// The `$changeStream` at the beginning.
+    pub fn change_stream(&self) -> Option<&ChangeStream> {
+        match self.stages.first()? {
+            Stage::ChangeStream(stream) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// Starts. Nothing is read before the first row is asked for.
+    pub fn start(self) -> Running {
+        Running::new(self)
+    }
+
+    /// Starts a copy with one condition more, before everything else.
+    fn start_where(&self, condition: Option<&Document>) -> Result<Running> {
+        let mut pipeline = self.clone();
+        let Some(condition) = condition else { return Ok(pipeline.start()) };
+        if pipeline.reads_collection() {
+            let mut both = vec![condition.clone()];
+            if !pipeline.leading.conditions.is_empty() {
+                both.push(pipeline.leading.conditions);
+            }
+            pipeline.leading.conditions = all_of(both);
+            let filter = pipeline.around.filter(pipeline.leading.conditions.view())?;
+            pipeline.leading.filter = Arc::new(filter);
+        } else {
+            let matching = Match::of(condition.clone(), &pipeline.around)?;
+            let behind = pipeline.stages.len().min(1);
+            pipeline.stages.insert(behind, Stage::Match(matching));
+        }
+        Ok(pipeline.start())
+    }
+}
+
+/// Reads a pipeline over another collection.
+fn parse_inner(stages: &[DocumentRef<'_>], around: &Surroundings, place: Place) -> Result<Pipeline> {
+    Pipeline::of(parse_stages(stages, around, place)?, around, Part::Foreign)
+}

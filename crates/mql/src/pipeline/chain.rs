@@ -1,0 +1,209 @@
+//! Stages in a row, run without recursion and without holding on to what they read from.
+//!
+//! ```text
+//!              push row / end             push row / end
+//!   feed  ---------------------->  step  ---------------------->  step  ----> pop: row, wanting, end
+//! ```
+//!
+//! The last step is asked first. One that wants a row has the step before it asked; one that gives a row has it pushed into the
+//! step behind it. A step keeps its state between two calls, so a pipeline rests in a cursor as it is.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::pipeline::row::Row;
+use crate::pipeline::source::Source;
+
+/// What lies outside of a running pipeline, lent to it for one call.
+pub(crate) struct World<'a> {
+    pub(crate) source: &'a mut dyn Source,
+    pub(crate) context: &'a Context,
+}
+
+/// What a step answers when it is asked for a row.
+#[derive(Debug)]
+pub(crate) enum Flow {
+    Row(Row),
+    /// It needs another row, or the word that there is none.
+    Wanting,
+    /// There is nothing more, whatever may still come in.
+    End,
+}
+
+/// A stage at work. `push` and `end` follow only upon [`Flow::Wanting`]; after `end` a step wants nothing any more; after
+/// [`Flow::End`] it says so again if it is asked again.
+pub(crate) trait Step: Send {
+    fn push(&mut self, row: Row, world: &mut World<'_>) -> Result<()>;
+    fn end(&mut self, world: &mut World<'_>) -> Result<()>;
+    fn pop(&mut self, world: &mut World<'_>) -> Result<Flow>;
+    /// Lets go of what is open at the source.
+    fn close(&mut self, _source: &mut dyn Source) {}
+}
+
+/// Steps that follow each other; itself a step.
+pub(crate) struct Chain {
+    steps: Vec<Box<dyn Step>>,
+}
+
+impl Chain {
+    pub(crate) fn new(mut steps: Vec<Box<dyn Step>>) -> Chain {
+        if steps.is_empty() {
+            steps.push(EachRow::step(Pass));
+        }
+        Chain { steps }
+    }
+}
+
+impl Step for Chain {
+    fn push(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
+        self.steps[0].push(row, world)
+    }
+
+    fn end(&mut self, world: &mut World<'_>) -> Result<()> {
+        self.steps[0].end(world)
+    }
+
+    fn pop(&mut self, world: &mut World<'_>) -> Result<Flow> {
+        let last = self.steps.len() - 1;
+        let mut at = last;
+        loop {
+            match self.steps[at].pop(world)? {
+                Flow::Wanting if at > 0 => at -= 1,
+                Flow::Row(row) if at < last => {
+                    at += 1;
+                    self.steps[at].push(row, world)?;
+                }
+                Flow::End if at < last => {
+                    at += 1;
+                    self.steps[at].end(world)?;
+                }
+                flow => return Ok(flow),
+            }
+        }
+    }
+
+    fn close(&mut self, source: &mut dyn Source) {
+        self.steps.iter_mut().for_each(|step| step.close(source));
+    }
+}
+
+/// Rows that wait to be asked for, and whether more can come.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    ready: Option<Row>,
+    ended: bool,
+}
+
+impl Outbox {
+    pub(crate) fn put(&mut self, row: Row) {
+        self.ready = Some(row);
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    pub(crate) fn pop(&mut self) -> Flow {
+        match self.ready.take() {
+            Some(row) => Flow::Row(row),
+            None if self.ended => Flow::End,
+            None => Flow::Wanting,
+        }
+    }
+}
+
+/// What makes of a row another one, or nothing, without looking at the rows before.
+pub(crate) trait Each: Send {
+    fn apply(&mut self, row: Row, world: &mut World<'_>) -> Result<Option<Row>>;
+}
+
+/// The step of an [`Each`].
+pub(crate) struct EachRow<E> {
+    each: E,
+    outbox: Outbox,
+}
+
+impl<E: Each + 'static> EachRow<E> {
+    pub(crate) fn step(each: E) -> Box<dyn Step> {
+        Box::new(EachRow { each, outbox: Outbox::default() })
+    }
+}
+
+impl<E: Each> Step for EachRow<E> {
+    fn push(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
+        world.context.spend(1)?;
+        if let Some(row) = self.each.apply(row, world)? {
+            self.outbox.put(row);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _world: &mut World<'_>) -> Result<()> {
+        self.outbox.end();
+        Ok(())
+    }
+
+    fn pop(&mut self, _world: &mut World<'_>) -> Result<Flow> {
+        Ok(self.outbox.pop())
+    }
+}
+
+/// What keeps all rows before it gives the first.
+pub(crate) trait Blocking: Send {
+    fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()>;
+    /// Everything that was taken becomes rows, one after the other: `None` ends them.
+    fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>>;
+}
+
+/// The step of a [`Blocking`].
+pub(crate) struct BlockingStep<B> {
+    blocking: B,
+    state: Phase,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Taking,
+    Giving,
+    Ended,
+}
+
+impl<B: Blocking + 'static> BlockingStep<B> {
+    pub(crate) fn step(blocking: B) -> Box<dyn Step> {
+        Box::new(BlockingStep { blocking, state: Phase::Taking })
+    }
+}
+
+impl<B: Blocking> Step for BlockingStep<B> {
+    fn push(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
+        world.context.spend(1)?;
+        self.blocking.take(row, world)
+    }
+
+    fn end(&mut self, _world: &mut World<'_>) -> Result<()> {
+        self.state = Phase::Giving;
+        Ok(())
+    }
+
+    fn pop(&mut self, world: &mut World<'_>) -> Result<Flow> {
+        match self.state {
+            Phase::Taking => return Ok(Flow::Wanting),
+            Phase::Giving => {
+                if let Some(row) = self.blocking.give(world)? {
+                    return Ok(Flow::Row(row));
+                }
+                self.state = Phase::Ended;
+            }
+            Phase::Ended => {}
+        }
+        Ok(Flow::End)
+    }
+}
+
+/// Lets every row pass: the chain of no stages.
+struct Pass;
+
+impl Each for Pass {
+    fn apply(&mut self, row: Row, _world: &mut World<'_>) -> Result<Option<Row>> {
+        Ok(Some(row))
+    }
+}

@@ -1,0 +1,123 @@
+//! What can be asked of the collection itself, and what can be asked earlier than it is written.
+
+use std::sync::Arc;
+
+use bson::Document;
+
+use crate::error::Result;
+use crate::pipeline::rewrite::Change;
+use crate::pipeline::settings::Surroundings;
+use crate::pipeline::stage::Stage;
+use crate::pipeline::stages::matching::{Match, all_of, conjuncts, fields_asked};
+use crate::sort::Sort;
+
+/// A filter with more conditions than this is moved as a whole or not at all.
+const CONJUNCTS_MAX: usize = 64;
+
+/// Moves conditions to the front as far as it is obviously safe.
+pub(crate) fn move_conditions(stages: Vec<Stage>, around: &Surroundings) -> Result<Vec<Stage>> {
+    let mut moved: Vec<Stage> = Vec::with_capacity(stages.len());
+    for stage in stages {
+        let Stage::Match(matching) = stage else {
+            moved.push(stage);
+            continue;
+        };
+        let parts = conjuncts(&matching.document);
+        if parts.is_empty() || parts.len() > CONJUNCTS_MAX {
+            moved.push(Stage::Match(matching));
+            continue;
+        }
+        let places: Vec<usize> = parts.iter().map(|part| landing(&moved, part)).collect();
+        if places.iter().all(|place| *place == moved.len()) {
+            moved.push(Stage::Match(matching));
+            continue;
+        }
+        let mut parts: Vec<(usize, Document)> = places.into_iter().zip(parts).collect();
+        parts.sort_by_key(|(place, _)| std::cmp::Reverse(*place));
+        while let Some((place, _)) = parts.first() {
+            let place = *place;
+            let (here, rest): (Vec<_>, Vec<_>) = parts.into_iter().partition(|(other, _)| *other == place);
+            let conditions = here.into_iter().map(|(_, condition)| condition).collect();
+            moved.insert(place, Stage::Match(Match::of(all_of(conditions), around)?));
+            parts = rest;
+        }
+    }
+    Ok(moved)
+}
+
+/// How far to the front a condition may go.
+fn landing(stages: &[Stage], condition: &Document) -> usize {
+    let asked = fields_asked(condition.view());
+    let mut place = stages.len();
+    while place > 0 && lets_pass(&stages[place - 1], asked.as_deref()) {
+        place -= 1;
+    }
+    place
+}
+
+/// Whether a condition on these fields is the same before the stage as after it.
+fn lets_pass(stage: &Stage, asked: Option<&[&str]>) -> bool {
+    let none_is = |written: &str| asked.is_some_and(|asked| !asked.contains(&written));
+    match stage {
+        Stage::Sort(sorted) => sorted.limit.is_none(),
+        Stage::Rewrite(Change::Project(project)) => {
+            asked.is_some_and(|asked| asked.iter().all(|name| project.leaves(name)))
+        }
+        Stage::Unwind(unwind) => {
+            none_is(unwind.path.first()) && unwind.index.as_ref().is_none_or(|index| none_is(index.first()))
+        }
+        Stage::Lookup(lookup) => none_is(lookup.written()),
+        Stage::GraphLookup(lookup) => none_is(lookup.written()),
+        _ => false,
+    }
+}
+
+/// Tells each `$sort` how many rows are wanted of it.
+pub(crate) fn bound_sorts(stages: &mut [Stage]) {
+    for place in 0..stages.len() {
+        if let (Stage::Sort(_), Some(limit)) = (&stages[place], rows_wanted(&stages[place + 1..]))
+            && let Stage::Sort(sorted) = &mut stages[place]
+        {
+            sorted.limit = Some(limit);
+        }
+    }
+}
+
+/// How many rows the stages take at most of what comes to them.
+fn rows_wanted(stages: &[Stage]) -> Option<u64> {
+    let mut skipped = 0_u64;
+    for stage in stages {
+        match stage {
+            Stage::Skip(skip) => skipped = skipped.saturating_add(*skip),
+            Stage::Limit(limit) => return Some(skipped.saturating_add(*limit)),
+            Stage::Rewrite(_) => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// What can be asked of the collection.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) conditions: Vec<Document>,
+    pub(crate) sort: Option<Arc<Sort>>,
+    pub(crate) limit: Option<u64>,
+}
+
+/// Takes the conditions at the front out, and looks what follows them.
+pub(crate) fn take_leading(stages: &mut Vec<Stage>) -> Asked {
+    let count = stages.iter().take_while(|stage| matches!(stage, Stage::Match(_))).count();
+    let conditions = stages
+        .drain(..count)
+        .filter_map(|stage| match stage {
+            Stage::Match(matching) => Some(matching.document),
+            _ => None,
+        })
+        .collect();
+    let (sort, limit) = match stages.first() {
+        Some(Stage::Sort(sorted)) => (Some(Arc::clone(&sorted.sort)), sorted.limit),
+        _ => (None, rows_wanted(stages)),
+    };
+    Asked { conditions, sort, limit }
+}

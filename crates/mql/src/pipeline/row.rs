@@ -1,0 +1,117 @@
+//! What passes from stage to stage: a document, where it comes from, and what a search found out about it.
+
+use bson::{Document, DocumentRef, RawDocument, Value, ValueRef};
+
+/// A document on its way through a pipeline.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The document itself.
+    pub body: Body,
+    /// The number of the item of the leading collection that this row is made from, one row from one item (or several, after
+    /// `$unwind`). It is kept by every stage that only changes rows, and lost by those that make new ones of many (`$group`).
+    /// Whoever holds rows for long asks by it whether the item still lives (T16).
+    pub origin: Option<u64>,
+    /// What a search found out: what `$meta` reads, one field for each of its words (`textScore`, `geoNearDistance`,
+    /// `geoNearPoint`).
+    pub meta: Option<Box<Document>>,
+}
+
+/// A document as bytes, as it comes from a collection, or as a tree, as stages make it.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// Bytes, shared.
+    Raw(RawDocument),
+    /// A tree.
+    Tree(Document),
+}
+
+impl Row {
+    /// A row that is made from an item of the leading collection.
+    pub fn of_item(document: RawDocument, number: u64) -> Row {
+        Row { body: Body::Raw(document), origin: Some(number), meta: None }
+    }
+
+    /// The reader.
+    pub fn view(&self) -> DocumentRef<'_> {
+        self.body.view()
+    }
+
+    /// The same row with another document.
+    #[must_use]
+    pub(crate) fn with_body(self, document: Document) -> Row {
+        Row { body: Body::Tree(document), ..self }
+    }
+
+    /// How many bytes this row takes while it is kept, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Row>()
+            + match &self.body {
+                Body::Raw(document) => document.as_bytes().len(),
+                Body::Tree(document) => document_bytes(document.view()),
+            }
+    }
+}
+
+impl Body {
+    /// The reader.
+    pub fn view(&self) -> DocumentRef<'_> {
+        match self {
+            Body::Raw(document) => document.view(),
+            Body::Tree(document) => document.view(),
+        }
+    }
+
+    /// As bytes.
+    pub fn into_raw(self) -> RawDocument {
+        match self {
+            Body::Raw(document) => document,
+            Body::Tree(document) => RawDocument::from_document(&document),
+        }
+    }
+
+    /// As a tree.
+    pub fn into_tree(self) -> Document {
+        match self {
+            Body::Raw(document) => document.to_document(),
+            Body::Tree(document) => document,
+        }
+    }
+}
+
+impl From<RawDocument> for Row {
+    fn from(document: RawDocument) -> Row {
+        Row { body: Body::Raw(document), origin: None, meta: None }
+    }
+}
+
+impl From<Document> for Row {
+    fn from(document: Document) -> Row {
+        Row { body: Body::Tree(document), origin: None, meta: None }
+    }
+}
+
+/// What a field costs beside its name and its value.
+const FIELD_BYTES: usize = size_of::<String>() + size_of::<Value>();
+
+/// How many bytes a tree of this document takes, roughly.
+pub(crate) fn document_bytes(document: DocumentRef<'_>) -> usize {
+    document.iter().map(|(name, value)| FIELD_BYTES + name.len() + inner_bytes(value)).sum()
+}
+
+/// How many bytes a value takes as a tree, roughly.
+pub(crate) fn value_bytes(value: ValueRef<'_>) -> usize {
+    size_of::<Value>() + inner_bytes(value)
+}
+
+fn inner_bytes(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::String(text) | ValueRef::JavaScript(text) | ValueRef::Symbol(text) => text.len(),
+        ValueRef::Document(document) => document_bytes(document),
+        ValueRef::Array(items) => items.iter().map(value_bytes).sum(),
+        ValueRef::Binary(binary) => binary.bytes.len(),
+        ValueRef::Regex(regex) => regex.pattern.len() + regex.options.len(),
+        ValueRef::DbPointer { namespace, .. } => namespace.len(),
+        ValueRef::JavaScriptWithScope { code, scope } => code.len() + document_bytes(scope),
+        _ => 0,
+    }
+}

@@ -1,0 +1,107 @@
+//! Where a stage may stand.
+
+use bson::DocumentRef;
+
+use crate::error::{Code, Error, Result};
+use crate::pipeline::settings::Surroundings;
+
+/// The place of a pipeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The request's own.
+    Top,
+    /// Within `$lookup`.
+    Lookup,
+    /// Within `$unionWith`.
+    Union,
+    /// Within `$facet`.
+    Facet,
+}
+
+/// How many stages a pipeline has at most.
+const STAGES_MAX: usize = 1000;
+
+/// Stages that read something else than the rows before them.
+const FIRST: &[&str] =
+    &["$collStats", "$indexStats", "$currentOp", "$changeStream", "$documents", "$geoNear"];
+/// Stages that write.
+const LAST: &[&str] = &["$out", "$merge"];
+/// What may follow a `$changeStream`.
+const AFTER_CHANGE_STREAM: &[&str] = &[
+    "$match",
+    "$project",
+    "$addFields",
+    "$set",
+    "$unset",
+    "$replaceRoot",
+    "$replaceWith",
+    "$redact",
+    "$changeStreamSplitLargeEvent",
+];
+
+/// Checks the order of stages by their names alone.
+pub(crate) fn check(stages: &[DocumentRef<'_>], place: Place, around: &Surroundings) -> Result<()> {
+    if stages.len() > STAGES_MAX {
+        let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages.");
+        return Err(Error::location(7_749_501, message));
+    }
+    let names: Vec<&str> =
+        stages.iter().map(|stage| stage.iter().next().map_or("", |(name, _)| name)).collect();
+    for (number, name) in names.iter().enumerate() {
+        within(name, place)?;
+        if number > 0 && FIRST.contains(name) {
+            let message = format!("{name} is only valid as the first stage in a pipeline");
+            return Err(Error::location(40602, message));
+        }
+        if number + 1 < names.len() && LAST.contains(name) {
+            let message = format!("{name} can only be the final stage in the pipeline");
+            return Err(Error::location(40601, message));
+        }
+        if number > 0 && names[0] == "$changeStream" && !AFTER_CHANGE_STREAM.contains(name) {
+            let message = format!("{name} is not permitted in a $changeStream pipeline");
+            return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+        }
+    }
+    if matches!(place, Place::Facet) {
+        return Ok(());
+    }
+    collection(names.first().copied(), around)
+}
+
+/// Whether the stage may stand in a pipeline at that place.
+fn within(name: &str, place: Place) -> Result<()> {
+    match place {
+        Place::Lookup if LAST.contains(&name) || name == "$changeStream" => {
+            Err(Error::location(51047, format!("{name} is not allowed within a $lookup's sub-pipeline")))
+        }
+        Place::Union if LAST.contains(&name) || name == "$changeStream" => {
+            Err(Error::location(31441, format!("{name} is not allowed within a $unionWith's sub-pipeline")))
+        }
+        Place::Facet if LAST.contains(&name) || FIRST.contains(&name) || name == "$facet" => {
+            let message = format!("{name} is not allowed to be used within a $facet stage");
+            Err(Error::location(40600, message))
+        }
+        Place::Top | Place::Lookup | Place::Union | Place::Facet => Ok(()),
+    }
+}
+
+/// Whether a pipeline that begins so may run with or without a collection.
+fn collection(first: Option<&str>, around: &Surroundings) -> Result<()> {
+    let alone = matches!(first, Some("$documents" | "$currentOp"));
+    let either = first == Some("$changeStream");
+    match (&around.settings.collection, first) {
+        (Some(_), Some(name)) if alone => {
+            let message = format!("{name} must be run with {{aggregate: 1}}");
+            Err(Error::new(Code::INVALID_NAMESPACE, message))
+        }
+        (None, Some(name)) if !alone && !either => {
+            let message = format!("{{aggregate: 1}} is not valid for '{name}'; a collection is required.");
+            Err(Error::new(Code::INVALID_NAMESPACE, message))
+        }
+        (None, None) => {
+            let message = "{aggregate: 1} is not valid for an empty pipeline.";
+            Err(Error::new(Code::INVALID_NAMESPACE, message))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,159 @@
+//! A pipeline at work. It owns no borrow of what it reads from, so it rests in a cursor between two requests.
+
+use std::sync::Arc;
+
+use bson::{Document, Value, ValueRef};
+
+use crate::context::Context;
+use crate::error::{Code, Error, Result};
+use crate::pipeline::Pipeline;
+use crate::pipeline::chain::{Chain, Flow, Step, World};
+use crate::pipeline::row::Row;
+use crate::pipeline::source::{Order, Part, Scan, ScanId, Source};
+use crate::pipeline::stage::{Stage, start_stages};
+use crate::pipeline::text::{text, type_name};
+
+/// A pipeline that was started.
+pub struct Running {
+    state: State,
+}
+
+enum State {
+    New(Box<Pipeline>),
+    Open { feed: Feed, chain: Chain },
+    Done,
+}
+
+/// Where rows come from.
+enum Feed {
+    Scan { id: ScanId, part: Part },
+    Rows(std::vec::IntoIter<Document>),
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = match &self.state {
+            State::New(_) => "new",
+            State::Open { .. } => "open",
+            State::Done => "done",
+        };
+        out.debug_struct("Running").field("state", &state).finish()
+    }
+}
+
+impl Running {
+    pub(crate) fn new(pipeline: Pipeline) -> Running {
+        Running { state: State::New(Box::new(pipeline)) }
+    }
+
+    /// The next row; `None` at the end, and from then on. After an error there is nothing more either: close it.
+    pub fn next(&mut self, source: &mut dyn Source, context: &Context) -> Result<Option<Row>> {
+        let mut world = World { source, context };
+        if let State::New(pipeline) = std::mem::replace(&mut self.state, State::Done) {
+            self.state = open(*pipeline, &mut world)?;
+        }
+        let State::Open { feed, chain } = &mut self.state else { return Ok(None) };
+        loop {
+            match chain.pop(&mut world)? {
+                Flow::Row(row) => return Ok(Some(row)),
+                Flow::End => break,
+                Flow::Wanting => match feed.next(world.source)? {
+                    Some(row) => chain.push(row, &mut world)?,
+                    None => chain.end(&mut world)?,
+                },
+            }
+        }
+        self.close(source);
+        Ok(None)
+    }
+
+    /// Whether everything was given.
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
+    /// Lets go of all scans. What is not closed stays open at the source.
+    pub fn close(&mut self, source: &mut dyn Source) {
+        if let State::Open { feed, chain } = &mut self.state {
+            chain.close(source);
+            if let Feed::Scan { id, .. } = feed {
+                source.close(*id);
+            }
+        }
+        self.state = State::Done;
+    }
+}
+
+impl Feed {
+    fn next(&mut self, source: &mut dyn Source) -> Result<Option<Row>> {
+        match self {
+            Feed::Rows(rows) => Ok(rows.next().map(Row::from)),
+            Feed::Scan { id, part } => {
+                let row = source.next(*id)?;
+                Ok(row.map(|row| match part {
+                    Part::Leading => row,
+                    Part::Foreign => Row { origin: None, ..row },
+                }))
+            }
+        }
+    }
+}
+
+fn open(pipeline: Pipeline, world: &mut World<'_>) -> Result<State> {
+    let Pipeline { leading, mut stages, around, part } = pipeline;
+    let collection = around.own_namespace();
+    let rows = match stages.first() {
+        Some(Stage::Documents(formula)) => {
+            documents(formula.of_document(Document::new().view(), world.context)?)?
+        }
+        Some(Stage::Describe(what)) => world.source.describe(&collection, what)?,
+        Some(Stage::ChangeStream(_)) => {
+            let message = "$changeStream is not supported yet: there is no feed of changes to read from";
+            return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
+        }
+        first => {
+            let filter = match first {
+                Some(Stage::GeoNear(near)) => {
+                    let key = match near.key() {
+                        Some(key) => key.to_owned(),
+                        None => world.source.geospatial_field(&collection)?,
+                    };
+                    Arc::new(around.filter(near.filter(&key).view())?)
+                }
+                _ => leading.filter,
+            };
+            let scan = Scan { collection, part, filter, sort: leading.sort, limit: leading.limit };
+            let (id, order) = world.source.open(&scan)?;
+            if order == Order::Sorted
+                && let Some(Stage::Sort(sorted)) = stages.first()
+            {
+                match sorted.limit {
+                    Some(limit) => stages[0] = Stage::Limit(limit),
+                    None => drop(stages.remove(0)),
+                }
+            }
+            return Ok(State::Open { feed: Feed::Scan { id, part }, chain: start_stages(&stages) });
+        }
+    };
+    Ok(State::Open { feed: Feed::Rows(rows.into_iter()), chain: start_stages(&stages) })
+}
+
+/// What `$documents` was given.
+fn documents(value: Option<Value>) -> Result<Vec<Document>> {
+    let Some(Value::Array(items)) = value else {
+        let kind = value.as_ref().map_or("missing", |value| type_name(value.view()));
+        let message = format!("error during $documents: an array is expected, but got {kind}");
+        return Err(Error::location(5_858_203, message));
+    };
+    items
+        .into_iter()
+        .map(|item| match item {
+            Value::Document(document) => Ok(document),
+            other => {
+                let shown: ValueRef<'_> = other.view();
+                let message = format!("$documents array elements must be objects, found {}", text(shown));
+                Err(Error::location(5_858_204, message))
+            }
+        })
+        .collect()
+}

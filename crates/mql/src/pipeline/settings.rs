@@ -1,0 +1,184 @@
+//! What surrounds a pipeline while it is parsed: where it runs, how strings compare, the values of `let`.
+
+use std::sync::Arc;
+
+use bson::{Collation, Document, DocumentRef, RawDocument, Value, ValueRef};
+
+use crate::context::Context;
+use crate::error::{Code, Error, Result};
+use crate::expression::{Expression, Scope, Variables};
+use crate::filter::{self, Filter};
+use crate::pipeline::row::Row;
+use crate::pipeline::source::Namespace;
+
+/// How deep pipelines stand within pipelines at most.
+const DEPTH_MAX: usize = 20;
+
+/// What surrounds a pipeline.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The database that the pipeline runs in.
+    pub database: String,
+    /// The collection that it runs on; none for `aggregate: 1`.
+    pub collection: Option<String>,
+    /// How strings compare.
+    pub collation: Collation,
+    /// The values of the request's `let`.
+    pub variables: Document,
+    /// The views among the collections that the pipeline looks into: see [`Pipeline::collections`](super::Pipeline::collections).
+    pub views: Vec<View>,
+}
+
+/// A collection that is a pipeline over another one.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// Its name.
+    pub name: Namespace,
+    /// The collection behind it, itself no view.
+    pub on: Namespace,
+    /// What makes the view of that collection.
+    pub pipeline: Vec<RawDocument>,
+}
+
+/// The settings in force at one place of a pipeline.
+#[derive(Debug, Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) settings: Arc<Settings>,
+    /// How many pipelines stand around this one.
+    pub(crate) depth: usize,
+}
+
+impl Surroundings {
+    pub(crate) fn new(settings: &Settings) -> Surroundings {
+        Surroundings { settings: Arc::new(settings.clone()), depth: 0 }
+    }
+
+    /// The surroundings of a pipeline over the same rows, within this one.
+    pub(crate) fn within(&self) -> Result<Surroundings> {
+        if self.depth >= DEPTH_MAX {
+            return Err(Error::new(
+                Code::MAX_SUB_PIPELINE_DEPTH_EXCEEDED,
+                format!("Maximum number of nested sub-pipelines exceeded. Limit is {DEPTH_MAX}"),
+            ));
+        }
+        Ok(Surroundings { settings: Arc::clone(&self.settings), depth: self.depth + 1 })
+    }
+
+    /// The surroundings of a pipeline over another collection, with these values as variables too.
+    pub(crate) fn inner(&self, collection: Option<&Namespace>, values: &Document) -> Result<Surroundings> {
+        let mut inner = self.within()?.with_values(values);
+        let settings = Arc::make_mut(&mut inner.settings);
+        settings.collection = collection.map(|name| name.collection.clone());
+        if let Some(name) = collection {
+            settings.database.clone_from(&name.database);
+        }
+        Ok(inner)
+    }
+
+    /// The same with these values as variables too.
+    pub(crate) fn with_values(&self, values: &Document) -> Surroundings {
+        let mut settings = Arc::clone(&self.settings);
+        if !values.is_empty() {
+            let changed = Arc::make_mut(&mut settings);
+            for (name, value) in values.iter() {
+                changed.variables.insert(name, value.clone());
+            }
+        }
+        Surroundings { settings, depth: self.depth }
+    }
+
+    /// The collection behind a name, and the stages that make a view of it, if it is one.
+    pub(crate) fn behind(&self, name: Option<&Namespace>) -> (Option<Namespace>, Vec<RawDocument>) {
+        match self.settings.views.iter().find(|view| Some(&view.name) == name) {
+            Some(view) => (Some(view.on.clone()), view.pipeline.clone()),
+            None => (name.cloned(), Vec::new()),
+        }
+    }
+
+    pub(crate) fn collation(&self) -> &Collation {
+        &self.settings.collation
+    }
+
+    pub(crate) fn namespace(&self, collection: &str) -> Namespace {
+        Namespace { database: self.settings.database.clone(), collection: collection.to_owned() }
+    }
+
+    /// The collection that the pipeline runs on; an empty name without one.
+    pub(crate) fn own_namespace(&self) -> Namespace {
+        self.namespace(self.settings.collection.as_deref().unwrap_or_default())
+    }
+
+    pub(crate) fn filter(&self, filter: DocumentRef<'_>) -> Result<Filter> {
+        Filter::parse(filter, &self.filter_settings())
+    }
+
+    pub(crate) fn filter_settings(&self) -> filter::Settings {
+        filter::Settings {
+            collation: self.settings.collation.clone(),
+            variables: self.settings.variables.clone(),
+        }
+    }
+
+    pub(crate) fn formula(&self, expression: ValueRef<'_>) -> Result<Formula> {
+        self.formula_with(expression, &[])
+    }
+
+    /// An expression that may use more names, whose values come when it is evaluated.
+    pub(crate) fn formula_with(&self, expression: ValueRef<'_>, names: &[&str]) -> Result<Formula> {
+        let mut variables = Variables::of(&self.settings.variables);
+        for name in names {
+            variables.insert(*name);
+        }
+        let expression = Expression::parse(expression, &variables)?;
+        Ok(Formula { expression, settings: Arc::clone(&self.settings) })
+    }
+
+    pub(crate) fn constant(&self, value: impl Into<Value>) -> Formula {
+        Formula { expression: Expression::constant(value), settings: Arc::clone(&self.settings) }
+    }
+}
+
+/// An expression with the values that surround it.
+#[derive(Debug, Clone)]
+pub(crate) struct Formula {
+    pub(crate) expression: Expression,
+    settings: Arc<Settings>,
+}
+
+impl Formula {
+    /// The value for a row; none if it is missing.
+    pub(crate) fn of_row(&self, row: &Row, context: &Context) -> Result<Option<Value>> {
+        self.expression.evaluate(&self.scope_of_row(row), context)
+    }
+
+    /// The value, if it is the same for all rows; null for what is missing.
+    pub(crate) fn constant(&self) -> Option<Value> {
+        self.expression.as_constant().map(|value| value.cloned().unwrap_or(Value::Null))
+    }
+
+    /// The value for a document.
+    pub(crate) fn of_document(&self, document: DocumentRef<'_>, context: &Context) -> Result<Option<Value>> {
+        self.expression.evaluate(&self.scope(document), context)
+    }
+
+    pub(crate) fn scope<'a>(&'a self, document: DocumentRef<'a>) -> Scope<'a> {
+        plain_scope(&self.settings, document)
+    }
+
+    pub(crate) fn scope_of_row<'a>(&'a self, row: &'a Row) -> Scope<'a> {
+        scope_of(&self.settings, row)
+    }
+}
+
+fn plain_scope<'a>(settings: &'a Settings, document: DocumentRef<'a>) -> Scope<'a> {
+    Scope::root(document).with_variables(&settings.variables)
+}
+
+/// What expressions see of a row.
+pub(crate) fn scope_of<'a>(settings: &'a Settings, row: &'a Row) -> Scope<'a> {
+    let scope = plain_scope(settings, row.view());
+    match &row.meta {
+        Some(meta) => scope.with_meta(meta),
+        None => scope,
+    }
+}

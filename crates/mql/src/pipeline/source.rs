@@ -1,0 +1,108 @@
+//! The door through which a pipeline reads and writes collections.
+//!
+//! Whoever runs a pipeline implements [`Source`] over its collections, anew for each request: one request, one time, one
+//! snapshot. What lasts between the requests of a cursor are the scans, by their ids: a scan that was opened by an earlier
+//! request goes on where it stopped.
+
+use std::sync::Arc;
+
+use bson::{Document, RawDocument};
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::filter::Filter;
+use crate::pipeline::merge::Merge;
+use crate::pipeline::row::Row;
+use crate::sort::Sort;
+
+/// A collection by its name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Namespace {
+    /// The database.
+    pub database: String,
+    /// The collection.
+    pub collection: String,
+}
+
+impl std::fmt::Display for Namespace {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}.{}", self.database, self.collection)
+    }
+}
+
+/// What is read of a collection.
+#[derive(Debug, Clone)]
+pub struct Scan {
+    /// Which one. A collection that does not exist is an empty one.
+    pub collection: Namespace,
+    /// What for.
+    pub part: Part,
+    /// The conditions that every row meets. The source asks them; nobody asks them again.
+    pub filter: Arc<Filter>,
+    /// An order that is wanted if it costs nothing: the source may come in it, and then says so.
+    pub sort: Option<Arc<Sort>>,
+    /// How many rows are asked for at most, in that order if there is one. The source need not stop there.
+    pub limit: Option<u64>,
+}
+
+/// The part that a collection plays in a pipeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The collection that the pipeline is run on; a hint applies to it.
+    Leading,
+    /// Another one, which a stage looks into (or the same one once more).
+    Foreign,
+}
+
+/// A scan that was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ScanId(pub u64);
+
+/// In which order the rows of a scan come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// In any.
+    Any,
+    /// In that of [`Scan::sort`].
+    Sorted,
+}
+
+/// What stages tell of beside documents.
+#[derive(Debug, Clone)]
+pub enum Description {
+    /// `$collStats`: its options.
+    Collection(Document),
+    /// `$indexStats`.
+    Indexes,
+    /// `$currentOp`: its options.
+    Operations(Document),
+}
+
+/// The collections, as one request sees them.
+pub trait Source {
+    /// Begins to read. The id stays good until `close`, over any number of requests.
+    fn open(&mut self, scan: &Scan) -> Result<(ScanId, Order)>;
+
+    /// The next row. Its origin is the number of the item it is.
+    fn next(&mut self, scan: ScanId) -> Result<Option<Row>>;
+
+    /// Forgets a scan, finished or not.
+    fn close(&mut self, scan: ScanId);
+
+    /// The field with the only geospatial index of a collection: what `$geoNear` without `key` searches. An error if there is
+    /// none, or more than one.
+    fn geospatial_field(&mut self, collection: &Namespace) -> Result<String>;
+
+    /// Tells of a collection, its indexes, or what runs.
+    fn describe(&mut self, collection: &Namespace, what: &Description) -> Result<Vec<Document>>;
+
+    /// `$out`: some of the documents that will replace a collection, in order. Nobody sees them before `replace_collection`; if
+    /// that is never called, they vanish.
+    fn stage_documents(&mut self, target: &Namespace, documents: Vec<RawDocument>) -> Result<()>;
+
+    /// `$out`: the staged documents, perhaps none, become the collection at once; its indexes and options stay.
+    fn replace_collection(&mut self, target: &Namespace) -> Result<()>;
+
+    /// `$merge`: one document meets its counterpart: [`Merge::counterpart`] finds it, [`Merge::decide`] says what happens.
+    fn merge(&mut self, merge: &Arc<Merge>, document: RawDocument, context: &Context) -> Result<()>;
+}

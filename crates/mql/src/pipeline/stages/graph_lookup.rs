@@ -1,0 +1,217 @@
+//! `$graphLookup`: what can be reached from a row in another collection, step by step.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bson::{Document, RawDocument, Value, ValueRef};
+
+use crate::error::{Code, Error, Result};
+use crate::pipeline::chain::{Each, EachRow, Step, World};
+use crate::pipeline::memory::Memory;
+use crate::pipeline::parse_inner;
+use crate::pipeline::path::Path;
+use crate::pipeline::row::{Row, document_bytes, value_bytes};
+use crate::pipeline::rules::Place;
+use crate::pipeline::settings::{Formula, Surroundings};
+use crate::pipeline::source::Namespace;
+use crate::pipeline::stages::lookup::{among, views};
+use crate::pipeline::text::{as_double, key_of, text, type_name, whole_number};
+
+/// A `$graphLookup` as parsed.
+#[derive(Debug)]
+pub(crate) struct GraphLookup {
+    from: Namespace,
+    start: Formula,
+    connect_from: Path,
+    connect_to: String,
+    output: Path,
+    depth_max: Option<u64>,
+    depth_field: Option<Path>,
+    restriction: Option<Document>,
+    /// What makes the collection a view, if it is one.
+    view: Vec<RawDocument>,
+    around: Surroundings,
+}
+
+impl GraphLookup {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<GraphLookup> {
+        let ValueRef::Document(document) = argument else {
+            let kind = type_name(argument);
+            let message = format!("the $graphLookup stage specification must be an object, but found {kind}");
+            return Err(Error::location(40327, message));
+        };
+        for (name, value) in document.iter() {
+            match name {
+                "startWith" | "maxDepth" | "restrictSearchWithMatch" => {}
+                "from" | "as" | "connectFromField" | "connectToField" | "depthField" => {
+                    if value.as_str().is_none() {
+                        let (shown, kind) = (text(value), type_name(value));
+                        let message =
+                            format!("$graphLookup argument '{name}: {shown}' must be string, is type {kind}");
+                        return Err(Error::location(40103, message));
+                    }
+                }
+                _ => return Err(Error::location(40104, format!("Unknown argument to $graphLookup: {name}"))),
+            }
+        }
+        let string = |name: &str| document.get(name).and_then(ValueRef::as_str);
+        let (Some(start), Some(from), Some(output), Some(connect_from), Some(connect_to)) = (
+            document.get("startWith"),
+            string("from"),
+            string("as"),
+            string("connectFromField"),
+            string("connectToField"),
+        ) else {
+            let message = "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and \
+                           'connectToField' to be specified.";
+            return Err(Error::location(40105, message));
+        };
+        Path::parse(connect_to)?;
+        let restriction = match document.get("restrictSearchWithMatch") {
+            None => None,
+            Some(ValueRef::Document(filter)) => {
+                around.filter(filter)?;
+                Some(filter.to_document())
+            }
+            Some(other) => {
+                let kind = type_name(other);
+                let message = format!(
+                    "$graphLookup argument 'restrictSearchWithMatch' must be an object, is type {kind}"
+                );
+                return Err(Error::location(40185, message));
+            }
+        };
+        let from = around.namespace(from);
+        let (on, view) = around.behind(Some(&from));
+        Ok(GraphLookup {
+            start: around.formula(start)?,
+            connect_from: Path::parse(connect_from)?,
+            connect_to: connect_to.to_owned(),
+            output: Path::parse(output)?,
+            depth_max: document.get("maxDepth").map(read_depth).transpose()?,
+            depth_field: string("depthField").map(Path::parse).transpose()?,
+            restriction,
+            view,
+            around: around.inner(on.as_ref(), &Document::new())?,
+            from,
+        })
+    }
+
+    pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
+        EachRow::step(Searching(Arc::clone(self)))
+    }
+
+    pub(crate) fn written(&self) -> &str {
+        self.output.first()
+    }
+
+    pub(crate) fn collections(&self, found: &mut Vec<Namespace>) {
+        found.push(self.from.clone());
+    }
+}
+
+fn read_depth(value: ValueRef<'_>) -> Result<u64> {
+    let Some(number) = as_double(value) else {
+        let message = format!("maxDepth must be numeric, found type: {}", type_name(value));
+        return Err(Error::location(40100, message));
+    };
+    if number < 0.0 {
+        let message = format!("maxDepth requires a nonnegative argument, found: {}", text(value));
+        return Err(Error::location(40101, message));
+    }
+    whole_number(value).and_then(|whole| u64::try_from(whole).ok()).ok_or_else(|| {
+        let message = format!("maxDepth could not be represented as a long long: {}", text(value));
+        Error::location(40102, message)
+    })
+}
+
+struct Searching(Arc<GraphLookup>);
+
+/// One search: what was found, and what is still to be looked for.
+struct Search<'a> {
+    lookup: &'a GraphLookup,
+    found: Vec<Value>,
+    found_ids: HashSet<Vec<u8>>,
+    seen_values: HashSet<Vec<u8>>,
+    frontier: Vec<Value>,
+    memory: Memory,
+}
+
+impl Each for Searching {
+    fn apply(&mut self, row: Row, world: &mut World<'_>) -> Result<Option<Row>> {
+        let mut search = Search {
+            lookup: &self.0,
+            found: Vec::new(),
+            found_ids: HashSet::new(),
+            seen_values: HashSet::new(),
+            frontier: Vec::new(),
+            memory: Memory::with_code("$graphLookup", Code(40099)),
+        };
+        match self.0.start.of_row(&row, world.context)? {
+            Some(Value::Array(values)) => values.into_iter().try_for_each(|value| search.look_for(value))?,
+            Some(value) => search.look_for(value)?,
+            None => {}
+        }
+        let mut depth = 0;
+        while !search.frontier.is_empty() && self.0.depth_max.is_none_or(|most| depth <= most) {
+            search.step(depth, world)?;
+            depth += 1;
+        }
+        let mut document = row.body.clone().into_tree();
+        self.0.output.set(&mut document, Value::Array(search.found));
+        Ok(Some(row.with_body(document)))
+    }
+}
+
+impl Search<'_> {
+    fn look_for(&mut self, value: Value) -> Result<()> {
+        let key = key_of(value.view(), self.lookup.around.collation());
+        self.memory.take(key.len() + value_bytes(value.view()))?;
+        if self.seen_values.insert(key) {
+            self.frontier.push(value);
+        }
+        Ok(())
+    }
+
+    /// Everything one step farther.
+    fn step(&mut self, depth: u64, world: &mut World<'_>) -> Result<()> {
+        let mut condition = among(&self.lookup.connect_to, std::mem::take(&mut self.frontier));
+        if let Some(restriction) = &self.lookup.restriction {
+            let both = vec![Value::Document(condition), Value::Document(restriction.clone())];
+            condition = Document::new().with("$and", both);
+        }
+        let matching = RawDocument::from(&Document::new().with("$match", condition));
+        let mut stages = views(&self.lookup.view);
+        stages.push(matching.view());
+        let mut running = parse_inner(&stages, &self.lookup.around, Place::Lookup)?.start();
+        let result = self.drain(&mut running, depth, world);
+        running.close(world.source);
+        result
+    }
+
+    fn drain(
+        &mut self,
+        running: &mut crate::pipeline::running::Running,
+        depth: u64,
+        world: &mut World<'_>,
+    ) -> Result<()> {
+        while let Some(row) = running.next(world.source, world.context)? {
+            let id = row.view().get("_id").unwrap_or(ValueRef::Undefined);
+            if !self.found_ids.insert(key_of(id, &bson::Collation::simple())) {
+                continue;
+            }
+            self.memory.take(document_bytes(row.view()))?;
+            let mut next = Vec::new();
+            self.lookup.connect_from.values(row.view(), &mut next);
+            for value in next {
+                self.look_for(value.to_value())?;
+            }
+            let mut document = row.body.into_tree();
+            if let Some(field) = &self.lookup.depth_field {
+                field.set(&mut document, Value::Int64(depth as i64));
+            }
+            self.found.push(Value::Document(document));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,321 @@
+//! `$lookup`: what another collection has for a row.
+//!
+//! An equality of two fields becomes a condition on the other collection, so that an index can serve it. A pipeline with `let` is
+//! read anew for each row with the values as constants: what it compares with them can be served by an index too.
+
+use std::sync::Arc;
+
+use bson::{Document, DocumentRef, RawDocument, Value, ValueRef};
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::pipeline::chain::{Each, EachRow, Step, World};
+use crate::pipeline::memory::Memory;
+use crate::pipeline::path::Path;
+use crate::pipeline::row::{Row, document_bytes};
+use crate::pipeline::rules::Place;
+use crate::pipeline::running::Running;
+use crate::pipeline::settings::{Formula, Surroundings};
+use crate::pipeline::source::Namespace;
+use crate::pipeline::text::{text, type_name};
+use crate::pipeline::{Pipeline, parse_inner};
+
+/// A `$lookup` as parsed.
+#[derive(Debug)]
+pub(crate) struct Lookup {
+    from: Option<Namespace>,
+    /// The field of the row and the field of the other collection that must be equal.
+    join: Option<(Path, String)>,
+    variables: Vec<(String, Formula)>,
+    inner: Inner,
+    output: Path,
+}
+
+/// The pipeline over the other collection.
+#[derive(Debug)]
+struct Inner {
+    stages: Vec<RawDocument>,
+    around: Surroundings,
+    /// The pipeline itself, where it is the same for all rows.
+    fixed: Option<Arc<Pipeline>>,
+    /// How many of its stages make a view: the join comes behind them.
+    of_view: usize,
+}
+
+/// What is written in a `$lookup`.
+#[derive(Default)]
+struct Options<'a> {
+    from: Option<Namespace>,
+    local: Option<&'a str>,
+    foreign: Option<&'a str>,
+    output: Option<&'a str>,
+    variables: Option<DocumentRef<'a>>,
+    pipeline: Option<Vec<RawDocument>>,
+}
+
+fn refused(message: impl Into<String>) -> Error {
+    Error::failed_to_parse(message)
+}
+
+impl<'a> Options<'a> {
+    fn read(argument: ValueRef<'a>, around: &Surroundings) -> Result<Options<'a>> {
+        let ValueRef::Document(document) = argument else {
+            return Err(refused("the $lookup specification must be an Object"));
+        };
+        let mut options = Options::default();
+        for (name, value) in document.iter() {
+            let string = || {
+                value.as_str().ok_or_else(|| {
+                    let shown = text(value);
+                    let kind = type_name(value);
+                    refused(format!("$lookup argument '{name}: {shown}' must be a string, is type {kind}"))
+                })
+            };
+            match name {
+                "from" => options.from = Some(read_from(value, around)?),
+                "localField" => options.local = Some(string()?),
+                "foreignField" => options.foreign = Some(string()?),
+                "as" => options.output = Some(string()?),
+                "let" => {
+                    options.variables = Some(value.as_document().ok_or_else(|| {
+                        let (shown, kind) = (text(value), type_name(value));
+                        refused(format!("$lookup argument 'let: {shown}' must be an object, is type {kind}"))
+                    })?);
+                }
+                "pipeline" => options.pipeline = Some(read_stages("$lookup", value)?),
+                _ => return Err(refused(format!("unknown argument to $lookup: {name}"))),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// The name of another collection: a string, or database and collection.
+fn read_from(value: ValueRef<'_>, around: &Surroundings) -> Result<Namespace> {
+    match value {
+        ValueRef::String("") => Err(Error::new(
+            crate::Code::INVALID_NAMESPACE,
+            "Invalid namespace specified: the collection is empty",
+        )),
+        ValueRef::String(name) => Ok(around.namespace(name)),
+        ValueRef::Document(document) => {
+            let part = |name: &str| document.get(name).and_then(ValueRef::as_str);
+            match (part("db"), part("coll")) {
+                (Some(database), Some(collection)) => {
+                    Ok(Namespace { database: database.to_owned(), collection: collection.to_owned() })
+                }
+                _ => Err(refused(format!(
+                    "$lookup argument 'from: {}' must be a string or {{db, coll}}",
+                    text(value)
+                ))),
+            }
+        }
+        other => {
+            let (shown, kind) = (text(other), type_name(other));
+            Err(refused(format!("$lookup argument 'from: {shown}' must be a string, is type {kind}")))
+        }
+    }
+}
+
+/// The stages of a pipeline within a stage.
+pub(crate) fn read_stages(stage: &str, value: ValueRef<'_>) -> Result<Vec<RawDocument>> {
+    let ValueRef::Array(items) = value else {
+        let kind = type_name(value);
+        return Err(Error::type_mismatch(format!(
+            "'pipeline' option of {stage} must be an array, is type {kind}"
+        )));
+    };
+    items
+        .iter()
+        .map(|item| match item {
+            ValueRef::Document(document) => Ok(RawDocument::from_view(document)),
+            _ => Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object")),
+        })
+        .collect()
+}
+
+/// The expressions of a `let`, by name.
+pub(crate) fn read_variables(
+    variables: Option<DocumentRef<'_>>,
+    around: &Surroundings,
+) -> Result<Vec<(String, Formula)>> {
+    let Some(variables) = variables else { return Ok(Vec::new()) };
+    variables
+        .iter()
+        .map(|(name, value)| {
+            crate::expression::check_variable_name(name)?;
+            Ok((name.to_owned(), around.formula(value)?))
+        })
+        .collect()
+}
+
+/// The values of a `let` for a row. What is missing is undefined, which compares like it.
+pub(crate) fn evaluate_variables(
+    variables: &[(String, Formula)],
+    row: &Row,
+    context: &Context,
+) -> Result<Document> {
+    variables
+        .iter()
+        .map(|(name, formula)| Ok((name.as_str(), formula.of_row(row, context)?.unwrap_or(Value::Undefined))))
+        .collect()
+}
+
+impl Lookup {
+    pub(crate) fn parse(argument: ValueRef<'_>, around: &Surroundings) -> Result<Lookup> {
+        let options = Options::read(argument, around)?;
+        let output = options.output.ok_or_else(|| refused("must specify 'as' field for a $lookup"))?;
+        let join = match (options.local, options.foreign) {
+            (Some(local), Some(foreign)) => {
+                Path::parse(foreign)?;
+                Some((Path::parse(local)?, foreign.to_owned()))
+            }
+            (None, None) if options.pipeline.is_some() => None,
+            (None, None) => {
+                return Err(refused(
+                    "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified",
+                ));
+            }
+            _ => {
+                return Err(refused(
+                    "$lookup requires both or neither of 'localField' and 'foreignField' to be specified",
+                ));
+            }
+        };
+        let pipeline = match options.pipeline {
+            Some(pipeline) => pipeline,
+            None if options.variables.is_some() => {
+                return Err(refused("$lookup with a 'let' argument must also specify 'pipeline'"));
+            }
+            None => Vec::new(),
+        };
+        let documents = pipeline.first().is_some_and(|stage| stage.get("$documents").is_some());
+        if options.from.is_none() && !documents {
+            let shown = text(argument);
+            return Err(refused(format!("missing 'from' option to $lookup stage specification: {shown}")));
+        }
+        let variables = read_variables(options.variables, around)?;
+        let inner = Inner::parse(pipeline, options.from.as_ref(), &variables, around)?;
+        Ok(Lookup { from: options.from, join, variables, inner, output: Path::parse(output)? })
+    }
+
+    pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
+        EachRow::step(Looking(Arc::clone(self)))
+    }
+
+    /// The outermost name of the field that is written.
+    pub(crate) fn written(&self) -> &str {
+        self.output.first()
+    }
+
+    /// The collections that are looked into.
+    pub(crate) fn collections(&self, found: &mut Vec<Namespace>) {
+        found.extend(self.from.clone());
+        self.inner.collections(found);
+    }
+}
+
+impl Inner {
+    fn parse(
+        stages: Vec<RawDocument>,
+        from: Option<&Namespace>,
+        variables: &[(String, Formula)],
+        around: &Surroundings,
+    ) -> Result<Inner> {
+        let nulls: Document = variables.iter().map(|(name, _)| (name.as_str(), Value::Null)).collect();
+        let checked = around.inner(from, &nulls)?;
+        let (on, view) = around.behind(from);
+        let plain = parse_inner(&views(&stages), &checked, Place::Lookup)?;
+        let around = around.inner(on.as_ref(), &Document::new())?;
+        let fixed = (variables.is_empty() && view.is_empty()).then(|| Arc::new(plain));
+        let of_view = view.len();
+        let stages = view.into_iter().chain(stages).collect();
+        Ok(Inner { stages, around, fixed, of_view })
+    }
+
+    fn collections(&self, found: &mut Vec<Namespace>) {
+        let parsed = match &self.fixed {
+            Some(fixed) => Some(Arc::clone(fixed)),
+            None => parse_inner(&views(&self.stages), &self.around, Place::Lookup).ok().map(Arc::new),
+        };
+        if let Some(parsed) = parsed {
+            found.extend(parsed.collections());
+        }
+    }
+
+    /// Begins to run for a row.
+    fn start(&self, condition: Option<&Document>, values: &Document) -> Result<Running> {
+        if let Some(fixed) = &self.fixed {
+            return fixed.start_where(condition);
+        }
+        let around = self.around.with_values(values);
+        let matching =
+            condition.map(|condition| RawDocument::from(&Document::new().with("$match", condition.clone())));
+        let (of_view, own) = self.stages.split_at(self.of_view);
+        let stages: Vec<DocumentRef<'_>> =
+            of_view.iter().chain(&matching).chain(own).map(RawDocument::view).collect();
+        Ok(parse_inner(&stages, &around, Place::Lookup)?.start())
+    }
+}
+
+/// All stages, borrowed.
+pub(crate) fn views(stages: &[RawDocument]) -> Vec<DocumentRef<'_>> {
+    stages.iter().map(RawDocument::view).collect()
+}
+
+struct Looking(Arc<Lookup>);
+
+impl Each for Looking {
+    fn apply(&mut self, row: Row, world: &mut World<'_>) -> Result<Option<Row>> {
+        let lookup = &self.0;
+        let condition = lookup.join.as_ref().map(|(local, foreign)| equality(row.view(), local, foreign));
+        let values = evaluate_variables(&lookup.variables, &row, world.context)?;
+        let running = lookup.inner.start(condition.as_ref(), &values)?;
+        let found = gather("$lookup", running, world)?;
+        let mut document = row.body.clone().into_tree();
+        lookup.output.set(&mut document, Value::Array(found));
+        Ok(Some(row.with_body(document)))
+    }
+}
+
+/// All documents of a pipeline.
+fn gather(stage: &'static str, mut running: Running, world: &mut World<'_>) -> Result<Vec<Value>> {
+    let mut memory = Memory::of(stage);
+    let mut found = Vec::new();
+    let mut all = || -> Result<()> {
+        while let Some(row) = running.next(world.source, world.context)? {
+            memory.take(document_bytes(row.view()))?;
+            found.push(Value::Document(row.body.into_tree()));
+        }
+        Ok(())
+    };
+    let result = all();
+    running.close(world.source);
+    result.map(|()| found)
+}
+
+/// The condition that the foreign field equals what the row has; missing is null, and one item of an array is enough.
+fn equality(document: DocumentRef<'_>, local: &Path, foreign: &str) -> Document {
+    let mut values = Vec::new();
+    local.values(document, &mut values);
+    let mut values: Vec<Value> = values.into_iter().map(ValueRef::to_value).collect();
+    if values.is_empty() {
+        values.push(Value::Null);
+    }
+    among(foreign, values)
+}
+
+/// The condition that a field has one of these values. Regular expressions are values here, not patterns.
+pub(crate) fn among(field: &str, values: Vec<Value>) -> Document {
+    let equal = |value: Value| Document::new().with(field, Document::new().with("$eq", value));
+    if values.len() == 1
+        && let Some(value) = values.first()
+    {
+        return equal(value.clone());
+    }
+    if values.iter().any(|value| matches!(value, Value::Regex(_))) {
+        let each: Vec<Value> = values.into_iter().map(|value| Value::Document(equal(value))).collect();
+        return Document::new().with("$or", each);
+    }
+    Document::new().with(field, Document::new().with("$in", values))
+}

@@ -1,0 +1,182 @@
+//! `$setWindowFields`: fields computed from the rows around a row.
+//!
+//! All rows are gathered, sorted by partition and then by the order asked for, and given in that order. The fields of a partition
+//! are computed when its first row is given.
+
+mod bounds;
+mod functions;
+mod parse;
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use bson::{Collation, Value, ValueRef};
+
+use crate::error::{Error, Result};
+use crate::path::FieldPath;
+use crate::pipeline::chain::{Blocking, BlockingStep, Step, World};
+use crate::pipeline::memory::Memory;
+use crate::pipeline::path::Path;
+use crate::pipeline::row::{Row, value_bytes};
+use crate::pipeline::settings::Formula;
+use crate::pipeline::stages::order::key_bytes;
+use crate::pipeline::text::type_name;
+use crate::sort::{Direction, Sort, SortKey};
+
+use functions::Function;
+
+pub(crate) use bounds::Unit;
+pub(crate) use parse::from_parts;
+
+/// A `$setWindowFields` as parsed.
+#[derive(Debug)]
+pub(crate) struct SetWindowFields {
+    partition: Option<Formula>,
+    sort: Option<Arc<Sort>>,
+    outputs: Vec<(Path, Function)>,
+    collation: Collation,
+}
+
+/// The only field of an order, and its direction.
+fn single_field(sort: Option<&Arc<Sort>>) -> Option<(&FieldPath, Direction)> {
+    match sort?.fields() {
+        [(path, direction)] => Some((path, *direction)),
+        _ => None,
+    }
+}
+
+impl SetWindowFields {
+    pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
+        BlockingStep::step(Windowing {
+            stage: Arc::clone(self),
+            entries: Vec::new(),
+            sorted: None,
+            partition: Vec::new().into_iter(),
+            memory: Memory::of("$setWindowFields"),
+        })
+    }
+}
+
+/// A row with what it is partitioned and sorted by.
+pub(crate) struct Entry {
+    partition: Value,
+    key: Option<SortKey>,
+    row: Row,
+}
+
+struct Windowing {
+    stage: Arc<SetWindowFields>,
+    entries: Vec<Entry>,
+    sorted: Option<std::iter::Peekable<std::vec::IntoIter<Entry>>>,
+    partition: std::vec::IntoIter<Row>,
+    memory: Memory,
+}
+
+impl Blocking for Windowing {
+    fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
+        let partition = match &self.stage.partition {
+            Some(formula) => formula.of_row(&row, world.context)?.unwrap_or(Value::Null),
+            None => Value::Null,
+        };
+        if matches!(partition, Value::Array(_)) {
+            let message = "An expression used to partition cannot evaluate to value of type array";
+            return Err(Error::type_mismatch(message));
+        }
+        let key = match &self.stage.sort {
+            Some(sort) => {
+                Some(sort.key(row.view(), &self.stage.collation, row.meta.as_deref(), world.context)?)
+            }
+            None => None,
+        };
+        let bytes = row.bytes() + value_bytes(partition.view()) + key.as_ref().map_or(0, key_bytes);
+        self.memory.take(bytes)?;
+        self.entries.push(Entry { partition, key, row });
+        Ok(())
+    }
+
+    fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>> {
+        if let Some(row) = self.partition.next() {
+            return Ok(Some(row));
+        }
+        if self.sorted.is_none() {
+            self.sort(world)?;
+        }
+        let stage = Arc::clone(&self.stage);
+        let Some(sorted) = &mut self.sorted else { return Ok(None) };
+        let Some(first) = sorted.next() else { return Ok(None) };
+        let mut entries = vec![first];
+        while let Some(next) = sorted.next_if(|next| {
+            stage.collation.compare_values(next.partition.view(), entries[0].partition.view()).is_eq()
+        }) {
+            entries.push(next);
+        }
+        self.partition = stage.compute(entries, &mut self.memory, world)?.into_iter();
+        Ok(self.partition.next())
+    }
+}
+
+impl Windowing {
+    fn sort(&mut self, world: &World<'_>) -> Result<()> {
+        let mut entries = std::mem::take(&mut self.entries);
+        let count = entries.len() as u64;
+        world.context.spend(count.saturating_mul(u64::from(count.max(1).ilog2())))?;
+        let stage = &self.stage;
+        entries.sort_by(|left, right| {
+            let partitions = stage.collation.compare_values(left.partition.view(), right.partition.view());
+            partitions.then_with(|| match (&stage.sort, &left.key, &right.key) {
+                (Some(sort), Some(left), Some(right)) => sort.compare(left, right),
+                _ => Ordering::Equal,
+            })
+        });
+        self.sorted = Some(entries.into_iter().peekable());
+        Ok(())
+    }
+}
+
+impl SetWindowFields {
+    /// The rows of one partition with their fields.
+    fn compute(&self, entries: Vec<Entry>, memory: &mut Memory, world: &mut World<'_>) -> Result<Vec<Row>> {
+        let mut columns = Vec::with_capacity(self.outputs.len());
+        for (_, function) in &self.outputs {
+            let column = function.column(&entries, self, world.context)?;
+            memory.take(column.iter().map(|value| value_bytes(value.view())).sum())?;
+            columns.push(column.into_iter());
+        }
+        let mut rows = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let mut document = entry.row.body.clone().into_tree();
+            for ((path, _), column) in self.outputs.iter().zip(&mut columns) {
+                path.set(&mut document, column.next().unwrap_or(Value::Null));
+            }
+            rows.push(entry.row.with_body(document));
+        }
+        Ok(rows)
+    }
+
+    /// What a row is sorted by, if it is a single field.
+    fn sort_value<'a>(&self, entry: &'a Entry) -> Option<ValueRef<'a>> {
+        let (path, _) = single_field(self.sort.as_ref())?;
+        path.get(entry.row.view())
+    }
+
+    /// Whether two rows stand at the same place of the order.
+    fn are_peers(&self, left: &Entry, right: &Entry) -> bool {
+        match (&self.sort, &left.key, &right.key) {
+            (Some(sort), Some(left), Some(right)) => sort.compare(left, right).is_eq(),
+            _ => true,
+        }
+    }
+}
+
+/// A position on the axis that rows are sorted along: a number, or the milliseconds of a date.
+fn position(value: Option<ValueRef<'_>>) -> Option<f64> {
+    match value? {
+        ValueRef::DateTime(millis) => Some(millis as f64),
+        number => crate::pipeline::text::as_double(number),
+    }
+}
+
+/// The name of a type, or that there is no value.
+fn name_of(value: Option<ValueRef<'_>>) -> &'static str {
+    value.map_or("missing", type_name)
+}
