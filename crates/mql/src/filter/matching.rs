@@ -138,6 +138,14 @@ impl Test {
                 .and_then(whole)
                 .is_some_and(|number| number.checked_rem(*divisor).unwrap_or(0) == *remainder),
             Test::Bits(bits) => value.is_some_and(|value| bits.matches(value)),
+            Test::Geo(test) => match value {
+                Some(value) => return test.matches(value, asking.context),
+                None => false,
+            },
+            Test::Near(near) => match value {
+                Some(value) => near.value_distance(value, asking.context)?.is_some(),
+                None => false,
+            },
             Test::Size(size) => {
                 matches!(value, Some(ValueRef::Array(items)) if items.len() as i64 == *size)
             }

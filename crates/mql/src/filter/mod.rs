@@ -8,6 +8,7 @@
 //! Negations are true complements: `$ne` holds for what is missing, and for no array with an item that is equal.
 
 mod bits;
+mod geo;
 mod matching;
 mod node;
 pub(crate) mod numbers;
@@ -22,6 +23,7 @@ use std::cmp::Ordering;
 use bson::{ArrayRef, Collation, Document, DocumentRef, ValueRef};
 
 pub use bits::{BitRule, BitTest};
+pub use geo::{GeoTest, Measure, Near};
 pub(crate) use matching::Asking;
 pub use node::{Comparison, Members, Node, Test, TypeSet};
 pub(crate) use parse::is_truthy;
@@ -83,6 +85,14 @@ impl Filter {
     /// The parsed tree.
     pub fn root(&self) -> &Node {
         &self.root
+    }
+
+    /// The condition that asks for the nearest first, if there is one.
+    pub fn near(&self) -> Option<&Near> {
+        self.root.conjuncts().iter().find_map(|node| match node {
+            Node::Field { test: Test::Near(near), .. } => Some(&**near),
+            _ => None,
+        })
     }
 
     /// Whether nothing is asked.

@@ -3,6 +3,7 @@
 use bson::{Kind, Value};
 
 use super::bits::BitTest;
+use super::geo::{GeoTest, Near};
 use super::pattern::Pattern;
 use super::schema::Schema;
 use crate::expression::Expression;
@@ -55,6 +56,10 @@ pub enum Test {
     Mod(i64, i64),
     /// `$bitsAllSet` and its sisters.
     Bits(BitTest),
+    /// `$geoWithin`, `$geoIntersects`.
+    Geo(Box<GeoTest>),
+    /// `$near`, `$nearSphere`: there is a place within the bounds. Who asks puts the nearest first.
+    Near(Box<Near>),
     /// `$size`: an array of exactly that many items.
     Size(i64),
     /// `$elemMatch` with conditions on the fields of an item.
@@ -160,6 +165,21 @@ impl Node {
     /// All of them, as simply as it can be said.
     pub(super) fn all(mut nodes: Vec<Node>) -> Node {
         if nodes.len() == 1 { nodes.pop().unwrap_or(Node::True) } else { Node::And(nodes) }
+    }
+
+    /// How many nodes of the tree are such, those within `$elemMatch` too.
+    pub(super) fn count(&self, is_such: &dyn Fn(&Node) -> bool) -> usize {
+        let below = match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                nodes.iter().map(|node| node.count(is_such)).sum()
+            }
+            Node::Not(node) => node.count(is_such),
+            Node::Field { test: Test::ElementFields(node) | Test::ElementValue(node), .. } => {
+                node.count(is_such)
+            }
+            _ => 0,
+        };
+        below + usize::from(is_such(self))
     }
 
     /// The conditions that all hold, whether there is one or many.

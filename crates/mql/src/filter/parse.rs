@@ -4,6 +4,7 @@ use bson::{DocumentRef, Value, ValueRef};
 
 use super::Settings;
 use super::bits::{BitRule, BitTest};
+use super::geo::{geo_intersects, geo_within, near};
 use super::node::{Comparison, Members, Node, Test};
 use super::numbers::{integer, is_nan, whole};
 use super::pattern::Pattern;
@@ -30,7 +31,16 @@ pub(super) struct Parser<'s> {
 impl Parser<'_> {
     /// A whole filter.
     pub(super) fn filter(&self, filter: DocumentRef<'_>) -> Result<Node> {
-        self.document(filter, Level::Top)
+        let root = self.document(filter, Level::Top)?;
+        let is_near = |node: &&Node| matches!(node, Node::Field { test: Test::Near(_), .. });
+        let at_top = root.conjuncts().iter().filter(is_near).count();
+        if at_top < root.count(&|node| is_near(&node)) {
+            return Err(Error::bad_value("geo $near must be top-level expr"));
+        }
+        if at_top > 1 {
+            return Err(Error::bad_value("Too many geoNear expressions"));
+        }
+        Ok(root)
     }
 
     /// A condition on a value: operators, a regular expression, or a value to equal. The paths in it are empty.
@@ -165,6 +175,13 @@ impl Parser<'_> {
             "$bitsAnySet" => bits(BitRule::AnySet),
             "$bitsAnyClear" => bits(BitRule::AnyClear),
             "$regex" => regex(siblings).map(Test::Pattern),
+            "$geoWithin" | "$within" => geo_within(operand).map(|test| Test::Geo(Box::new(test))),
+            "$geoIntersects" => geo_intersects(operand).map(|test| Test::Geo(Box::new(test))),
+            "$near" | "$nearSphere" => {
+                near(operator, path, operand, siblings).map(|near| Test::Near(Box::new(near)))
+            }
+            "$minDistance" | "$maxDistance" if siblings.get("$near").is_some() => return Ok(None),
+            "$minDistance" | "$maxDistance" if siblings.get("$nearSphere").is_some() => return Ok(None),
             "$options" if siblings.get("$regex").is_some() => return Ok(None),
             "$options" => return Err(Error::bad_value("$options needs a $regex")),
             "$comment" => return Ok(None),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod filter_properties;
 mod script;
 mod update;
 mod verbs;
