@@ -1,0 +1,440 @@
+//! Geographic keys: cells of a grid over longitude and latitude.
+//!
+//! The world is one cell; each cell has four children, halves of it in both directions. A point's key is its cell at the
+//! deepest level, a shape's keys are a few cells that together cover the box around it. A cell is written as its way from
+//! the world, one byte per level and a zero at the end, so that all cells within one are those that begin like it.
+//!
+//! Keys only narrow a search: whoever finds a document by them asks the filter again.
+
+use bson::{ArrayRef, DocumentRef, ValueRef};
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::path::{Arrays, FieldPath};
+
+/// How deep cells go: about two metres at the equator.
+const LEVEL_MAX: usize = 24;
+/// How many cells one box is covered with, give or take three.
+const CELLS_PER_BOX: usize = 8;
+/// How many positions one geometry may have.
+const POSITIONS_MAX: usize = 1_000_000;
+/// Added around every box, in degrees, so that rounding never loses an edge.
+const MARGIN: f64 = 1e-7;
+
+/// A box of longitudes and latitudes, in degrees, that does not cross the 180th meridian.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GeoBox {
+    /// The smallest longitude.
+    pub west: f64,
+    /// The smallest latitude.
+    pub south: f64,
+    /// The largest longitude.
+    pub east: f64,
+    /// The largest latitude.
+    pub north: f64,
+}
+
+impl GeoBox {
+    /// The whole world.
+    pub const WORLD: GeoBox = GeoBox { west: -180.0, south: -90.0, east: 180.0, north: 90.0 };
+
+    fn meets(&self, other: &GeoBox) -> bool {
+        self.west <= other.east
+            && other.west <= self.east
+            && self.south <= other.north
+            && other.south <= self.north
+    }
+
+    fn within(&self, other: &GeoBox) -> bool {
+        other.west <= self.west
+            && self.east <= other.east
+            && other.south <= self.south
+            && self.north <= other.north
+    }
+}
+
+/// A cell: its way from the world, one digit from 1 to 4 per level.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Cell(Vec<u8>);
+
+impl Cell {
+    fn children(&self, bounds: &GeoBox) -> [(Cell, GeoBox); 4] {
+        let (middle, equator) =
+            (f64::midpoint(bounds.west, bounds.east), f64::midpoint(bounds.south, bounds.north));
+        let child = |digit: u8| {
+            let mut way = self.0.clone();
+            way.push(digit);
+            let (west, east) = if digit % 2 == 1 { (bounds.west, middle) } else { (middle, bounds.east) };
+            let (south, north) = if digit <= 2 { (bounds.south, equator) } else { (equator, bounds.north) };
+            (Cell(way), GeoBox { west, south, east, north })
+        };
+        [child(1), child(2), child(3), child(4)]
+    }
+
+    fn key(&self) -> Vec<u8> {
+        [self.0.as_slice(), &[0]].concat()
+    }
+}
+
+/// The spans of pieces of keys that everything touching these boxes has one of: half-open, in order.
+pub fn spans(boxes: &[GeoBox]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut spans = Vec::new();
+    for cell in boxes.iter().flat_map(cover) {
+        // All cells within it, and itself.
+        let mut upper = cell.0.clone();
+        match upper.last_mut() {
+            Some(last) => *last += 1,
+            None => upper.push(5),
+        }
+        spans.push((cell.0.clone(), upper));
+        // The cells that it lies within, each for itself.
+        for length in 0..cell.0.len() {
+            let outer = Cell(cell.0[..length].to_vec()).key();
+            let mut next = outer.clone();
+            next.push(0);
+            spans.push((outer, next));
+        }
+    }
+    spans.sort();
+    spans.dedup();
+    spans
+}
+
+/// A few cells that cover a box.
+fn cover(bounds: &GeoBox) -> Vec<Cell> {
+    let mut cells = vec![(Cell(Vec::new()), GeoBox::WORLD)];
+    for _ in 0..LEVEL_MAX {
+        let mut finer = Vec::new();
+        for (cell, extent) in &cells {
+            if extent.within(bounds) {
+                finer.push((cell.clone(), *extent));
+            } else {
+                finer.extend(cell.children(extent).into_iter().filter(|(_, child)| child.meets(bounds)));
+            }
+        }
+        if finer.len() > CELLS_PER_BOX || finer == cells {
+            break;
+        }
+        cells = finer;
+    }
+    cells.into_iter().map(|(cell, _)| cell).collect()
+}
+
+/// The pieces of keys of a geographic field; none if the field is missing or null.
+pub(super) fn cells_of_field(
+    path: &FieldPath,
+    document: DocumentRef<'_>,
+    context: &Context,
+) -> Result<Vec<Vec<u8>>> {
+    let mut boxes = Vec::new();
+    path.any(document, Arrays::Whole, context, &mut |leaf| {
+        match leaf.value {
+            None | Some(ValueRef::Null | ValueRef::Undefined) => {}
+            Some(value) => boxes_of(value, &mut boxes).map_err(|reason| {
+                let shown = bson::shell_text(ValueRef::Document(document));
+                Error::location(16755, format!("Can't extract geo keys: {shown} {reason}"))
+            })?,
+        }
+        Ok(false)
+    })?;
+    let mut cells: Vec<Vec<u8>> = boxes.iter().flat_map(cover).map(|cell| cell.key()).collect();
+    cells.sort_unstable();
+    cells.dedup();
+    Ok(cells)
+}
+
+type Read<T> = std::result::Result<T, String>;
+type Position = (f64, f64);
+
+/// The boxes around everything in a stored value: a geometry, a pair of numbers, or an array of these.
+pub(super) fn boxes_of(value: ValueRef<'_>, out: &mut Vec<GeoBox>) -> Read<()> {
+    match value {
+        ValueRef::Document(geometry) if geometry.get("type").is_some_and(|kind| kind.as_str().is_some()) => {
+            geometry_boxes(geometry, 0, out)
+        }
+        ValueRef::Document(pair) => {
+            // An old form: two numbers under any names, longitude first.
+            let mut numbers = pair.iter().map(|(_, value)| number(value));
+            match (numbers.next().flatten(), numbers.next().flatten()) {
+                (Some(longitude), Some(latitude)) => point(longitude, latitude, out),
+                _ => Err("Point must only contain numeric elements".into()),
+            }
+        }
+        ValueRef::Array(items) => match items.get(0) {
+            None => Err("Point must be an array or object".into()),
+            Some(first) if first.is_number() => {
+                let (longitude, latitude) = position(value)?;
+                point(longitude, latitude, out)
+            }
+            Some(_) => items.iter().try_for_each(|item| match item {
+                ValueRef::Array(pair) if !pair.get(0).is_some_and(ValueRef::is_number) => {
+                    Err("Point must only contain numeric elements".into())
+                }
+                item => boxes_of(item, out),
+            }),
+        },
+        _ => Err("geo element must be an array or object".into()),
+    }
+}
+
+fn geometry_boxes(geometry: DocumentRef<'_>, depth: usize, out: &mut Vec<GeoBox>) -> Read<()> {
+    let kind = geometry.get("type").and_then(ValueRef::as_str).unwrap_or("");
+    if kind == "GeometryCollection" {
+        let Some(ValueRef::Array(members)) = geometry.get("geometries") else {
+            return Err("GeometryCollection geometries must be an array".into());
+        };
+        if depth > 0 {
+            return Err("GeometryCollections cannot be nested".into());
+        }
+        return members.iter().try_for_each(|member| match member {
+            ValueRef::Document(member) => geometry_boxes(member, depth + 1, out),
+            _ => Err("Element of \"geometries\" must be an object".into()),
+        });
+    }
+    let coordinates = geometry.get("coordinates").ok_or("GeoJSON coordinates must be an array")?;
+    match kind {
+        "Point" => {
+            let (longitude, latitude) = position(coordinates)?;
+            point(longitude, latitude, out)
+        }
+        "LineString" => line(each(coordinates)?, out),
+        "Polygon" => polygon(each(coordinates)?, out),
+        "MultiPoint" => each(coordinates)?.iter().try_for_each(|item| {
+            let (longitude, latitude) = position(item)?;
+            point(longitude, latitude, out)
+        }),
+        "MultiLineString" => each(coordinates)?.iter().try_for_each(|item| line(each(item)?, out)),
+        "MultiPolygon" => each(coordinates)?.iter().try_for_each(|item| polygon(each(item)?, out)),
+        other => {
+            let shown: String = other.chars().take(100).collect();
+            Err(format!("unknown GeoJSON type: {shown}"))
+        }
+    }
+}
+
+fn each(value: ValueRef<'_>) -> Read<ArrayRef<'_>> {
+    value.as_array().ok_or_else(|| "GeoJSON coordinates must be an array of coordinates".into())
+}
+
+fn number(value: ValueRef<'_>) -> Option<f64> {
+    super::as_double(&value.to_value()).filter(|number| number.is_finite())
+}
+
+fn position(value: ValueRef<'_>) -> Read<Position> {
+    let ValueRef::Array(items) = value else { return Err("Point must be an array or object".into()) };
+    let mut numbers = items.iter().map(number);
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(longitude), Some(latitude)) => checked(longitude, latitude),
+        _ => Err("Point must only contain numeric elements".into()),
+    }
+}
+
+fn checked(longitude: f64, latitude: f64) -> Read<Position> {
+    if (-180.0..=180.0).contains(&longitude) && (-90.0..=90.0).contains(&latitude) {
+        return Ok((longitude, latitude));
+    }
+    Err(format!("longitude/latitude is out of bounds, lng: {longitude} lat: {latitude}"))
+}
+
+fn point(longitude: f64, latitude: f64, out: &mut Vec<GeoBox>) -> Read<()> {
+    let (longitude, latitude) = checked(longitude, latitude)?;
+    out.extend(boxes_around(&[(longitude, latitude)]));
+    Ok(())
+}
+
+fn positions(items: ArrayRef<'_>) -> Read<Vec<Position>> {
+    let found: Vec<Position> = items.iter().take(POSITIONS_MAX + 1).map(position).collect::<Read<_>>()?;
+    if found.len() > POSITIONS_MAX {
+        return Err(format!("a geometry may have at most {POSITIONS_MAX} positions"));
+    }
+    Ok(found)
+}
+
+fn line(items: ArrayRef<'_>, out: &mut Vec<GeoBox>) -> Read<()> {
+    let vertices = positions(items)?;
+    if vertices.len() < 2 {
+        return Err("GeoJSON LineString must have at least 2 vertices".into());
+    }
+    out.extend(boxes_around(&vertices));
+    Ok(())
+}
+
+fn polygon(rings: ArrayRef<'_>, out: &mut Vec<GeoBox>) -> Read<()> {
+    if rings.is_empty() {
+        return Err("Polygon has no loops.".into());
+    }
+    for (number, ring) in rings.iter().enumerate() {
+        let ValueRef::Array(items) = ring else {
+            return Err("Polygon coordinates must be an array of arrays".into());
+        };
+        let vertices = positions(items)?;
+        if vertices.first() != vertices.last() {
+            return Err("Loop is not closed".into());
+        }
+        if vertices.len() < 4 {
+            return Err("Loop must have at least 3 different vertices".into());
+        }
+        // Holes lie within the outer ring.
+        if number == 0 {
+            out.extend(boxes_around(&vertices));
+        }
+    }
+    Ok(())
+}
+
+/// The boxes around a line or a closed ring: two where it crosses the 180th meridian, the world where it goes around a pole.
+pub(super) fn boxes_around(vertices: &[Position]) -> Vec<GeoBox> {
+    let Some(&(first_longitude, first_latitude)) = vertices.first() else { return Vec::new() };
+    let (mut west, mut east) = (first_longitude, first_longitude);
+    let (mut south, mut north) = (first_latitude, first_latitude);
+    // Longitudes without the jump at 180 degrees: each edge goes the short way.
+    let mut longitude = first_longitude;
+    for pair in vertices.windows(2) {
+        let ((from, from_latitude), (to, to_latitude)) = (pair[0], pair[1]);
+        let step = to - from;
+        let step = if step > 180.0 {
+            step - 360.0
+        } else if step < -180.0 {
+            step + 360.0
+        } else {
+            step
+        };
+        longitude += step;
+        (west, east) = (west.min(longitude), east.max(longitude));
+        (south, north) = (south.min(to_latitude), north.max(to_latitude));
+        let (low, high) = arc_latitudes(from_latitude, to_latitude, step);
+        (south, north) = (south.min(low), north.max(high));
+    }
+    let closed = vertices.len() > 2 && vertices.first() == vertices.last();
+    let around_pole = closed && (longitude - first_longitude).abs() > 180.0;
+    if around_pole || east - west >= 180.0 {
+        return vec![GeoBox::WORLD];
+    }
+    split(west - MARGIN, (south - MARGIN).max(-90.0), east + MARGIN, (north + MARGIN).min(90.0))
+}
+
+/// The boxes around a circle on the globe: centre in degrees, radius in radians.
+pub fn boxes_around_circle(longitude: f64, latitude: f64, radius: f64) -> Vec<GeoBox> {
+    let degrees = radius.to_degrees() + MARGIN;
+    let (south, north) = (latitude - degrees, latitude + degrees);
+    if !degrees.is_finite() || degrees >= 90.0 {
+        return vec![GeoBox::WORLD];
+    }
+    if south <= -90.0 || north >= 90.0 {
+        return vec![GeoBox { south: south.max(-90.0), north: north.min(90.0), ..GeoBox::WORLD }];
+    }
+    // The meridians that touch the circle do so off its centre's parallel.
+    let reach =
+        (degrees.to_radians().sin() / latitude.to_radians().cos()).min(1.0).asin().to_degrees() + MARGIN;
+    split(longitude - reach, south, longitude + reach, north)
+}
+
+fn split(west: f64, south: f64, east: f64, north: f64) -> Vec<GeoBox> {
+    let part = |west: f64, east: f64| GeoBox { west: west.max(-180.0), south, east: east.min(180.0), north };
+    if east - west >= 360.0 {
+        return vec![part(-180.0, 180.0)];
+    }
+    let mut parts = Vec::new();
+    for turn in [-360.0, 0.0, 360.0] {
+        let (west, east) = (west + turn, east + turn);
+        if west <= 180.0 && east >= -180.0 {
+            parts.push(part(west, east));
+        }
+    }
+    parts
+}
+
+/// The lowest and the highest latitude of the shortest way between two points, `step` degrees of longitude apart. It runs
+/// nearer to the pole than both ends if its highest point lies between them.
+fn arc_latitudes(from: f64, to: f64, step: f64) -> (f64, f64) {
+    let (low, high) = (from.min(to), from.max(to));
+    if step.abs() < 1e-9 {
+        return (low, high);
+    }
+    // The highest latitude of the whole great circle bounds that of the part.
+    let (a, b, step) = (from.to_radians(), to.to_radians(), step.to_radians());
+    let x = a.cos() * b.cos() * step.sin();
+    let across = (a.cos() * b.sin() - a.sin() * b.cos() * step.cos(), a.sin() * b.cos() * step.sin());
+    let length = (x * x + across.0 * across.0 + across.1 * across.1).sqrt();
+    if length < 1e-12 {
+        return (-90.0, 90.0);
+    }
+    let highest = (x.abs() / length).min(1.0).acos().to_degrees();
+    // Only the side that the arc bends to; an arc across the equator may do either.
+    if low >= 0.0 {
+        (low, high.max(highest))
+    } else if high <= 0.0 {
+        (low.min(-highest), high)
+    } else {
+        (low.min(-highest), high.max(highest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::parse_extended_json;
+
+    use super::*;
+
+    fn boxes(json: &str) -> Read<Vec<GeoBox>> {
+        let value = parse_extended_json(json).expect(json);
+        let mut out = Vec::new();
+        boxes_of(value.view(), &mut out).map(|()| out)
+    }
+
+    fn holds(boxes: &[GeoBox], longitude: f64, latitude: f64) -> bool {
+        let spot = GeoBox { west: longitude, south: latitude, east: longitude, north: latitude };
+        boxes.iter().any(|bounds| spot.within(bounds))
+    }
+
+    #[test]
+    fn shapes_have_boxes() {
+        assert!(holds(&boxes("[10, 20]").expect("a point"), 10.0, 20.0));
+        assert!(holds(&boxes(r#"{"lng": 10, "lat": 20}"#).expect("a point"), 10.0, 20.0));
+        assert!(holds(
+            &boxes(r#"[[1, 2], {"type":"Point","coordinates":[3, 4]}]"#).expect("points"),
+            3.0,
+            4.0
+        ));
+        let across = boxes(r#"{"type":"LineString","coordinates":[[179, 0],[-179, 1]]}"#).expect("a line");
+        assert!(holds(&across, 179.5, 0.5) && holds(&across, -179.5, 0.5) && !holds(&across, 0.0, 0.5));
+        let long = boxes(r#"{"type":"LineString","coordinates":[[-60, 50],[60, 50]]}"#).expect("a line");
+        assert!(holds(&long, 0.0, 66.0), "the short way runs north: {long:?}");
+        let pole = r#"{"type":"Polygon","coordinates":[[[0,80],[90,80],[180,80],[-90,80],[0,80]]]}"#;
+        assert!(holds(&boxes(pole).expect("a polygon"), 45.0, 90.0));
+        for wrong in [
+            "5",
+            "[]",
+            "[1]",
+            "[\"a\", 1]",
+            "[200, 0]",
+            "[0, 91]",
+            r#"{"type":"Circle","coordinates":[0,0]}"#,
+            r#"{"type":"Point"}"#,
+            r#"{"type":"LineString","coordinates":[[0,0]]}"#,
+            r#"{"type":"Polygon","coordinates":[[[0,0],[1,1],[2,0]]]}"#,
+            r#"{"a":"x","b":1}"#,
+        ] {
+            assert!(boxes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_lies_in_a_box_is_found_by_its_spans() {
+        let found = |searched: &[GeoBox], stored: &[GeoBox]| {
+            let spans = spans(searched);
+            stored.iter().flat_map(cover).any(|cell| {
+                let key = cell.key();
+                spans.iter().any(|(lower, upper)| *lower <= key && key < *upper)
+            })
+        };
+        let paris = boxes("[2.35, 48.85]").expect("a point");
+        let berlin = boxes("[13.4, 52.5]").expect("a point");
+        let europe = vec![GeoBox { west: -10.0, south: 35.0, east: 40.0, north: 70.0 }];
+        let near_paris = boxes_around_circle(2.3, 48.8, 10.0 / 6371.0);
+        assert!(found(&europe, &paris) && found(&paris, &europe));
+        assert!(found(&near_paris, &paris) && !found(&near_paris, &berlin));
+        assert!(found(&[GeoBox::WORLD], &berlin) && found(&berlin, &[GeoBox::WORLD]));
+        assert!(boxes_around_circle(179.99, 0.0, 0.01).len() == 2);
+    }
+}

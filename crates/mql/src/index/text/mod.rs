@@ -1,0 +1,267 @@
+//! Text indexes: which words a document has, how much they weigh, and searching for them.
+//!
+//! A word is a run of letters and digits, without case and diacritics. In English, words that say nothing are left out and
+//! endings are taken off, so that `running` finds `runs`; texts in other languages are only split into words.
+
+mod search;
+mod stem;
+mod words;
+
+use std::collections::BTreeMap;
+
+use bson::{Document, DocumentRef, Value, ValueRef};
+
+pub use search::TextQuery;
+pub use words::{Language, terms};
+
+use super::pattern::{Part, PartKind};
+use super::{as_double, cannot_create};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::path::FieldPath;
+
+/// How a text index reads documents.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextRules {
+    /// The weight of each field by its path; `$**` stands for all fields.
+    weights: BTreeMap<String, f64>,
+    /// The weights as they are listed.
+    listed: Document,
+    default_language: String,
+    language: Language,
+    language_override: String,
+    version: i32,
+}
+
+const WEIGHT_MAX: f64 = 1_000_000_000.0;
+const ALL_FIELDS: &str = "$**";
+const KEY_FIELD: &str = "_fts";
+const KEY_EXTRA_FIELD: &str = "_ftsx";
+const VERSION: i32 = 3;
+
+impl TextRules {
+    /// Reads the options of a text index; also gives the key as it is listed, and the parts with one in place of all text
+    /// fields. `None` if it is no text index.
+    pub(super) fn parse(
+        spec: DocumentRef<'_>,
+        key: &Document,
+        parts: &[Part],
+    ) -> Result<Option<(TextRules, Document, Vec<Part>)>> {
+        if !parts.iter().any(|part| part.kind == PartKind::Text) {
+            let foreign = ["weights", "default_language", "language_override", "textIndexVersion"];
+            if let Some(name) = foreign.into_iter().find(|name| spec.get(name).is_some()) {
+                let message = format!("the option '{name}' is only allowed in a text index");
+                return Err(cannot_create(message));
+            }
+            return Ok(None);
+        }
+        let mut weights = BTreeMap::new();
+        for part in parts.iter().filter(|part| part.kind == PartKind::Text && part.name != KEY_FIELD) {
+            weights.insert(part.name.clone(), 1.0);
+        }
+        read_weights(spec, &mut weights)?;
+        if weights.is_empty() {
+            return Err(cannot_create("a text index needs at least one text field"));
+        }
+        let listed = weights.iter().map(|(name, weight)| (name.as_str(), listed_weight(*weight))).collect();
+        let default_language = string(spec, "default_language", "english")?;
+        let language = Language::named(&default_language)
+            .ok_or_else(|| cannot_create("default_language is not valid"))?;
+        let language_override = string(spec, "language_override", "language")?;
+        if language_override.is_empty() || language_override.starts_with('$') {
+            return Err(cannot_create("language_override is not valid"));
+        }
+        let version = version(spec)?;
+        let rules = TextRules { weights, listed, default_language, language, language_override, version };
+        let (key, parts) = listed_key(key, parts);
+        Ok(Some((rules, key, parts)))
+    }
+
+    pub(super) fn list(&self, listed: &mut Document) {
+        listed.push("weights", self.listed.clone());
+        listed.push("default_language", self.default_language.as_str());
+        listed.push("language_override", self.language_override.as_str());
+        listed.push("textIndexVersion", self.version);
+    }
+
+    /// The names of the fields, in order.
+    pub(super) fn fields(&self) -> Vec<&str> {
+        self.weights.keys().map(String::as_str).collect()
+    }
+
+    /// The language of texts and searches that name none.
+    pub fn default_language(&self) -> Language {
+        self.language
+    }
+
+    /// The words of a document with what each is worth.
+    pub fn scores(&self, document: DocumentRef<'_>, context: &Context) -> Result<BTreeMap<String, f64>> {
+        let mut scores = BTreeMap::new();
+        self.texts(document, context, &mut |text, weight, language| {
+            add_scores(text, weight, language, &mut scores);
+            Ok(())
+        })?;
+        Ok(scores)
+    }
+
+    /// Calls `found` with every text of the indexed fields.
+    pub(super) fn texts<'d>(
+        &self,
+        document: DocumentRef<'d>,
+        context: &Context,
+        found: &mut dyn FnMut(&'d str, f64, Language) -> Result<()>,
+    ) -> Result<()> {
+        let mut walk = Walk { rules: self, context, path: String::new(), found };
+        walk.document(document, self.language)
+    }
+}
+
+/// Each further time that a word stands in a text counts half of the time before; rare among the words of its field counts
+/// less, and a field that is nothing but the word a little more.
+fn add_scores(text: &str, weight: f64, language: Language, scores: &mut BTreeMap<String, f64>) {
+    struct Count {
+        times: f64,
+        worth: f64,
+        next: f64,
+    }
+    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+    let mut words = 0.0;
+    for term in terms(text, language) {
+        let count = counts.entry(term).or_insert(Count { times: 0.0, worth: 0.0, next: 1.0 });
+        count.times += 1.0;
+        count.worth += count.next;
+        count.next /= 2.0;
+        words += 1.0;
+    }
+    let lower = text.to_lowercase();
+    for (term, count) in counts {
+        let share = 0.5 * count.times / words + 0.5;
+        let whole = if lower == term { 1.1 } else { 1.0 };
+        *scores.entry(term).or_insert(0.0) += weight * count.worth * share * whole;
+    }
+}
+
+fn read_weights(spec: DocumentRef<'_>, weights: &mut BTreeMap<String, f64>) -> Result<()> {
+    let given = match spec.get("weights") {
+        None => return Ok(()),
+        // One name alone is that field, with the weight one.
+        Some(ValueRef::String(name)) => {
+            weights.entry(name.to_owned()).or_insert(1.0);
+            return Ok(());
+        }
+        Some(ValueRef::Document(given)) => given,
+        Some(_) => return Err(cannot_create("text index option 'weights' must be an object")),
+    };
+    for (name, value) in given.iter() {
+        let number = as_double(&value.to_value())
+            .ok_or_else(|| cannot_create("weight for text index needs numeric type"))?;
+        if !(number > 0.0 && number < WEIGHT_MAX) {
+            return Err(cannot_create(format!(
+                "text index weight must be in the exclusive interval (0,{WEIGHT_MAX}) but found: {number}"
+            )));
+        }
+        FieldPath::parse(name)?;
+        weights.insert(name.to_owned(), number);
+    }
+    Ok(())
+}
+
+fn listed_weight(weight: f64) -> Value {
+    if weight.fract() == 0.0 { Value::Int32(weight as i32) } else { Value::Double(weight) }
+}
+
+fn string(spec: DocumentRef<'_>, name: &str, default: &str) -> Result<String> {
+    match spec.get(name) {
+        None => Ok(default.to_owned()),
+        Some(ValueRef::String(text)) => Ok(text.to_owned()),
+        Some(_) => Err(cannot_create(format!("{name} needs a string type"))),
+    }
+}
+
+fn version(spec: DocumentRef<'_>) -> Result<i32> {
+    let Some(given) = spec.get("textIndexVersion") else { return Ok(VERSION) };
+    match as_double(&given.to_value()) {
+        Some(number) if (1.0..=3.0).contains(&number) => Ok(number as i32),
+        _ => Err(cannot_create(format!("bad textIndexVersion: {}", bson::shell_text(given)))),
+    }
+}
+
+/// All text fields are listed as one, with its two names.
+fn listed_key(key: &Document, parts: &[Part]) -> (Document, Vec<Part>) {
+    let (mut listed, mut kept) = (Document::new(), Vec::new());
+    for (part, (name, value)) in parts.iter().zip(key.iter()) {
+        match part.kind {
+            PartKind::Text if listed.contains(KEY_FIELD) => {}
+            PartKind::Text => {
+                listed.push(KEY_FIELD, "text");
+                listed.push(KEY_EXTRA_FIELD, 1);
+                kept.push(Part { name: KEY_FIELD.into(), path: FieldPath::default(), kind: PartKind::Text });
+            }
+            // The second name of a key that is already in its listed form.
+            _ if name == KEY_EXTRA_FIELD => {}
+            _ => {
+                listed.push(name, value.clone());
+                kept.push(part.clone());
+            }
+        }
+    }
+    (listed, kept)
+}
+
+struct Walk<'w, 'd> {
+    rules: &'w TextRules,
+    context: &'w Context,
+    path: String,
+    found: &'w mut dyn FnMut(&'d str, f64, Language) -> Result<()>,
+}
+
+impl<'d> Walk<'_, 'd> {
+    fn document(&mut self, document: DocumentRef<'d>, language: Language) -> Result<()> {
+        let language = match document.get(&self.rules.language_override) {
+            Some(ValueRef::String(name)) => Language::named(name)
+                .ok_or_else(|| Error::location(17262, format!("language override unsupported: {name}")))?,
+            Some(_) if self.path.is_empty() => {
+                let name = &self.rules.language_override;
+                let message =
+                    format!("found language override field in document with non-string type: {name}");
+                return Err(Error::location(17261, message));
+            }
+            _ => language,
+        };
+        for (name, value) in document.iter() {
+            self.context.spend(1)?;
+            let length = self.path.len();
+            if length > 0 {
+                self.path.push('.');
+            }
+            self.path.push_str(name);
+            self.value(value, language)?;
+            self.path.truncate(length);
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, value: ValueRef<'d>, language: Language) -> Result<()> {
+        match value {
+            ValueRef::String(text) => {
+                let weights = &self.rules.weights;
+                let weight = weights.get(&self.path).or_else(|| weights.get(ALL_FIELDS)).copied();
+                match weight {
+                    Some(weight) => (self.found)(text, weight, language),
+                    None => Ok(()),
+                }
+            }
+            ValueRef::Document(document) => self.document(document, language),
+            ValueRef::Array(items) => {
+                for item in items.iter() {
+                    self.context.spend(1)?;
+                    if !matches!(item, ValueRef::Array(_)) {
+                        self.value(item, language)?;
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
