@@ -8,6 +8,11 @@ mod update;
 mod verbs;
 
 #[test]
+fn expr_scripts() {
+    script::run("expr");
+}
+
+#[test]
 fn find_scripts() {
     script::run("find");
 }

@@ -1,5 +1,6 @@
 //! What scripts can ask. One row here and one file for each group of verbs.
 
+mod expression;
 mod find;
 mod update;
 
@@ -14,6 +15,7 @@ type Verb = fn(&mut State, &[Value]) -> Answer;
 
 /// All verbs.
 pub(crate) const VERBS: &[(&str, Verb)] = &[
+    ("expr", expression::expr),
     ("find", find::find),
     ("ids", find::ids),
     ("project", find::project),
