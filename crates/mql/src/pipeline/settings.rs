@@ -116,6 +116,7 @@ impl Surroundings {
         filter::Settings {
             collation: self.settings.collation.clone(),
             variables: self.settings.variables.clone(),
+            ..filter::Settings::default()
         }
     }
 

@@ -4,9 +4,12 @@ mod expression;
 mod find;
 mod update;
 
+use std::sync::Arc;
+
 use bson::{Collation, Document, Value};
 use mql::Context;
 use mql::filter::Settings;
+use mql::index::IndexSpec;
 
 use crate::script::{Answer, State};
 
@@ -41,12 +44,16 @@ pub(crate) fn document(arguments: &[Value], position: usize) -> Document {
     }
 }
 
-/// What the options of a question say: `{collation: .., let: ..}`.
+/// What the options of a question say: `{collation: .., let: .., text: a text index}`.
 pub(crate) fn settings(options: &Document) -> Settings {
     let collation = match options.get("collation") {
         Some(Value::Document(collation)) => Collation::parse(collation.view()).unwrap(),
         _ => Collation::simple(),
     };
     let variables = options.get("let").and_then(Value::as_document).cloned().unwrap_or_default();
-    Settings { collation, variables }
+    let text = options.get("text").and_then(Value::as_document).map(|index| {
+        let spec = IndexSpec::parse(index.view()).unwrap();
+        Arc::new(spec.text_rules().unwrap().clone())
+    });
+    Settings { collation, variables, text }
 }
