@@ -1,5 +1,6 @@
 //! What scripts can ask. One row here and one file for each group of verbs.
 
+mod aggregate;
 mod expression;
 mod find;
 mod update;
@@ -18,6 +19,8 @@ type Verb = fn(&mut State, &[Value]) -> Answer;
 
 /// All verbs.
 pub(crate) const VERBS: &[(&str, Verb)] = &[
+    ("aggregate", aggregate::aggregate),
+    ("collection", aggregate::collection),
     ("expr", expression::expr),
     ("find", find::find),
     ("ids", find::ids),
