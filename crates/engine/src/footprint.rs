@@ -112,6 +112,11 @@ impl Traces {
         self.entries.len()
     }
 
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Keyspace, &[u8], &Bytes)> {
+        self.entries.iter().map(|entry| (entry.keyspace, entry.key.as_slice(), &entry.value))
+    }
+
     /// Writes those of a new item.
     pub(crate) fn insert(self, tx: &mut Transaction<'_>) -> Result<()> {
         counters::add(tx, &self.weight)?;

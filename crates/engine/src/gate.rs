@@ -174,6 +174,11 @@ impl Gate {
         if mark.places.iter().all(surely_lives) {
             return Ok(true);
         }
+        self.is_number_living(reader, number)
+    }
+
+    /// Whether the item of an entry lives, by its header.
+    pub(crate) fn is_number_living(&self, reader: &(impl Read + ?Sized), number: ItemNumber) -> Result<bool> {
         let (keyspace, key) = Key::Item(self.partition, number).encode();
         let Some(bytes) = reader.get(keyspace, &key)? else {
             return Err(Error::Corrupt(format!("an index entry of item {}, which is not there", number.0)));

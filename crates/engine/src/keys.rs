@@ -53,6 +53,8 @@ pub(crate) enum Key<'a> {
     Container { database: u32, container: u32 },
     /// A collection record, under its database.
     Collection { database: u32, container: u32 },
+    /// The indexes of a collection's partition.
+    CollectionIndexes(PartitionId),
     /// The expiry policy of a partition. It exists exactly as long as the partition takes writes.
     Policy(PartitionId),
     /// A partition whose container is gone and whose entries are being removed.
@@ -100,6 +102,7 @@ const RESOURCE: u8 = 0x60;
 const INDEX_STATE: u8 = 0x70;
 const INDEX_POLICY: u8 = 0x80;
 const COLLECTION: u8 = 0x90;
+const COLLECTION_INDEXES: u8 = 0xA0;
 
 const TOTAL: u8 = 0x10;
 const BUCKET: u8 = 0x20;
@@ -123,6 +126,7 @@ impl Key<'_> {
                 key.extend_from_slice(&container.to_be_bytes());
                 (Keyspace::Catalog, key)
             }
+            Key::CollectionIndexes(partition) => (Keyspace::Catalog, tagged(COLLECTION_INDEXES, partition.0)),
             Key::Policy(partition) => (Keyspace::Catalog, tagged(POLICY, partition.0)),
             Key::Dropped(partition) => (Keyspace::Catalog, tagged(DROPPED, partition.0)),
             Key::IndexState(partition) => (Keyspace::Catalog, tagged(INDEX_STATE, partition.0)),

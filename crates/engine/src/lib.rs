@@ -81,6 +81,8 @@ pub struct Engine {
     alarm: Arc<alarm::Alarm>,
     purge: purge::PurgeState,
     index_turn: index::IndexTurn,
+    /// The collection whose indexes were worked on last.
+    collection_turn: Mutex<Option<PartitionId>>,
     options: Options,
 }
 
@@ -113,6 +115,7 @@ impl Engine {
             alarm: Arc::default(),
             purge: purge::PurgeState::default(),
             index_turn: index::IndexTurn::default(),
+            collection_turn: Mutex::default(),
             options,
         };
         engine.adopt_unindexed()?;

@@ -40,3 +40,11 @@ pub const INSERT_CHUNK_BYTES: usize = 1024 * 1024;
 pub const SESSION_BYTES_MAX: usize = 128;
 /// Receipts that lie in the record of their session; further ones have entries of their own.
 pub const RECEIPTS_INLINE_BYTES: usize = 512;
+/// A document of a collection: MongoDB's 16 MiB, and a little for what an update puts beside it.
+pub const COLLECTION_ITEM_BYTES_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
+/// Indexes of a collection, that on `_id` included: MongoDB's figure.
+pub const INDEXES_MAX: usize = 64;
+/// What a transaction over several documents may write, entries included: it is held in memory, and written at once.
+pub const WORKSPACE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Items that the figures of indexes are told from: exact up to so many, estimated beyond.
+pub const INDEX_USAGE_ITEMS: usize = 1000;

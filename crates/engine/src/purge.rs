@@ -84,6 +84,13 @@ impl Engine {
                 report.next_due = Some(self.store.now()?);
             }
         }
+        let collection_index = self.collection_index_step(limit);
+        if let Ok(index) = &collection_index {
+            report.other_entries += index.entries;
+            if index.more {
+                report.next_due = Some(self.store.now()?);
+            }
+        }
         let sessions = self.forget_sessions(limit)?;
         report.other_entries += sessions.entries;
         report.next_due = sessions.next_due.into_iter().chain(report.next_due).min();
@@ -101,7 +108,7 @@ impl Engine {
         }
         self.purge.record(&report, self.store.now()?);
         self.alarm.sleep_until(report.next_due);
-        outcome.and(index.map(|_| report))
+        outcome.and(index.and(collection_index).map(|_| report))
     }
 
     /// The purge's figures.

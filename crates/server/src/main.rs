@@ -7,7 +7,6 @@ mod clock;
 mod config;
 mod serve;
 mod settings;
-mod tls;
 
 use std::process::ExitCode;
 

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use document::{ContainerRid, DatabaseRid, EffectiveRange};
 use storage::Transaction;
 
+use super::indexes::{IndexList, KnownIndexes};
 use super::{Collection, CollectionDefinition};
 use crate::Engine;
-use crate::catalog::{change_policy, drop_partition, next_number, put, remove, stamp};
+use crate::catalog::{drop_partition, next_number, put, remove, stamp};
 use crate::container::{Api, Database, Partition, Provision};
 use crate::definition::DefaultTtl;
 use crate::error::{Error, Result};
-use crate::expiry::{Change, Policy};
+use crate::expiry::Policy;
 use crate::index::Indexes;
 use crate::keys::{Key, PartitionId};
 use crate::limits::COLLECTION_NAME_BYTES_MAX;
@@ -128,12 +129,14 @@ impl Engine {
             let policy = Policy::new(DefaultTtl::Off);
             put(tx, Key::Policy(id), policy.encode());
             let partition = Partition::new(id, 0, EffectiveRange::all(), policy, Indexes::default());
+            let known = KnownIndexes::new(Arc::new(IndexList::new(&definition.collation)));
             let collection = Collection {
                 rid,
                 database: owner.name.clone(),
                 name,
                 definition,
                 partition: Arc::new(partition),
+                known: Arc::new(known),
                 stamp,
                 provision: throughput.map(|throughput| Provision { throughput, stamp }),
             };
@@ -246,23 +249,6 @@ impl Engine {
         Ok(changed)
     }
 
-    /// Sets the collection's `D`: what a TTL index on `_ts` means (T26). It costs the same however many items there are (T11).
-    pub fn set_default_ttl(&self, collection: &Collection, default_ttl: DefaultTtl) -> Result<()> {
-        let _change = self.changes.lock();
-        let current = self.current(collection)?;
-        let partition = &current.partition;
-        // Readers wait from before the change takes its time until it is in force: see `gate`.
-        let mut lock = partition.policy.write();
-        let changing = partition.id;
-        let policy =
-            self.change(move |tx| change_policy(tx, changing, &[Change::DefaultTtl(default_ttl)]))?;
-        *lock = Arc::new(policy);
-        drop(lock);
-        partition.next_look.at_once();
-        self.alarm.ring();
-        Ok(())
-    }
-
     /// The newest handle of a collection.
     pub(super) fn current(&self, collection: &Collection) -> Result<Arc<Collection>> {
         let catalog = self.catalog();
@@ -304,6 +290,7 @@ pub(super) fn put_collection(tx: &mut Transaction<'_>, collection: &Collection) 
 
 fn drop_collection(tx: &mut Transaction<'_>, collection: &Collection) {
     drop_partition(tx, collection.partition.id);
+    remove(tx, Key::CollectionIndexes(collection.partition.id));
     remove(tx, record_key(collection.rid));
 }
 

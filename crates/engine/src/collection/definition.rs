@@ -7,6 +7,7 @@ use bytes::Bytes;
 use document::{ContainerRid, EffectiveRange, Sequence};
 use storage::Read;
 
+use super::indexes::{IndexList, KnownIndexes};
 use crate::catalog::load_policy;
 use crate::container::{Partition, Provision, Stamp};
 use crate::definition::DefaultTtl;
@@ -47,6 +48,8 @@ pub struct Collection {
     /// What the user defined.
     pub definition: CollectionDefinition,
     pub(crate) partition: Arc<Partition>,
+    /// Its indexes as far as they are known in memory, the same for all handles.
+    pub(crate) known: Arc<KnownIndexes>,
     pub(crate) stamp: Stamp,
     pub(crate) provision: Option<Provision>,
 }
@@ -60,6 +63,16 @@ impl Collection {
     /// What it was given.
     pub fn throughput(&self) -> Option<Throughput> {
         self.provision.map(|provision| provision.throughput)
+    }
+
+    /// Its indexes by now. A reader takes those of its reading.
+    pub fn indexes(&self) -> Arc<IndexList> {
+        self.known.get()
+    }
+
+    /// Its indexes as a reader of the store has them.
+    pub(crate) fn indexes_at(&self, reader: &dyn Read) -> Result<Arc<IndexList>> {
+        IndexList::load(reader, self.partition.id, &self.definition.collation, &self.known)
     }
 
     /// The collection's `D` (T26).
@@ -109,7 +122,10 @@ impl Collection {
         let id = PartitionId(id);
         let policy = load_policy(reader, id)?;
         let partition = Partition::new(id, 0, EffectiveRange::all(), policy, Indexes::default());
-        Collection::decode(rid, database, &record, Arc::new(partition)).ok_or_else(damaged)
+        let collection =
+            Collection::decode(rid, database, &record, Arc::new(partition)).ok_or_else(damaged)?;
+        collection.known.install(collection.indexes_at(reader)?);
+        Ok(collection)
     }
 
     fn decode(
@@ -128,6 +144,7 @@ impl Collection {
             },
             shard_key: record.get("shardKey").and_then(ValueRef::as_str).map(str::to_owned),
         };
+        let known = KnownIndexes::new(Arc::new(IndexList::new(&definition.collation)));
         let stamp = |sequence, ts| {
             Some(Stamp { sequence: Sequence(number(sequence)? as u64), ts: number(ts)? as u64 })
         };
@@ -148,6 +165,7 @@ impl Collection {
             name: record.get("name")?.as_str()?.to_owned(),
             definition,
             partition,
+            known: Arc::new(known),
             stamp: stamp(record.get("sequence"), record.get("ts"))?,
             provision,
         })

@@ -10,16 +10,28 @@
 //!
 //! Nothing here knows filters, updates or commands: those are the front end's, and come in as functions and documents.
 
+mod build;
 mod catalog;
+mod check;
 mod definition;
+mod footprint;
+mod index_changes;
+mod indexes;
 mod keys;
 mod reading;
 mod receipts;
+mod usage;
+mod workspace;
 mod write;
 
+pub use build::BuildProgress;
+pub use check::CollectionCheck;
 pub use definition::{Collection, CollectionDefinition};
-pub use reading::Reading;
+pub use indexes::{Build, CollectionIndex, IndexList, IndexState};
+pub use reading::{Hit, Reading};
 pub use receipts::{Receipt, Receipts};
+pub use usage::IndexUsage;
+pub use workspace::Workspace;
 pub(crate) use write::Desk;
 pub use write::{Decision, Modified, Target, Verdict};
 

@@ -2,29 +2,50 @@
 //!
 //! What leaves a reading has passed the gate. Each request opens its own, so that what died since the last one is not seen.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use bson::ValueRef;
+use bytes::Bytes;
 use document::ItemNumber;
-use storage::{Direction, KeyRange, Keyspace, Read, Snapshot, Time};
+use storage::{Direction, KeyRange, Keyspace, Read, Scratch, Snapshot, Time};
 
+use super::footprint::split_entry;
+use super::indexes::{ID_INDEX, IndexList};
 use super::{BsonRecord, Collection, Found, keys};
 use crate::Engine;
+use crate::catalog::load_policy;
 use crate::error::{Error, Result};
 use crate::gate::{Gate, Usage, View};
+use crate::index::Mark;
 use crate::keys::{self as all_keys, Key, PartitionId};
 
+/// An entry of an index, of a living item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// The key, as the index's specification makes it of a document.
+    pub key: Bytes,
+    /// The item.
+    pub number: ItemNumber,
+}
+
 /// Several collections as they are at one instant.
-pub struct Reading {
-    snapshot: Arc<dyn Snapshot>,
+pub struct Reading<'a> {
+    source: Source<'a>,
     gates: Vec<Gate>,
     now: Time,
     sequence: u64,
 }
 
+/// What is read: the store at a snapshot, or the draft of a transaction.
+enum Source<'a> {
+    Snapshot(Arc<dyn Snapshot>),
+    Draft(&'a Scratch),
+}
+
 impl Engine {
     /// Opens collections for reading, all at one snapshot and one `now`.
-    pub fn reading(&self, collections: &[&Arc<Collection>]) -> Result<Reading> {
+    pub fn reading(&self, collections: &[&Arc<Collection>]) -> Result<Reading<'static>> {
         let mut partitions: Vec<_> = collections.iter().map(|it| Arc::clone(&it.partition)).collect();
         // One order of locks for all, and none twice.
         partitions.sort_by_key(|partition| partition.id);
@@ -32,14 +53,30 @@ impl Engine {
         let views = View::open_all(&*self.store, &partitions)?;
         let gates: Vec<Gate> = views.iter().map(|view| view.gate.clone()).collect();
         if let Some(View { snapshot, gate, sequence }) = views.into_iter().next() {
-            return Ok(Reading { snapshot, gates, now: gate.now, sequence });
+            return Ok(Reading { source: Source::Snapshot(snapshot), gates, now: gate.now, sequence });
         }
         let (sequence, snapshot) = (self.store.last_sequence(), self.store.snapshot()?);
-        Ok(Reading { snapshot, gates, now: self.store.now()?, sequence })
+        Ok(Reading { source: Source::Snapshot(snapshot), gates, now: self.store.now()?, sequence })
     }
 }
 
-impl Reading {
+impl<'a> Reading<'a> {
+    /// Opens collections in the draft of a transaction, by the rules that it has.
+    pub(super) fn of_draft(
+        draft: &'a Scratch,
+        collections: &[&Arc<Collection>],
+        now: Time,
+        sequence: u64,
+    ) -> Result<Reading<'a>> {
+        let gate = |collection: &&Arc<Collection>| {
+            let partition = collection.partition.id;
+            let policy = Arc::new(load_policy(draft, partition)?);
+            Ok(Gate { partition, policy, now })
+        };
+        let gates = collections.iter().map(gate).collect::<Result<Vec<_>>>()?;
+        Ok(Reading { source: Source::Draft(draft), gates, now, sequence })
+    }
+
     /// The time of the reading.
     pub fn now(&self) -> Time {
         self.now
@@ -92,21 +129,111 @@ impl Reading {
         Ok(all)
     }
 
+    /// The indexes as they are at the reading's snapshot: only these may be read through here.
+    pub fn indexes(&self, collection: &Collection) -> Result<Arc<IndexList>> {
+        collection.indexes_at(self.reader())
+    }
+
+    /// The next living entries of an index between two keys, the first one included and the last one not, behind one of them
+    /// in a direction: up to so many. An empty `upper` is the end of the index. None only if there are no more. The index
+    /// must be one of [`indexes`](Reading::indexes) that is searchable.
+    pub fn index(
+        &self,
+        collection: &Collection,
+        number: u32,
+        span: (&[u8], &[u8]),
+        after: Option<&Hit>,
+        direction: Direction,
+        max_hits: usize,
+    ) -> Result<Vec<Hit>> {
+        let gate = self.gate(collection)?;
+        let place = Shelf::new(collection.partition.id, number);
+        let range = place.range(span, after, direction);
+        let mut hits = Vec::new();
+        for entry in self.reader().scan(place.keyspace, range, direction) {
+            if hits.len() >= max_hits {
+                break;
+            }
+            let (key, value) = entry?;
+            let (hit, mark) = place.read(&key, &value)?;
+            let is_living = match mark {
+                Some(mark) => gate.is_living(self.reader(), hit.number, &mark)?,
+                None => gate.is_number_living(self.reader(), hit.number)?,
+            };
+            if is_living {
+                hits.push(hit);
+            }
+        }
+        Ok(hits)
+    }
+
     /// What lives and what lies dead in a collection (T18).
     pub fn usage(&self, collection: &Collection) -> Result<Usage> {
         self.gate(collection)?.usage(self.reader())
     }
 
-    fn reader(&self) -> &dyn Read {
-        &*self.snapshot
+    pub(super) fn reader(&self) -> &dyn Read {
+        match &self.source {
+            Source::Snapshot(snapshot) => &**snapshot,
+            Source::Draft(draft) => *draft,
+        }
     }
 
-    fn gate(&self, collection: &Collection) -> Result<&Gate> {
+    pub(super) fn gate(&self, collection: &Collection) -> Result<&Gate> {
         let id = collection.partition.id;
         let gate = self.gates.iter().find(|gate| gate.partition == id);
         gate.ok_or_else(|| {
             Error::invalid(format!("'{}' is not part of this reading", collection.namespace()))
         })
+    }
+}
+
+/// Where the entries of an index lie: those on `_id` in `Id`, where the item's number is the value, all others in `Index`.
+struct Shelf {
+    keyspace: Keyspace,
+    prefix: Vec<u8>,
+}
+
+impl Shelf {
+    fn new(partition: PartitionId, number: u32) -> Shelf {
+        if number == ID_INDEX {
+            Shelf { keyspace: Keyspace::Id, prefix: all_keys::partition(partition) }
+        } else {
+            Shelf { keyspace: Keyspace::Index, prefix: keys::index(partition, number) }
+        }
+    }
+
+    /// The entries of a span behind one of them in a direction.
+    fn range(&self, (lower, upper): (&[u8], &[u8]), after: Option<&Hit>, direction: Direction) -> KeyRange {
+        let at = |key: &[u8]| [&self.prefix, key].concat();
+        let mut range = KeyRange::prefix(self.prefix.clone());
+        range.start = Bound::Included(at(lower));
+        if !upper.is_empty() {
+            range.end = Bound::Excluded(at(upper));
+        }
+        let after = after.map(|hit| match self.keyspace {
+            Keyspace::Id => at(&hit.key),
+            _ => [&at(&hit.key), &hit.number.0.to_be_bytes()[..]].concat(),
+        });
+        // An entry outside of the span does not make it wider.
+        match (after, direction) {
+            (Some(entry), Direction::Forward) if entry >= at(lower) => range.after(entry),
+            (Some(entry), Direction::Backward) if upper.is_empty() || entry < at(upper) => {
+                range.before(entry)
+            }
+            _ => range,
+        }
+    }
+
+    /// An entry, and what it says of its item's death, if it does.
+    fn read(&self, key: &Bytes, value: &[u8]) -> Result<(Hit, Option<Mark>)> {
+        let at = self.prefix.len();
+        if self.keyspace == Keyspace::Id {
+            return Ok((Hit { key: key.slice(at..), number: all_keys::number_from_value(value)? }, None));
+        }
+        let entry = split_entry(at, key);
+        let (key, number) = entry.ok_or_else(|| Error::Corrupt("an index key of wrong length".into()))?;
+        Ok((Hit { key, number }, Some(Mark::decode(value)?)))
     }
 }
 

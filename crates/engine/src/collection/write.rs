@@ -4,14 +4,20 @@
 //! ([`Decision`]). A write that meets a dead item, under its own `_id` or under a unique key that it wants, removes that item
 //! with every trace in its own commit (T15).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bson::{Document, RawDocument, Value, ValueRef};
+use bson::{Document, KEY_BYTES_MAX, RawDocument, Value, ValueRef};
+use bytes::Bytes;
 use document::{ItemNumber, Sequence};
+use mql::Context;
+use mql::index::ID_INDEX_NAME;
 use parking_lot::Mutex;
-use storage::{Keyspace, Lanes, Ticket, Time, Transaction, transact};
+use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Ticket, Time, Transaction, transact};
 
+use super::footprint::{DocumentKeys, ItemFootprint, split_entry};
+use super::indexes::{CollectionIndex, ID_INDEX, IndexList};
 use super::receipts::{Ledger, Receipt, Receipts};
 use super::{BsonRecord, Collection, Found, keys};
 use crate::Engine;
@@ -19,10 +25,9 @@ use crate::alarm::Alarm;
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
 use crate::events::Events;
-use crate::footprint::Traces;
 use crate::gate::{self, Gate};
 use crate::header::{Header, Record};
-use crate::limits::{INSERT_CHUNK_BYTES, INSERT_CHUNK_ITEMS};
+use crate::limits::{COLLECTION_ITEM_BYTES_MAX, INSERT_CHUNK_BYTES, INSERT_CHUNK_ITEMS};
 
 /// Which item a write is about.
 #[derive(Debug, Clone)]
@@ -108,7 +113,7 @@ impl Engine {
                 ledger.record(tx, statement, modified.answer.clone());
                 desk.wake_at(ledger.close(tx));
             }
-            desk.ring(&alarm);
+            desk.finish(tx, &alarm);
             Ok(modified)
         })
     }
@@ -128,16 +133,18 @@ impl Engine {
         }
         let receipts = receipts.map(Arc::new);
         let outcomes: Arc<Mutex<Vec<Result<()>>>> = Arc::default();
+        let list = collection.indexes();
         let mut ticket = Ticket::ready(Ok(Vec::new()));
         for chunk in chunks(documents) {
             let (collection, alarm) = (Arc::clone(collection), Arc::clone(&self.alarm));
             let (outcomes, receipts) = (Arc::clone(&outcomes), receipts.clone());
+            let chunk: Vec<_> = chunk.into_iter().map(|document| Draft::new(&list, document)).collect();
             // Jobs run and become durable in the order of submission, so the last one answers for all.
             ticket = transact(&*self.store, lane(&collection), move |tx| {
                 let mut outcomes = outcomes.lock();
                 let desk = Desk::open(tx, &collection)?;
                 desk.insert_chunk(tx, chunk, ordered, receipts.as_deref(), &mut outcomes)?;
-                desk.ring(&alarm);
+                desk.finish(tx, &alarm);
                 Ok(outcomes.clone())
             });
         }
@@ -172,32 +179,39 @@ fn chunks(documents: Vec<RawDocument>) -> Vec<Vec<RawDocument>> {
 pub(super) struct Draft {
     document: RawDocument,
     ttl: OwnTtl,
+    /// Its keys, for the indexes that were known when it was made.
+    keys: DocumentKeys,
 }
 
 impl Draft {
-    pub(super) fn new(document: RawDocument) -> Result<Draft> {
+    /// Checks a document and extracts its keys, as far as that can be done before the transaction.
+    pub(super) fn new(list: &IndexList, document: RawDocument) -> Result<Draft> {
         if document.get("_id").is_none() {
             return Err(Error::invalid("a document without '_id'"));
         }
-        let ttl = OwnTtl::of_bson(document.view());
-        Ok(Draft { document, ttl })
+        let size = document.as_bytes().len();
+        if size > COLLECTION_ITEM_BYTES_MAX {
+            let limit = COLLECTION_ITEM_BYTES_MAX;
+            return Err(Error::TooLarge { what: "the document", actual: size, limit });
+        }
+        let keys = DocumentKeys::extract(list, &document)?;
+        Ok(Draft { ttl: OwnTtl::of_bson(document.view()), keys, document })
     }
 
     fn id(&self) -> ValueRef<'_> {
         self.document.get("_id").unwrap_or(ValueRef::Null)
     }
-
-    /// The version that the draft becomes now (T9).
-    fn into_record(self, now: Time, number: ItemNumber, sequence: Sequence) -> BsonRecord {
-        let header = Header { sequence, ts: now.seconds(), ttl: self.ttl, bases: Vec::new() };
-        Record { number, header, body: self.document }
-    }
 }
 
 /// A collection inside a transaction: everything that its writes go through.
 pub(crate) struct Desk {
-    collection: Arc<Collection>,
-    gate: Gate,
+    pub(super) collection: Arc<Collection>,
+    pub(super) gate: Gate,
+    pub(super) list: Arc<IndexList>,
+    /// Items that the same transaction rewrites: what they hold by now counts for nothing.
+    pub(super) rewritten: BTreeSet<ItemNumber>,
+    /// What is new about indexes: that they are multikey, that they have cut keys.
+    noted: RefCell<BTreeMap<u32, (bool, bool)>>,
     /// When the first of the items written here dies.
     due: Cell<Option<Time>>,
     /// When the background has something else to do.
@@ -208,11 +222,22 @@ impl Desk {
     /// Opens a collection inside a transaction.
     pub(crate) fn open(tx: &Transaction<'_>, collection: &Arc<Collection>) -> Result<Desk> {
         let gate = Gate::for_write(tx, collection.partition.id)?;
-        Ok(Desk { collection: Arc::clone(collection), gate, due: Cell::new(None), wake: Cell::new(None) })
+        let list = collection.indexes_at(tx)?;
+        Ok(Desk {
+            collection: Arc::clone(collection),
+            gate,
+            list,
+            rewritten: BTreeSet::new(),
+            noted: RefCell::default(),
+            due: Cell::new(None),
+            wake: Cell::new(None),
+        })
     }
 
-    /// Tells the purge of what was written.
-    pub(super) fn ring(&self, alarm: &Alarm) {
+    /// Ends the work of a transaction: what was learned of the indexes is written down, and the background told what waits
+    /// for it.
+    pub(super) fn finish(&self, tx: &mut Transaction<'_>, alarm: &Alarm) {
+        self.store_traits(tx);
         if let Some(due) = self.due.get() {
             self.collection.partition.next_look.not_after(due);
             alarm.set(due);
@@ -222,11 +247,11 @@ impl Desk {
         }
     }
 
-    /// Removes a dead item with every trace; returns how many entries it had.
-    pub(crate) fn clear(&self, tx: &mut Transaction<'_>, dead: &BsonRecord) -> Result<usize> {
-        let traces = self.traces(dead);
-        let entries = traces.entries();
-        traces.remove(tx)?;
+    /// Removes an item with every trace; returns how many entries it had.
+    pub(crate) fn clear(&self, tx: &mut Transaction<'_>, record: &BsonRecord) -> Result<usize> {
+        let footprint = self.footprint(record)?;
+        let entries = footprint.entries();
+        footprint.remove(tx)?;
         Ok(entries)
     }
 
@@ -243,11 +268,11 @@ impl Desk {
         let after = match (decision, old) {
             (Decision::Keep, _) => before.clone(),
             (Decision::Insert(document), None) => {
-                Some(self.insert(tx, events, Draft::new(document)?)?.into())
+                Some(self.insert(tx, events, Draft::new(&self.list, document)?)?.into())
             }
             (Decision::Replace(document), Some(old)) if document == old.body => before.clone(),
             (Decision::Replace(document), Some(old)) => {
-                Some(self.replace(tx, events, &old, Draft::new(document)?)?.into())
+                Some(self.replace(tx, events, &old, Draft::new(&self.list, document)?)?.into())
             }
             (Decision::Delete, Some(old)) => {
                 self.delete(tx, events, &old)?;
@@ -265,7 +290,7 @@ impl Desk {
     fn insert_chunk(
         &self,
         tx: &mut Transaction<'_>,
-        chunk: Vec<RawDocument>,
+        chunk: Vec<Result<Draft>>,
         ordered: bool,
         receipts: Option<&Receipts>,
         outcomes: &mut Vec<Result<()>>,
@@ -275,7 +300,7 @@ impl Desk {
             Some(Receipts { session, number, .. }) => Some(Ledger::open(tx, session, *number)?),
             None => None,
         };
-        for document in chunk {
+        for draft in chunk {
             if ordered && outcomes.last().is_some_and(Result::is_err) {
                 break;
             }
@@ -286,7 +311,7 @@ impl Desk {
                 outcomes.push(Ok(()));
                 continue;
             }
-            let outcome = Draft::new(document).and_then(|draft| self.insert(tx, &mut events, draft));
+            let outcome = draft.and_then(|draft| self.insert(tx, &mut events, draft));
             if let Err(error @ (Error::Corrupt(_) | Error::Unavailable(_))) = outcome {
                 return Err(error);
             }
@@ -310,27 +335,31 @@ impl Desk {
 
     /// Every check comes before the first put, so an item that is refused leaves nothing behind in its transaction but the
     /// removal of dead ones.
-    fn insert(&self, tx: &mut Transaction<'_>, events: &mut Events, draft: Draft) -> Result<BsonRecord> {
+    pub(super) fn insert(
+        &self,
+        tx: &mut Transaction<'_>,
+        events: &mut Events,
+        draft: Draft,
+    ) -> Result<BsonRecord> {
         match self.gate.by_id_key(tx, &self.id_key(draft.id()))? {
-            gate::Found::Living(_) => {
-                let value = Document::new().with("_id", draft.id().to_value());
-                return Err(Error::DuplicateKey {
-                    index: "_id_".into(),
-                    pattern: RawDocument::from_document(&Document::new().with("_id", 1)),
-                    value: RawDocument::from_document(&value),
-                });
-            }
+            gate::Found::Living(_) => return Err(duplicate_id(draft.id())),
             gate::Found::Dead(dead) => self.bury(tx, &dead)?,
             gate::Found::Nobody => {}
         }
+        let Draft { document, ttl, keys } = draft;
+        let keys = keys.current(&self.list, &document)?;
+        for index in self.list.kept().filter(|index| index.spec.is_unique()) {
+            self.claim(tx, index, keys.of(index.number), None, &document)?;
+        }
         let sequence = events.next(tx);
-        let record = draft.into_record(self.gate.now, ItemNumber(sequence.0), sequence);
-        self.traces(&record).insert(tx)?;
+        let record = self.record(ItemNumber(sequence.0), sequence, ttl, document);
+        self.footprint_in(&record, &keys, |index| index.has(record.number)).insert(tx)?;
+        self.note_traits(&keys, id_of(&record));
         self.note_death(&record);
         Ok(record)
     }
 
-    fn replace(
+    pub(super) fn replace(
         &self,
         tx: &mut Transaction<'_>,
         events: &mut Events,
@@ -340,14 +369,37 @@ impl Desk {
         if self.id_key(draft.id()) != self.id_key(id_of(old)) {
             return Err(Error::invalid("a document cannot be given another '_id'"));
         }
-        let sequence = events.next(tx);
-        let record = draft.into_record(self.gate.now, old.number, sequence);
-        self.traces(&record).replace(&self.traces(old), tx)?;
+        let Draft { document, ttl, keys } = draft;
+        let keys = keys.current(&self.list, &document)?;
+        let old_keys = DocumentKeys::extract(&self.list, &old.body)?;
+        let number = old.number;
+        for index in self.list.kept().filter(|index| index.spec.is_unique() && index.has(number)) {
+            let known = old_keys.of(index.number);
+            let wanted = keys.of(index.number).iter().filter(|key| !known.contains(key));
+            self.claim(tx, index, wanted, Some(number), &document)?;
+        }
+        let record = self.record(number, events.next(tx), ttl, document);
+        let before = self.footprint_in(old, &old_keys, |index| index.has(number));
+        self.footprint_in(&record, &keys, |index| index.has(number)).replace(before, tx)?;
+        self.note_traits(&keys, id_of(&record));
         self.note_death(&record);
         Ok(record)
     }
 
-    fn delete(&self, tx: &mut Transaction<'_>, events: &mut Events, old: &BsonRecord) -> Result<()> {
+    /// The version that a document becomes now (T9).
+    fn record(&self, number: ItemNumber, sequence: Sequence, ttl: OwnTtl, body: RawDocument) -> BsonRecord {
+        let date = |rule| self.list.get(rule).and_then(|index| index.spec.earliest_date(body.view()));
+        let bases = self.gate.policy.bases(date);
+        let header = Header { sequence, ts: self.gate.now.seconds(), ttl, bases };
+        Record { number, header, body }
+    }
+
+    pub(super) fn delete(
+        &self,
+        tx: &mut Transaction<'_>,
+        events: &mut Events,
+        old: &BsonRecord,
+    ) -> Result<()> {
         events.next(tx);
         self.clear(tx, old).map(drop)
     }
@@ -360,19 +412,130 @@ impl Desk {
         self.clear(tx, dead).map(drop)
     }
 
-    fn traces(&self, record: &BsonRecord) -> Traces {
-        let mut traces = Traces::new(self.gate.partition, record);
-        traces.lead(Keyspace::Id, self.id_key(id_of(record)));
-        traces
+    /// Makes room at keys of a unique index: a dead holder goes, a living one other than the item itself is a conflict.
+    fn claim<'k>(
+        &self,
+        tx: &mut Transaction<'_>,
+        index: &CollectionIndex,
+        wanted: impl IntoIterator<Item = &'k Vec<u8>>,
+        own: Option<ItemNumber>,
+        document: &RawDocument,
+    ) -> Result<()> {
+        for key in wanted {
+            for holder in self.holders(tx, index, key)? {
+                if Some(holder) == own || self.rewritten.contains(&holder) {
+                    continue;
+                }
+                match self.gate.by_number(tx, holder)? {
+                    gate::Found::Living(_) => return Err(duplicate(index, key, document)?),
+                    gate::Found::Dead(dead) => self.bury(tx, &dead)?,
+                    gate::Found::Nobody => return Err(no_holder(holder)),
+                }
+            }
+        }
+        Ok(())
     }
 
-    fn id_key(&self, id: ValueRef<'_>) -> Vec<u8> {
+    /// Refuses an item that is brought into a unique index whose keys living items have.
+    pub(super) fn check_unique(
+        &self,
+        tx: &Transaction<'_>,
+        index: &CollectionIndex,
+        keys: &DocumentKeys,
+        record: &BsonRecord,
+    ) -> Result<()> {
+        if !index.spec.is_unique() {
+            return Ok(());
+        }
+        for key in keys.of(index.number) {
+            for holder in self.holders(tx, index, key)? {
+                if holder == record.number {
+                    continue;
+                }
+                match self.gate.by_number::<RawDocument>(tx, holder)? {
+                    gate::Found::Living(_) => return Err(duplicate(index, key, &record.body)?),
+                    gate::Found::Dead(_) => {}
+                    gate::Found::Nobody => return Err(no_holder(holder)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The items that have a key in an index, dead ones included.
+    fn holders(&self, tx: &Transaction<'_>, index: &CollectionIndex, key: &[u8]) -> Result<Vec<ItemNumber>> {
+        let prefix = keys::entries(self.gate.partition, index.number, key);
+        let length = prefix.len();
+        let scan = tx.scan(Keyspace::Index, KeyRange::prefix(prefix), Direction::Forward);
+        let holder = |entry: storage::Result<(Bytes, Bytes)>| {
+            let (key, _) = entry?;
+            let number = split_entry(length, &key).filter(|(rest, _)| rest.is_empty());
+            let number = number.map(|(_, number)| number);
+            number.ok_or_else(|| Error::Corrupt("an entry of an index that continues another".into()))
+        };
+        scan.map(holder).collect()
+    }
+
+    /// Everything that a stored version of an item leaves.
+    fn footprint(&self, record: &BsonRecord) -> Result<ItemFootprint> {
+        let keys = DocumentKeys::extract(&self.list, &record.body)?;
+        Ok(self.footprint_in(record, &keys, |index| index.has(record.number)))
+    }
+
+    /// Everything that a version of an item leaves, in some of the indexes.
+    pub(super) fn footprint_in(
+        &self,
+        record: &BsonRecord,
+        keys: &DocumentKeys,
+        is_in: impl Fn(&CollectionIndex) -> bool,
+    ) -> ItemFootprint {
+        let id_key = self.id_key(id_of(record));
+        ItemFootprint::new(self.gate.partition, &self.list, record, id_key, keys, is_in)
+    }
+
+    pub(super) fn id_key(&self, id: ValueRef<'_>) -> Vec<u8> {
         keys::id(self.gate.partition, id, &self.collection.definition.collation)
     }
 
     fn note_death(&self, record: &BsonRecord) {
         let due = self.gate.policy.death(&record.header);
         self.due.set(self.due.get().into_iter().chain(due).min());
+    }
+
+    /// Remembers what is new about indexes that a document comes into.
+    pub(super) fn note_traits(&self, keys: &DocumentKeys, id: ValueRef<'_>) {
+        let mut noted = self.noted.borrow_mut();
+        for (number, entries) in keys.iter() {
+            let Some(index) = self.list.get(number) else { continue };
+            if (entries.multikey && !index.multikey) || (entries.cut && !index.cut) {
+                let (multikey, cut) = noted.entry(number).or_default();
+                (*multikey, *cut) = (*multikey || entries.multikey, *cut || entries.cut);
+            }
+        }
+        // Only a long value can have a cut key, and few ids are long.
+        if !self.list.indexes[0].cut && self.id_key(id).len() > KEY_BYTES_MAX {
+            noted.entry(ID_INDEX).or_default().1 = true;
+        }
+    }
+
+    /// Writes down what was noted.
+    pub(super) fn store_traits(&self, tx: &mut Transaction<'_>) {
+        if self.noted.borrow().is_empty() {
+            return;
+        }
+        let mut list = (*self.list).clone();
+        self.add_traits(&mut list);
+        list.store(tx, self.gate.partition);
+    }
+
+    /// Adds what was noted to a list.
+    pub(super) fn add_traits(&self, list: &mut IndexList) {
+        let noted = self.noted.take();
+        for index in &mut list.indexes {
+            if let Some((multikey, cut)) = noted.get(&index.number) {
+                (index.multikey, index.cut) = (index.multikey || *multikey, index.cut || *cut);
+            }
+        }
     }
 
     /// The background has something else to do then.
@@ -383,4 +546,28 @@ impl Desk {
 
 fn id_of(record: &BsonRecord) -> ValueRef<'_> {
     record.body.get("_id").unwrap_or(ValueRef::Null)
+}
+
+/// The error about an `_id` that a living item has.
+fn duplicate_id(id: ValueRef<'_>) -> Error {
+    let value = Document::new().with("_id", id.to_value());
+    Error::DuplicateKey {
+        index: ID_INDEX_NAME.into(),
+        pattern: RawDocument::from_document(&Document::new().with("_id", 1)),
+        value: RawDocument::from_document(&value),
+    }
+}
+
+/// The error about a key of a unique index that a living item has.
+fn duplicate(index: &CollectionIndex, key: &[u8], document: &RawDocument) -> Result<Error> {
+    let value = index.spec.key_value(document.view(), key, &Context::at(0))?;
+    Ok(Error::DuplicateKey {
+        index: index.spec.name().to_owned(),
+        pattern: RawDocument::from_document(index.spec.key_pattern()),
+        value: RawDocument::from_document(&value),
+    })
+}
+
+fn no_holder(number: ItemNumber) -> Error {
+    Error::Corrupt(format!("an index entry of item {}, which is not there", number.0))
 }

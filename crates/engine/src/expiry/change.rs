@@ -31,7 +31,6 @@ pub(super) const RULES_MAX: usize = 128;
 const QUEUE_TRIES_MAX: usize = 4096;
 
 /// A change of the rules.
-#[allow(dead_code, reason = "collections will")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     /// `D` becomes this.

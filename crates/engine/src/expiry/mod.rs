@@ -172,7 +172,6 @@ impl Policy {
 
     /// The bases of an item that is written now: `date` tells the item's date for a rule, if it has one. Rules whose index
     /// is being built are asked too, so that nothing is missing when they come into force.
-    #[allow(dead_code, reason = "collections will")]
     pub(crate) fn bases(&self, mut date: impl FnMut(u32) -> Option<Millis>) -> Vec<Place> {
         let place = |rule: &DateRule| Some(Place { queue: rule.newest(), base: date(rule.id)? });
         self.rules.iter().filter_map(place).collect()
@@ -180,7 +179,6 @@ impl Policy {
 
     /// The bases of a stored, living item after an index build has learned its date for one rule. Its other places stay as
     /// they are; those of dropped rules go.
-    #[allow(dead_code, reason = "collections will")]
     pub(crate) fn rebase(&self, header: &Header, rule: u32, date: Option<Millis>) -> Vec<Place> {
         let is_kept = |place: &&Place| self.rule_of(place.queue).is_some_and(|known| known.id != rule);
         let mut bases: Vec<Place> = header.bases.iter().filter(is_kept).copied().collect();

@@ -6,6 +6,7 @@ use bson::{Document, RawDocument, Value, ValueRef};
 use document::ItemNumber;
 use engine::collection::{Decision, Found, Modified, Receipt, Receipts, Target, Verdict};
 use engine::{Collection, CollectionDefinition, DefaultTtl, Error};
+use mql::index::IndexSpec;
 use storage::Direction;
 
 use crate::world::{START, World};
@@ -16,6 +17,22 @@ fn item(id: i32) -> Document {
 
 fn raw(document: &Document) -> RawDocument {
     RawDocument::from_document(document)
+}
+
+fn id_of(found: &Found) -> i32 {
+    match found.document.get("_id") {
+        Some(ValueRef::Int32(id)) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// An index on one field.
+fn by(field: &str) -> Document {
+    Document::new().with("key", Document::new().with(field, 1)).with("name", format!("{field}_1"))
+}
+
+fn date(seconds: u64) -> Value {
+    Value::DateTime(seconds as i64 * 1000)
 }
 
 impl World {
@@ -38,6 +55,34 @@ impl World {
         self.engine.modify(collection, target, move |_, _| Ok(decision.into()), None).wait()
     }
 
+    /// Makes an index and waits for its build.
+    fn index(&self, collection: &Arc<Collection>, spec: &Document) -> u32 {
+        self.try_index(collection, spec).expect("an index")
+    }
+
+    fn try_index(&self, collection: &Arc<Collection>, spec: &Document) -> Result<u32, Error> {
+        let spec = IndexSpec::parse(spec.view()).expect("a valid specification");
+        let numbers = self.engine.create_indexes(collection, vec![spec])?;
+        while !self.engine.build_indexes_step(collection, &numbers, 2)?.done {}
+        Ok(numbers[0])
+    }
+
+    /// Numbers of the items that stand in an index, in its order.
+    fn hits(&self, collection: &Arc<Collection>, number: u32, direction: Direction) -> Vec<i32> {
+        let reading = self.engine.reading(&[collection]).expect("a reading");
+        let (mut all, mut last) = (Vec::new(), None);
+        loop {
+            let page =
+                reading.index(collection, number, (&[], &[]), last.as_ref(), direction, 2).expect("a page");
+            let Some(hit) = page.last() else { return all };
+            last = Some(hit.clone());
+            for hit in page {
+                let found = reading.by_number(collection, hit.number).expect("a look").expect("it lives");
+                all.push(id_of(&found));
+            }
+        }
+    }
+
     fn get(&self, collection: &Arc<Collection>, id: i32) -> Option<Found> {
         let reading = self.engine.reading(&[collection]).expect("a reading");
         reading.by_id(collection, ValueRef::Int32(id)).expect("a look")
@@ -50,10 +95,7 @@ impl World {
             let page = reading.natural(collection, last, direction, 3, 1 << 20).expect("a page");
             let Some(found) = page.last() else { return all };
             last = Some(found.number);
-            all.extend(page.iter().map(|found| match found.document.get("_id") {
-                Some(ValueRef::Int32(id)) => id,
-                other => panic!("{other:?}"),
-            }));
+            all.extend(page.iter().map(id_of));
         }
     }
 }
@@ -172,7 +214,8 @@ fn a_function_sees_the_living_item_and_says_what_becomes_of_it() {
 fn t15_a_dead_item_is_not_there_for_writes_and_leaves_nothing() {
     let world = World::new();
     let collection = world.collection("c");
-    world.engine.set_default_ttl(&collection, DefaultTtl::Seconds(10)).expect("a change");
+    world.index(&collection, &by("_ts").with("expireAfterSeconds", 10));
+    assert_eq!(collection.default_ttl(), DefaultTtl::Seconds(10));
     world.put(&collection, &item(1)).expect("free");
     world.put(&collection, &item(2).with("ttl", 5)).expect("free");
     world.put(&collection, &item(3).with("ttl", -1)).expect("free");
@@ -265,4 +308,275 @@ fn t29_sessions_are_forgotten_half_an_hour_of_real_time_after_their_last_use() {
     world.pass(32 * 60);
     while world.engine.purge_step(50).expect("a step").next_due.is_some() {}
     assert!(matches!(insert(0, 1).as_slice(), [Err(Error::DuplicateKey { .. })]), "a new session");
+}
+
+#[test]
+fn an_index_is_built_over_what_is_there_and_kept_from_then_on() {
+    let mut world = World::new();
+    let collection = world.collection("c");
+    for id in 0..9 {
+        world.put(&collection, &item(id).with("a", 10 - id)).expect("free");
+    }
+    let spec = IndexSpec::parse(by("a").view()).expect("valid");
+    let number = world.engine.create_indexes(&collection, vec![spec.clone()]).expect("made")[0];
+    world.engine.build_indexes_step(&collection, &[number], 2).expect("a step");
+    world.restart();
+    let collection = world.engine.collection("db", "c").expect("made");
+    assert!(!collection.indexes().get(number).expect("there").is_searchable());
+    world.put(&collection, &item(20).with("a", 4)).expect("free");
+    world
+        .modify(&collection, Target::Id(Value::Int32(8)), Decision::Replace(raw(&item(8).with("a", 99))))
+        .expect("there");
+    world
+        .modify(&collection, Target::Id(Value::Int32(0)), Decision::Replace(raw(&item(0).with("a", 0))))
+        .expect("there");
+    while world.engine.purge_step(2).expect("a step").next_due.is_some() {}
+    assert!(collection.indexes().get(number).expect("there").is_searchable(), "the background has gone on");
+    assert_eq!(world.hits(&collection, number, Direction::Forward), [0, 7, 6, 20, 5, 4, 3, 2, 1, 8]);
+    world.modify(&collection, Target::Id(Value::Int32(8)), Decision::Delete).expect("there");
+    let mut backward = world.hits(&collection, number, Direction::Forward);
+    backward.reverse();
+    assert_eq!(world.hits(&collection, number, Direction::Backward), backward);
+    assert_eq!(world.hits(&collection, 0, Direction::Forward), [0, 1, 2, 3, 4, 5, 6, 7, 20], "by _id");
+    assert_eq!(world.engine.create_indexes(&collection, vec![spec]).expect("there already"), [number]);
+    world.engine.drop_indexes(&collection, &[number]).expect("there");
+    assert!(collection.indexes().named("a_1").is_none());
+    while world.engine.purge_step(2).expect("a step").next_due.is_some() {}
+    assert_eq!(world.hits(&collection, number, Direction::Forward), [0; 0], "cleared away");
+}
+
+#[test]
+fn t15_a_unique_key_is_free_as_soon_as_its_holder_is_dead() {
+    let world = World::new();
+    let collection = world.collection("c");
+    world.index(&collection, &by("_ts").with("expireAfterSeconds", -1));
+    let number = world.index(&collection, &by("a").with("unique", true));
+    let values = |values: &[i32]| Value::Array(values.iter().map(|value| Value::Int32(*value)).collect());
+    world.put(&collection, &item(1).with("a", values(&[1, 2, 2])).with("ttl", 5)).expect("free");
+    let taken = world.put(&collection, &item(2).with("a", values(&[3, 2])));
+    let Err(Error::DuplicateKey { index, pattern, value }) = taken else { panic!("{taken:?}") };
+    assert_eq!((index.as_str(), pattern.to_document()), ("a_1", Document::new().with("a", 1)));
+    assert_eq!(value.to_document(), Document::new().with("a", 2));
+    assert!(world.get(&collection, 2).is_none());
+    world.put(&collection, &item(3).with("a", 3)).expect("free");
+    let replace = |id: i32, a: Value| {
+        let decision = Decision::Replace(raw(&item(id).with("a", a)));
+        world.modify(&collection, Target::Id(Value::Int32(id)), decision)
+    };
+    assert!(matches!(replace(3, Value::Int32(1)), Err(Error::DuplicateKey { .. })));
+    replace(3, values(&[3, 4])).expect("its own key");
+    world.pass(5);
+    replace(3, values(&[1, 4])).expect("free by now");
+    assert_eq!(world.hits(&collection, number, Direction::Forward), [3, 3]);
+    let usage = world.engine.reading(&[&collection]).expect("a reading").usage(&collection).expect("figures");
+    assert_eq!((usage.living.items, usage.dead.items), (1, 0), "the dead one was buried");
+    world.put(&collection, &item(4)).expect("no key is a key");
+    assert!(matches!(world.put(&collection, &item(5)), Err(Error::DuplicateKey { .. })));
+}
+
+#[test]
+fn t15_a_unique_build_ignores_the_dead_and_ends_at_a_living_duplicate() {
+    let world = World::new();
+    let collection = world.collection("c");
+    world.index(&collection, &by("_ts").with("expireAfterSeconds", -1));
+    world.put(&collection, &item(1).with("a", 1).with("ttl", 5)).expect("free");
+    world.put(&collection, &item(2).with("a", 1)).expect("free");
+    let unique = by("a").with("unique", true);
+    assert!(matches!(world.try_index(&collection, &unique), Err(Error::DuplicateKey { .. })));
+    assert!(collection.indexes().named("a_1").is_none());
+    world.pass(5);
+    let number = world.index(&collection, &unique);
+    assert_eq!(world.hits(&collection, number, Direction::Forward), [2]);
+    assert!(matches!(world.put(&collection, &item(3).with("a", 1)), Err(Error::DuplicateKey { .. })));
+    while world.engine.purge_step(9).expect("a step").next_due.is_some() {}
+    assert_eq!(world.hits(&collection, number, Direction::Forward), [2]);
+}
+
+#[test]
+fn t27_a_date_index_over_items_that_are_there_kills_when_it_is_whole() {
+    let mut world = World::new();
+    let collection = world.collection("c");
+    let plain = world.index(&collection, &by("b"));
+    for id in 0..6 {
+        world
+            .put(&collection, &item(id).with("d", date(START + id as u64 * 100)).with("b", id))
+            .expect("free");
+    }
+    world.put(&collection, &item(7).with("d", "no date").with("ttl", -1)).expect("free");
+    let before = world.get(&collection, 5).expect("there").sequence;
+    world.pass(1250);
+    let spec = IndexSpec::parse(by("d").with("expireAfterSeconds", 1000).view()).expect("valid");
+    let numbers = world.engine.create_indexes(&collection, vec![spec]).expect("made");
+    world.engine.build_indexes_step(&collection, &numbers, 3).expect("a step");
+    assert_eq!(world.all(&collection, Direction::Forward).len(), 7, "not in force yet");
+    world.restart();
+    let collection = world.engine.collection("db", "c").expect("made");
+    while !world.engine.build_indexes_step(&collection, &numbers, 3).expect("a step").done {}
+    assert_eq!(world.all(&collection, Direction::Forward), [3, 4, 5, 7]);
+    assert_eq!(world.hits(&collection, plain, Direction::Forward), [7, 3, 4, 5], "other indexes know it too");
+    assert_eq!(world.get(&collection, 5).expect("there").sequence, before, "nobody has written it");
+    world.pass(100);
+    let usage = world.engine.reading(&[&collection]).expect("a reading").usage(&collection).expect("figures");
+    assert_eq!((usage.living.items, usage.dead.items), (3, 4));
+
+    let spec = IndexSpec::parse(by("d").with("expireAfterSeconds", 100_000).view()).expect("valid");
+    assert_eq!(world.engine.change_index(&collection, numbers[0], spec), Ok(numbers[0]));
+    assert_eq!(world.all(&collection, Direction::Forward), [4, 5, 7], "nothing comes back (T13)");
+    world.pass(90_000);
+    assert_eq!(world.all(&collection, Direction::Forward), [4, 5, 7]);
+    world.engine.drop_indexes(&collection, &numbers).expect("there");
+    world.pass(200_000);
+    assert_eq!(world.all(&collection, Direction::Forward), [4, 5, 7]);
+    while world.engine.purge_step(9).expect("a step").next_due.is_some() {}
+    assert_eq!(world.all(&collection, Direction::Forward), [4, 5, 7]);
+    let usage = world.engine.reading(&[&collection]).expect("a reading").usage(&collection).expect("figures");
+    assert_eq!((usage.living.items, usage.dead.items), (3, 0));
+}
+
+#[test]
+fn t27_an_index_that_becomes_a_ttl_index_is_built_anew() {
+    let world = World::new();
+    let collection = world.collection("c");
+    let number = world.index(&collection, &by("d"));
+    world.put(&collection, &item(1).with("d", date(START))).expect("free");
+    let spec = IndexSpec::parse(by("d").with("expireAfterSeconds", 0).view()).expect("valid");
+    let next = world.engine.change_index(&collection, number, spec).expect("a change");
+    assert_ne!(next, number);
+    while !world.engine.build_indexes_step(&collection, &[next], 3).expect("a step").done {}
+    assert_eq!(world.all(&collection, Direction::Forward), [0; 0]);
+    world.put(&collection, &item(1).with("d", date(START - 5))).expect("inserted and gone");
+    assert!(world.get(&collection, 1).is_none());
+}
+
+/// No entry is missing, and none is left over.
+fn assert_whole(world: &World, collection: &Arc<Collection>) {
+    let check = world.engine.check_collection(collection).expect("a check");
+    assert_eq!(check.faults, Vec::<String>::new());
+    assert_eq!(check.items as usize, world.all(collection, Direction::Forward).len());
+}
+
+#[test]
+fn a_transaction_sees_its_own_writes_and_commits_all_of_them() {
+    let world = World::new();
+    let (first, second) = (world.collection("a"), world.collection("b"));
+    let unique = world.index(&first, &by("u").with("unique", true));
+    world.put(&first, &item(1).with("u", 1)).expect("free");
+    world.put(&first, &item(2).with("u", 2)).expect("free");
+    let mut workspace = world.engine.begin().expect("begins");
+    let replace = |document: &Document| {
+        let decision = Decision::Replace(raw(document));
+        move |_: Option<&Found>, _| Ok(decision.into())
+    };
+    let id = |id: i32| Target::Id(Value::Int32(id));
+    // The two items change their keys with each other.
+    workspace.modify(&first, &id(1), replace(&item(1).with("u", 3))).expect("free");
+    assert!(matches!(
+        workspace.modify(&first, &id(1), replace(&item(1).with("u", 2))),
+        Err(Error::DuplicateKey { .. })
+    ));
+    workspace.modify(&first, &id(2), replace(&item(2).with("u", 1))).expect("free");
+    workspace.modify(&first, &id(1), replace(&item(1).with("u", 2))).expect("free");
+    workspace.insert(&second, raw(&item(7))).expect("free");
+    workspace.insert(&second, raw(&item(8))).expect("free");
+    workspace.modify(&second, &id(8), |_, _| Ok(Decision::Delete.into())).expect("there");
+    assert!(matches!(workspace.insert(&second, raw(&item(7))), Err(Error::DuplicateKey { .. })));
+
+    let reading = workspace.reading(&[&first, &second]).expect("a reading");
+    let hits = reading.index(&first, unique, (&[], &[]), None, Direction::Forward, 9).expect("a page");
+    assert_eq!(hits.len(), 2);
+    let at = |number| reading.by_number(&first, number).expect("a look").map(|found| id_of(&found));
+    assert_eq!((at(hits[0].number), at(hits[1].number)), (Some(2), Some(1)));
+    assert!(reading.by_id(&second, ValueRef::Int32(7)).expect("a look").is_some());
+    assert!(world.get(&second, 7).is_none(), "nobody else sees it");
+
+    world.engine.commit(workspace, None).wait().expect("no conflict");
+    assert_eq!(world.hits(&first, unique, Direction::Forward), [2, 1]);
+    assert_eq!(world.all(&second, Direction::Forward), [7]);
+    assert_whole(&world, &first);
+    assert_whole(&world, &second);
+}
+
+#[test]
+fn t16_a_transaction_conflicts_with_what_changed_went_died_or_came_meanwhile() {
+    let world = World::new();
+    let collection = world.collection("c");
+    world.index(&collection, &by("_ts").with("expireAfterSeconds", -1));
+    world.index(&collection, &by("u").with("unique", true).with("sparse", true));
+    let touch = |id: i32| {
+        let mut workspace = world.engine.begin().expect("begins");
+        let next = raw(&item(id).with("touched", true));
+        let decide = move |found: Option<&Found>, _| {
+            assert!(found.is_some());
+            Ok(Decision::Replace(next).into())
+        };
+        workspace.modify(&collection, &Target::Id(Value::Int32(id)), decide).expect("there");
+        workspace
+    };
+    let conflicts = |workspace| {
+        let outcome = world.engine.commit(workspace, None).wait();
+        assert!(matches!(outcome, Err(Error::Conflict { .. })), "{outcome:?}");
+    };
+    for id in 1..4 {
+        world.put(&collection, &item(id).with("ttl", 100)).expect("free");
+    }
+    let (changed, gone, dies) = (touch(1), touch(2), touch(3));
+    let replacement = Decision::Replace(raw(&item(1).with("x", 1)));
+    world.modify(&collection, Target::Id(Value::Int32(1)), replacement).expect("there");
+    world.modify(&collection, Target::Id(Value::Int32(2)), Decision::Delete).expect("there");
+    world.put(&collection, &item(2)).expect("free again");
+    conflicts(changed);
+    conflicts(gone);
+    world.pass(100);
+    conflicts(dies);
+
+    let insert = |document: Document| {
+        let mut workspace = world.engine.begin().expect("begins");
+        workspace.insert(&collection, raw(&document)).expect("free");
+        workspace
+    };
+    let (same_id, same_key) = (insert(item(10)), insert(item(11).with("u", 1)));
+    world.put(&collection, &item(10).with("u", 1)).expect("free");
+    conflicts(same_id);
+    conflicts(same_key);
+    world.engine.commit(insert(item(12)), Some(receipt(3, -1))).wait().expect("no conflict");
+    world.engine.commit(insert(item(13)), Some(receipt(3, -1))).wait().expect("made already");
+    assert_eq!(world.all(&collection, Direction::Forward), [1, 2, 10, 12]);
+    assert_whole(&world, &collection);
+}
+
+#[test]
+fn a_collection_made_after_the_transaction_began_is_empty_in_it() {
+    let world = World::new();
+    let mut workspace = world.engine.begin().expect("begins");
+    let collection = world.collection("c");
+    world.index(&collection, &by("a"));
+    world.put(&collection, &item(1)).expect("free");
+    let reading = workspace.reading(&[&collection]).expect("a reading");
+    assert!(reading.by_id(&collection, ValueRef::Int32(1)).expect("a look").is_none());
+    workspace.insert(&collection, raw(&item(2))).expect("free");
+    world.engine.commit(workspace, None).wait().expect("no conflict");
+    assert_eq!(world.all(&collection, Direction::Forward), [1, 2]);
+    assert_whole(&world, &collection);
+}
+
+#[test]
+fn figures_of_indexes_count_the_living() {
+    let world = World::new();
+    let collection = world.collection("c");
+    world.index(&collection, &by("_ts").with("expireAfterSeconds", 50));
+    let number = world.index(&collection, &by("a").with("sparse", true));
+    let pair = || Value::Array(vec![Value::Int32(1), Value::Int32(2)]);
+    for id in 0..10 {
+        let document = if id % 2 == 0 { item(id).with("a", pair()) } else { item(id).with("ttl", 5) };
+        world.put(&collection, &document).expect("free");
+    }
+    assert!(collection.indexes().get(number).is_some());
+    world.pass(5);
+    let reading = world.engine.reading(&[&collection]).expect("a reading");
+    let usage = reading.index_usage(&collection).expect("figures");
+    assert_eq!(usage.iter().map(|usage| usage.entries).collect::<Vec<_>>(), [5, 0, 10]);
+    assert!(reading.indexes(&collection).expect("a list").get(number).expect("there").multikey);
+    let check = world.engine.check_collection(&collection).expect("a check");
+    assert_eq!((check.items, check.entries[&number]), (5, 10));
+    assert_whole(&world, &collection);
 }

@@ -116,7 +116,6 @@ impl Surroundings {
         filter::Settings {
             collation: self.settings.collation.clone(),
             variables: self.settings.variables.clone(),
-            ..filter::Settings::default()
         }
     }
 
@@ -172,7 +171,7 @@ impl Formula {
 }
 
 fn plain_scope<'a>(settings: &'a Settings, document: DocumentRef<'a>) -> Scope<'a> {
-    Scope::root(document).with_variables(&settings.variables).with_collation(&settings.collation)
+    Scope::root(document).with_variables(&settings.variables)
 }
 
 /// What expressions see of a row.

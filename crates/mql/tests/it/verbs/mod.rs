@@ -1,16 +1,11 @@
 //! What scripts can ask. One row here and one file for each group of verbs.
 
-mod aggregate;
-mod expression;
 mod find;
 mod update;
-
-use std::sync::Arc;
 
 use bson::{Collation, Document, Value};
 use mql::Context;
 use mql::filter::Settings;
-use mql::index::IndexSpec;
 
 use crate::script::{Answer, State};
 
@@ -19,9 +14,6 @@ type Verb = fn(&mut State, &[Value]) -> Answer;
 
 /// All verbs.
 pub(crate) const VERBS: &[(&str, Verb)] = &[
-    ("aggregate", aggregate::aggregate),
-    ("collection", aggregate::collection),
-    ("expr", expression::expr),
     ("find", find::find),
     ("ids", find::ids),
     ("project", find::project),
@@ -47,16 +39,12 @@ pub(crate) fn document(arguments: &[Value], position: usize) -> Document {
     }
 }
 
-/// What the options of a question say: `{collation: .., let: .., text: a text index}`.
+/// What the options of a question say: `{collation: .., let: ..}`.
 pub(crate) fn settings(options: &Document) -> Settings {
     let collation = match options.get("collation") {
         Some(Value::Document(collation)) => Collation::parse(collation.view()).unwrap(),
         _ => Collation::simple(),
     };
     let variables = options.get("let").and_then(Value::as_document).cloned().unwrap_or_default();
-    let text = options.get("text").and_then(Value::as_document).map(|index| {
-        let spec = IndexSpec::parse(index.view()).unwrap();
-        Arc::new(spec.text_rules().unwrap().clone())
-    });
-    Settings { collation, variables, text }
+    Settings { collation, variables }
 }

@@ -1,0 +1,187 @@
+//! Making, dropping and changing indexes: one commit each, whatever the number of items; builds follow in steps.
+//!
+//! A TTL index on `_ts` has no entries: it is the collection's `D` (T26). A TTL index on another field is an ordinary index
+//! with a rule by date (T27).
+
+use std::sync::Arc;
+
+use document::ItemNumber;
+use mql::index::{IndexSpec, Relation, TtlRule, compare_specs};
+use parking_lot::RwLockWriteGuard;
+use storage::{Lanes, Transaction, transact};
+
+use super::Collection;
+use super::build::rule_in_force;
+use super::indexes::{Build, CollectionIndex, ID_INDEX, IndexList, IndexState};
+use super::write::Desk;
+use crate::Engine;
+use crate::catalog::change_policy;
+use crate::counters;
+use crate::definition::DefaultTtl;
+use crate::error::{Error, Result};
+use crate::events;
+use crate::expiry::{Change, Policy};
+use crate::keys::PartitionId;
+use crate::limits::INDEXES_MAX;
+
+impl Engine {
+    /// Makes indexes, and says their numbers. One that is there already is told as it is. Those of a collection with items
+    /// are built in steps, by whoever calls [`build_indexes_step`](Engine::build_indexes_step) or by the background.
+    pub fn create_indexes(&self, collection: &Arc<Collection>, specs: Vec<IndexSpec>) -> Result<Vec<u32>> {
+        self.change_indexes(collection, move |tx, desk, list| {
+            let mut changes = Vec::new();
+            let mut numbers = Vec::with_capacity(specs.len());
+            for spec in specs {
+                numbers.push(match existing(list, &spec)? {
+                    Some(number) => number,
+                    None => add(tx, desk.gate.partition, list, spec, &mut changes)?,
+                });
+            }
+            Ok((numbers, changes))
+        })
+    }
+
+    /// Drops indexes by their numbers. That on `_id` stays.
+    pub fn drop_indexes(&self, collection: &Arc<Collection>, numbers: &[u32]) -> Result<()> {
+        let numbers = numbers.to_vec();
+        self.change_indexes(collection, move |_, _, list| {
+            let mut changes = Vec::new();
+            for number in numbers {
+                if number == ID_INDEX {
+                    return Err(Error::invalid("the index on _id cannot be dropped"));
+                }
+                let index = list.get(number).cloned();
+                let index = index.ok_or_else(|| Error::NotFound { what: format!("index {number}") })?;
+                remove(list, &index, &mut changes);
+            }
+            Ok(((), changes))
+        })
+    }
+
+    /// Gives an index another specification of the same key: hidden or not, another number of seconds. Says its number, which
+    /// is another one if it is to be built anew, because it has become a TTL index.
+    pub fn change_index(&self, collection: &Arc<Collection>, number: u32, spec: IndexSpec) -> Result<u32> {
+        self.change_indexes(collection, move |tx, desk, list| {
+            let missing = || Error::NotFound { what: format!("index {number}") };
+            let position =
+                list.indexes.iter().position(|index| index.number == number).ok_or_else(missing)?;
+            let before = list.indexes[position].clone();
+            let mut changes = Vec::new();
+            let is_dated = |spec: &IndexSpec| matches!(spec.ttl_rule(), Some(TtlRule::Field { .. }));
+            if is_dated(&before.spec) != is_dated(&spec)
+                || before.spec.is_collection_ttl() != spec.is_collection_ttl()
+            {
+                remove(list, &before, &mut changes);
+                let number = add(tx, desk.gate.partition, list, spec, &mut changes)?;
+                return Ok((number, changes));
+            }
+            let after = CollectionIndex { spec: Arc::new(spec), ..before };
+            if let Some(TtlRule::Collection { seconds }) = after.spec.ttl_rule() {
+                changes.push(Change::DefaultTtl(default_ttl(seconds)));
+            }
+            if after.state == IndexState::Ready {
+                changes.extend(rule_in_force(&after));
+            }
+            list.indexes[position] = after;
+            Ok((number, changes))
+        })
+    }
+
+    /// Changes the list of indexes and the rules that hang on it, in one commit.
+    fn change_indexes<R: Send + 'static>(
+        &self,
+        collection: &Arc<Collection>,
+        change: impl FnOnce(&mut Transaction<'_>, &Desk, &mut IndexList) -> Result<(R, Vec<Change>)>
+        + Send
+        + 'static,
+    ) -> Result<R> {
+        let _change = self.changes.lock();
+        let current = self.current(collection)?;
+        let partition = &current.partition;
+        // Readers wait from before the change takes its time until it is in force: see `gate`.
+        let mut lock: RwLockWriteGuard<'_, Arc<Policy>> = partition.policy.write();
+        let changing = Arc::clone(&current);
+        let changed = transact(&*self.store, Lanes::all(), move |tx| {
+            let desk = Desk::open(tx, &changing)?;
+            let mut list = (*desk.list).clone();
+            let (answer, changes) = change(tx, &desk, &mut list)?;
+            list.store(tx, desk.gate.partition);
+            let policy = change_policy(tx, desk.gate.partition, &changes)?;
+            Ok::<_, Error>((answer, list, policy))
+        });
+        let (answer, list, policy) = changed.wait()?;
+        *lock = Arc::new(policy);
+        drop(lock);
+        current.known.install(Arc::new(list));
+        partition.next_look.at_once();
+        self.alarm.ring();
+        Ok(answer)
+    }
+}
+
+/// The number of the very index that is asked for, if it is there; an error if it cannot stand beside those that are.
+fn existing(list: &IndexList, spec: &IndexSpec) -> Result<Option<u32>> {
+    let mut found = None;
+    for index in list.iter() {
+        match compare_specs(&index.spec, spec) {
+            Relation::Different => {}
+            Relation::Identical => found = Some(index.number),
+            Relation::Conflict(error) => return Err(Error::Language(error)),
+        }
+    }
+    Ok(found)
+}
+
+/// Adds an index to the list, and to `changes` what it means for the rules.
+fn add(
+    tx: &Transaction<'_>,
+    partition: PartitionId,
+    list: &mut IndexList,
+    spec: IndexSpec,
+    changes: &mut Vec<Change>,
+) -> Result<u32> {
+    if list.indexes.len() >= INDEXES_MAX {
+        let (actual, limit) = (list.indexes.len() + 1, INDEXES_MAX);
+        return Err(Error::TooLarge { what: "the number of indexes", actual, limit });
+    }
+    let next = list.last.checked_add(1);
+    list.last = next.ok_or_else(|| Error::Unavailable("no more numbers for indexes".into()))?;
+    let total = counters::total(tx, partition)?.items;
+    let state = if total == 0 || spec.is_collection_ttl() {
+        IndexState::Ready
+    } else {
+        // Whatever is created from now on has a higher number.
+        let until = ItemNumber(events::last_of_commit(tx.last_sequence()).0);
+        IndexState::Building(Build { through: ItemNumber(0), until, built: 0, total })
+    };
+    let index = CollectionIndex::new(list.last, Arc::new(spec), state);
+    match index.spec.ttl_rule() {
+        Some(TtlRule::Collection { seconds }) => changes.push(Change::DefaultTtl(default_ttl(seconds))),
+        Some(TtlRule::Field { .. }) => {
+            changes.push(Change::AddRule { id: index.number });
+            if index.state == IndexState::Ready {
+                changes.extend(rule_in_force(&index));
+            }
+        }
+        Some(TtlRule::Ineffective) | None => {}
+    }
+    list.indexes.push(index);
+    Ok(list.last)
+}
+
+/// Takes an index off the list, and adds to `changes` what that means for the rules.
+fn remove(list: &mut IndexList, index: &CollectionIndex, changes: &mut Vec<Change>) {
+    list.indexes.retain(|other| other.number != index.number);
+    if index.has_entries() {
+        list.clearing.push(index.number);
+    }
+    match index.spec.ttl_rule() {
+        Some(TtlRule::Collection { .. }) => changes.push(Change::DefaultTtl(DefaultTtl::Off)),
+        Some(TtlRule::Field { .. }) => changes.push(Change::DropRule { id: index.number }),
+        Some(TtlRule::Ineffective) | None => {}
+    }
+}
+
+fn default_ttl(seconds: i32) -> DefaultTtl {
+    u32::try_from(seconds).map_or(DefaultTtl::Never, DefaultTtl::Seconds)
+}

@@ -1,0 +1,258 @@
+//! Transactions over several documents: a private draft of the store, and its commit.
+//!
+//! A [`Workspace`] has one snapshot and one `now` (T16). Its writes run through the same functions as all others, over a draft
+//! that only it sees ([`storage::Scratch`]): it reads its own writes, and its unique keys, ids and rules are checked as it
+//! goes. What it has come to is then written in one transaction of the store:
+//!
+//! ```text
+//!   draft:   item 7: x -> y -> z     item 9: deleted     new: a, b -> c
+//!   commit:  7 and 9 must be alive and at the versions that the snapshot has, else conflict
+//!            9 deleted, 7 becomes z, a and c inserted
+//! ```
+//!
+//! Only the last version of each item is written. Those versions were checked against each other in the draft, so that at the
+//! commit a key counts as taken only by items that the workspace has not touched; whoever took it has done so meanwhile,
+//! which is a conflict like any other: run again, the transaction will learn that the key is taken.
+//!
+//! Numbers and sequences of a draft mean nothing outside of it: what is new gets its own with the commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bson::RawDocument;
+use document::{ItemNumber, Sequence};
+use storage::{Lanes, Read, Scratch, Ticket, Time, Transaction, transact};
+
+use super::receipts::{Ledger, Receipt};
+use super::write::{Desk, Draft, Modified, Target, Verdict};
+use super::{BsonRecord, Collection, Found, Reading};
+use crate::Engine;
+use crate::error::{Error, Result};
+use crate::events::Events;
+use crate::gate;
+use crate::keys::{Key, PartitionId};
+use crate::limits::WORKSPACE_BYTES_MAX;
+
+/// A transaction in the making. Dropping it leaves no trace.
+pub struct Workspace {
+    draft: Scratch,
+    now: Time,
+    sequence: u64,
+    touched: BTreeMap<PartitionId, Touched>,
+}
+
+/// What a workspace has done to one collection.
+struct Touched {
+    collection: Arc<Collection>,
+    items: BTreeMap<ItemNumber, Pending>,
+}
+
+/// What a workspace has done to one item.
+struct Pending {
+    /// The version that the snapshot has; none if the item is new.
+    base: Option<Sequence>,
+    /// What it becomes; none if it is deleted.
+    next: Option<RawDocument>,
+}
+
+impl Engine {
+    /// Begins a transaction over several documents.
+    pub fn begin(&self) -> Result<Workspace> {
+        // No rule changes between the snapshot and its time, so the rules in the snapshot are those in force (see `gate`).
+        let _change = self.changes.lock();
+        let snapshot = self.store.snapshot()?;
+        let clock = self.store.clock_status()?;
+        let sequence = self.store.last_sequence();
+        let draft = Scratch::new(snapshot, clock, sequence);
+        Ok(Workspace { draft, now: clock.now, sequence, touched: BTreeMap::new() })
+    }
+
+    /// Writes what a workspace has come to, all or nothing. [`Error::Conflict`] if something that it rests on was changed,
+    /// went or died since it began. With a receipt, a commit that was made already is told as made.
+    pub fn commit(&self, workspace: Workspace, receipt: Option<Receipt>) -> Ticket<Result<()>> {
+        let touched = workspace.touched;
+        let alarm = Arc::clone(&self.alarm);
+        let lanes: Lanes = touched.keys().map(|partition| u64::from(partition.0)).collect();
+        transact(&*self.store, lanes, move |tx| {
+            let mut ledger = None;
+            if let Some(Receipt { session, number, statement }) = &receipt {
+                let opened = Ledger::open(tx, session, *number)?;
+                if opened.recorded(tx, *statement)?.is_some() {
+                    return Ok(());
+                }
+                ledger = Some((opened, *statement));
+            }
+            let desks = replay(tx, touched)?;
+            let mut wake = None;
+            if let Some((mut ledger, statement)) = ledger {
+                ledger.record(tx, statement, None);
+                wake = ledger.close(tx);
+            }
+            for desk in desks {
+                desk.finish(tx, &alarm);
+            }
+            if let Some(wake) = wake {
+                alarm.set(wake);
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Workspace {
+    /// The time of the transaction.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Whether it has written anything.
+    pub fn has_written(&self) -> bool {
+        self.touched.values().any(|touched| !touched.items.is_empty())
+    }
+
+    /// The collections that it has written to.
+    pub fn written(&self) -> impl Iterator<Item = &Arc<Collection>> {
+        self.touched.values().filter(|touched| !touched.items.is_empty()).map(|touched| &touched.collection)
+    }
+
+    /// Reads collections as the transaction sees them, its own writes included.
+    pub fn reading(&mut self, collections: &[&Arc<Collection>]) -> Result<Reading<'_>> {
+        for collection in collections {
+            self.adopt(collection)?;
+        }
+        Reading::of_draft(&self.draft, collections, self.now, self.sequence)
+    }
+
+    /// As [`Engine::modify`], within the transaction.
+    pub fn modify(
+        &mut self,
+        collection: &Arc<Collection>,
+        target: &Target,
+        decide: impl FnOnce(Option<&Found>, Time) -> Result<Verdict>,
+    ) -> Result<Modified> {
+        self.adopt(collection)?;
+        let modified = self.draft.run(|tx| {
+            let desk = Desk::open(tx, collection)?;
+            let modified = desk.modify(tx, &mut Events::default(), target, decide)?;
+            desk.store_traits(tx);
+            Ok::<_, Error>(modified)
+        })?;
+        if modified.is_write() {
+            self.note(collection, modified.before.as_ref(), modified.after.as_ref());
+        }
+        self.check_size()?;
+        Ok(modified)
+    }
+
+    /// Inserts a document, within the transaction.
+    pub fn insert(&mut self, collection: &Arc<Collection>, document: RawDocument) -> Result<()> {
+        self.adopt(collection)?;
+        let inserted: Found = self.draft.run(|tx| {
+            let desk = Desk::open(tx, collection)?;
+            let draft = Draft::new(&desk.list, document)?;
+            let record = desk.insert(tx, &mut Events::default(), draft)?;
+            desk.store_traits(tx);
+            Ok::<_, Error>(record.into())
+        })?;
+        self.note(collection, None, Some(&inserted));
+        self.check_size()
+    }
+
+    fn note(&mut self, collection: &Arc<Collection>, before: Option<&Found>, after: Option<&Found>) {
+        let Some(number) = before.or(after).map(|found| found.number) else { return };
+        let touched = self.touched.entry(collection.partition.id);
+        let touched =
+            touched.or_insert_with(|| Touched { collection: Arc::clone(collection), items: BTreeMap::new() });
+        let base = before.map(|found| found.sequence);
+        let pending = touched.items.entry(number).or_insert(Pending { base, next: None });
+        pending.next = after.map(|found| found.document.clone());
+        if pending.base.is_none() && pending.next.is_none() {
+            touched.items.remove(&number);
+        }
+    }
+
+    /// Takes a collection that was made after the transaction began for an empty one.
+    fn adopt(&mut self, collection: &Arc<Collection>) -> Result<()> {
+        let (keyspace, key) = Key::Policy(collection.partition.id).encode();
+        if self.draft.get(keyspace, &key)?.is_some() {
+            return Ok(());
+        }
+        let policy = collection.partition.policy.read().encode();
+        let list = collection.indexes();
+        self.draft.run(|tx| {
+            tx.put(keyspace, key, policy);
+            list.as_new(tx, collection.partition.id);
+            Ok(())
+        })
+    }
+
+    fn check_size(&self) -> Result<()> {
+        let (actual, limit) = (self.draft.bytes(), WORKSPACE_BYTES_MAX);
+        if actual > limit {
+            return Err(Error::TooLarge { what: "the transaction", actual, limit });
+        }
+        Ok(())
+    }
+}
+
+/// Writes what was done to the items; the desks are yet to be finished.
+fn replay(tx: &mut Transaction<'_>, touched: BTreeMap<PartitionId, Touched>) -> Result<Vec<Desk>> {
+    let mut events = Events::default();
+    let mut desks = Vec::with_capacity(touched.len());
+    for Touched { collection, items } in touched.into_values() {
+        let mut desk = Desk::open(tx, &collection)?;
+        let stored = items.iter().filter(|(_, pending)| pending.base.is_some());
+        desk.rewritten = stored.map(|(number, _)| *number).collect::<BTreeSet<_>>();
+        let outcome = replay_items(tx, &desk, &mut events, items);
+        outcome.map_err(|error| match error {
+            // It was free in the draft: somebody has taken it since.
+            Error::DuplicateKey { .. } => conflict(&collection),
+            other => other,
+        })?;
+        desks.push(desk);
+    }
+    Ok(desks)
+}
+
+fn replay_items(
+    tx: &mut Transaction<'_>,
+    desk: &Desk,
+    events: &mut Events,
+    items: BTreeMap<ItemNumber, Pending>,
+) -> Result<()> {
+    // What is deleted makes room for what is new.
+    let (mut changed, mut new) = (Vec::new(), Vec::new());
+    for (number, Pending { base, next }) in items {
+        let Some(base) = base else {
+            new.extend(next);
+            continue;
+        };
+        let old = unchanged(tx, desk, number, base)?;
+        match next {
+            None => desk.delete(tx, events, &old)?,
+            Some(next) if next == old.body => {}
+            Some(next) => changed.push((old, next)),
+        }
+    }
+    for (old, next) in changed {
+        desk.replace(tx, events, &old, Draft::new(&desk.list, next)?)?;
+    }
+    for document in new {
+        desk.insert(tx, events, Draft::new(&desk.list, document)?)?;
+    }
+    Ok(())
+}
+
+/// The item that a workspace has changed, if it is what it was.
+fn unchanged(tx: &Transaction<'_>, desk: &Desk, number: ItemNumber, base: Sequence) -> Result<BsonRecord> {
+    match desk.gate.by_number(tx, number)? {
+        gate::Found::Living(record) if record.header.sequence == base => Ok(record),
+        gate::Found::Living(_) | gate::Found::Dead(_) | gate::Found::Nobody => {
+            Err(conflict(&desk.collection))
+        }
+    }
+}
+
+fn conflict(collection: &Collection) -> Error {
+    Error::Conflict { what: format!("a document of '{}'", collection.namespace()) }
+}
