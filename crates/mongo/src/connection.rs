@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::auth::{Conversation, Identity};
 use crate::dispatch::{self, Answer};
 use crate::error::Error;
 use crate::limits::{SMALL_MESSAGE_BYTES, STRANGER_MESSAGE_BYTES};
@@ -49,20 +50,22 @@ pub(crate) struct Client {
     pub(crate) metadata: Option<RawDocument>,
     /// `client.application.name` of the first hello.
     pub(crate) application: Option<String>,
+    /// Who has authenticated.
+    pub(crate) identity: Option<Identity>,
+    /// An authentication under way.
+    pub(crate) conversation: Option<Conversation>,
     pub(crate) last_request: Option<LastRequest>,
 }
 
 impl Connection {
     /// Whether somebody has authenticated on this connection.
-    #[expect(clippy::unused_self, reason = "nobody can authenticate yet")]
     pub(crate) fn is_authenticated(&self) -> bool {
-        false
+        self.client.lock().identity.is_some()
     }
 
     /// Whose the sessions and cursors of this connection are.
-    #[expect(clippy::unused_self, reason = "nobody can authenticate yet")]
     pub(crate) fn user_digest(&self) -> [u8; 32] {
-        [0; 32]
+        self.client.lock().identity.as_ref().map_or([0; 32], |identity| identity.digest)
     }
 }
 
@@ -182,7 +185,7 @@ impl Talk {
     }
 
     fn is_trusted(&self) -> bool {
-        !self.service.requires_authentication()
+        !self.service.requires_authentication() || self.connection.is_authenticated()
     }
 
     async fn read_on(&mut self, pause: Duration) -> Result<(), WireError> {

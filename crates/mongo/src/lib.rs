@@ -10,6 +10,7 @@
 
 #![allow(dead_code, reason = "the commands that use all of it are to come")]
 
+mod auth;
 mod call;
 mod clock;
 mod commands;

@@ -8,6 +8,7 @@ use engine::Engine;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use crate::auth::{AccountCredentials, Users};
 use crate::clock::ClusterClock;
 use crate::error::Result;
 use crate::limits::LARGE_MESSAGES_BYTES;
@@ -34,6 +35,7 @@ pub struct Service {
     /// Room for large messages, in pieces.
     pub(crate) message_room: Semaphore,
     connections: AtomicI32,
+    account: AccountCredentials,
 }
 
 impl Service {
@@ -50,12 +52,18 @@ impl Service {
             process: ObjectId(random::bytes()),
             message_room: Semaphore::new(LARGE_MESSAGES_BYTES / MESSAGE_PIECE_BYTES),
             connections: AtomicI32::new(0),
+            account: AccountCredentials::default(),
         }
     }
 
     /// Whether everybody must authenticate.
     pub(crate) fn requires_authentication(&self) -> bool {
         self.settings.authentication == Authentication::Required
+    }
+
+    /// The door to all users.
+    pub(crate) fn users(&self) -> Users<'_> {
+        Users { engine: &self.engine, account: &self.settings.account, derived: &self.account }
     }
 
     /// A number for a new connection: positive, and the same again only after two thousand million others.

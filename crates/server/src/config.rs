@@ -45,6 +45,7 @@ const MONGO_AUTH_HELP: &str =
 const MONGO_PROFILE_HELP: &str =
     "What the MongoDB API says it is: replica-set, standalone or sharded [default: replica-set]";
 const MONGO_TEST_HELP: &str = "Offer the commands of MongoDB's test suites, fail points above all";
+const TLS_CERT_HELP: &str = "The certificate for TLS, PEM, with its chain [default: a self-signed one, made at the first start, in the data directory]";
 const LISTEN_HELP: &str = "Address of the NoSQL API; port 0 takes a free one [default: 127.0.0.1:8081]";
 
 #[derive(clap::Subcommand)]
@@ -91,6 +92,11 @@ struct Flags {
     /// Read the account key from this file.
     #[arg(long, value_name = "FILE", global = true)]
     key_file: Option<String>,
+    #[arg(long, value_name = "FILE", global = true, help = TLS_CERT_HELP)]
+    tls_cert: Option<String>,
+    /// The private key of that certificate, PEM.
+    #[arg(long, value_name = "FILE", global = true)]
+    tls_key: Option<String>,
     /// Let the admin API move the clock forward, for tests.
     #[arg(long, global = true)]
     test_clock: bool,
@@ -138,6 +144,8 @@ impl Flags {
             ("partitions", self.partitions),
             ("storage", self.storage),
             ("test-clock", on(self.test_clock)),
+            ("tls-cert", self.tls_cert),
+            ("tls-key", self.tls_key),
         ];
         pairs.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
@@ -172,6 +180,15 @@ pub(crate) struct Mongo {
     pub(crate) test_commands: bool,
 }
 
+/// Where the server's certificate comes from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Certificate {
+    /// From the operator's files.
+    Given { certificate: PathBuf, key: PathBuf },
+    /// Self-signed, made at the first start.
+    Own,
+}
+
 /// Everything the server needs to know.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -182,6 +199,7 @@ pub(crate) struct Config {
     pub(crate) key: MasterKey,
     /// What is said about the key when the server starts.
     pub(crate) shown_key: ShownKey,
+    pub(crate) certificate: Certificate,
     pub(crate) test_clock: bool,
     /// The store's own limit if not given (T34).
     pub(crate) max_clock_jump: Option<Duration>,
@@ -245,6 +263,7 @@ fn resolve(settings: &Settings) -> Result<Config> {
         mongo,
         key,
         shown_key,
+        certificate: certificate(settings)?,
         test_clock: settings.flag("test-clock")?,
         max_clock_jump: settings.seconds("max-clock-jump")?,
         max_start_gap: settings.seconds("max-start-gap")?,
@@ -264,6 +283,16 @@ fn refuse_what_is_missing(settings: &Settings) -> Result<()> {
         bail!("'enforce-throughput' is not supported yet: throughput is stored and shown, not enforced");
     }
     Ok(())
+}
+
+fn certificate(settings: &Settings) -> Result<Certificate> {
+    match (settings.get("tls-cert"), settings.get("tls-key")) {
+        (Some(certificate), Some(key)) => {
+            Ok(Certificate::Given { certificate: certificate.into(), key: key.into() })
+        }
+        (None, None) => Ok(Certificate::Own),
+        _ => bail!("'tls-cert' and 'tls-key' need each other"),
+    }
 }
 
 fn address(name: &str, text: &str) -> Result<SocketAddr> {
@@ -444,6 +473,7 @@ mod tests {
         assert!(refusal(&[("mongo-listen", "nonsense")]).contains("'mongo-listen'"));
         assert!(refusal(&[("mongo-profile", "cluster")]).contains("'mongo-profile'"));
         assert!(refusal(&[("mongo-advertise", "host")]).contains("'mongo-advertise'"));
+        assert!(refusal(&[("tls-cert", "c.pem")]).contains("need each other"));
         assert!(refusal(&[("mongo-user", "")]).contains("'mongo-user'"));
         assert!(refusal(&[("enforce-throughput", "true")]).contains("not supported yet"));
     }

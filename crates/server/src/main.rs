@@ -7,6 +7,7 @@ mod clock;
 mod config;
 mod serve;
 mod settings;
+mod tls;
 
 use std::process::ExitCode;
 

@@ -8,6 +8,7 @@ use engine::Engine;
 use mongo::{Authentication, Profile};
 use nosql::{Limits, Service};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use rustls::ServerConfig;
 use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, Recovery, Store, WallClock};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 use crate::background;
 use crate::clock::RealClock;
 use crate::config::{Config, Mongo, Place, ShownKey};
+use crate::tls;
 
 /// Threads that run requests. A database's time goes into its store, not into HTTP; but a point read, which runs
 /// here, may have to wait for a policy change or for the clock's lease, and two such must not stop the others.
@@ -84,6 +86,8 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         Some(mongo) => Some((bind("mongo-listen", mongo.listen).await?, mongo)),
         None => None,
     };
+    let tls =
+        tls::config(&config.certificate, &config.place, &tls::names(mongo.as_ref().map(|(_, mongo)| mongo)))?;
     let shutdown = signals()?;
     let wall_seconds = Arc::new(move || clock.wall().seconds());
     let service = Service::new(Arc::clone(&engine), config.key, wall_seconds, Limits::default());
@@ -91,7 +95,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     announce(address, mongo.as_ref().map(|((_, address), mongo)| (*address, mongo)), &config.shown_key);
     let mongo = async {
         if let Some(((listener, _), mongo)) = mongo {
-            let service = mongo::Service::new(engine, front_end(mongo));
+            let service = mongo::Service::new(engine, front_end(mongo, tls));
             mongo::serve(listener, Arc::new(service), until(shutdown.clone())).await;
         }
     };
@@ -129,14 +133,14 @@ async fn until(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 
-fn front_end(mongo: Mongo) -> mongo::Settings {
+fn front_end(mongo: Mongo, tls: Arc<ServerConfig>) -> mongo::Settings {
     mongo::Settings {
         profile: mongo.profile,
         advertise: mongo.advertise,
         authentication: mongo.authentication,
         account: mongo.account,
         test_commands: mongo.test_commands,
-        tls: None,
+        tls: Some(tls),
         arguments: Vec::new(),
         limits: mongo::Limits::default(),
     }

@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow, bail};
 use toml::de::{DeTable, DeValue};
 
 /// Every setting's name. `config` itself cannot stand in the file.
-pub(crate) const NAMES: [&str; 19] = [
+pub(crate) const NAMES: [&str; 21] = [
     "config",
     "data",
     "durability",
@@ -30,6 +30,8 @@ pub(crate) const NAMES: [&str; 19] = [
     "partitions",
     "storage",
     "test-clock",
+    "tls-cert",
+    "tls-key",
 ];
 
 /// The settings of one place.

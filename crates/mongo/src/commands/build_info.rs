@@ -15,7 +15,6 @@ pub(crate) fn version() -> String {
     VERSION[..3].iter().map(ToString::to_string).collect::<Vec<_>>().join(".")
 }
 
-#[expect(clippy::unused_async, reason = "all commands have one shape")]
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let environment =
         Document::new().with("target_arch", std::env::consts::ARCH).with("target_os", std::env::consts::OS);

@@ -1,8 +1,10 @@
 //! `hello`, also spelled `isMaster` and `ismaster`: what this server is and can do. The first thing any client asks.
 
-use bson::{Document, ObjectId, RawDocument, Value, ValueRef};
+use bson::{Document, DocumentRef, ObjectId, RawDocument, Value, ValueRef};
 
+use crate::auth::Mechanism;
 use crate::call::Call;
+use crate::commands::sasl_start;
 use crate::error::Result;
 use crate::fields::Fields;
 use crate::limits::{DOCUMENT_BYTES, MESSAGE_BYTES, SESSION_MINUTES, WRITE_BATCH};
@@ -13,7 +15,6 @@ use crate::wire::Compressor;
 /// The wire protocol of version 8.0.
 const WIRE_VERSION_MAX: i32 = 25;
 
-#[expect(clippy::unused_async, reason = "all commands have one shape")]
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
     let spelled = call.body.view().iter().next().map_or("", |(name, _)| name);
@@ -37,7 +38,32 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     if !common.is_empty() {
         answer.push("compression", list(common));
     }
+    if let Some(mechanisms) = supported_mechanisms(call, fields)? {
+        answer.push("saslSupportedMechs", mechanisms);
+    }
+    if let Some(first) = fields.document("speculativeAuthenticate")?
+        && let Some(step) = speculate(call, first)
+    {
+        answer.push("speculativeAuthenticate", step);
+    }
     Ok(answer.into())
+}
+
+/// How the user whom the client asks about may authenticate.
+fn supported_mechanisms(call: &Call, fields: Fields<'_>) -> Result<Option<Value>> {
+    let Some((database, user)) = fields.text("saslSupportedMechs")?.and_then(|name| name.split_once('.'))
+    else {
+        return Ok(None);
+    };
+    let mechanisms = call.service.users().mechanisms(user, database)?;
+    Ok(mechanisms.map(|mechanisms| list(mechanisms.into_iter().map(Mechanism::name))))
+}
+
+/// The first step of an authentication that came along. Whatever is wrong with it, the client finds out when it tries again.
+fn speculate(call: &Call, first: DocumentRef<'_>) -> Option<Document> {
+    first.get("saslStart")?;
+    let database = first.get("db").and_then(ValueRef::as_str).unwrap_or("admin");
+    sasl_start::begin(call, Fields::new("saslStart", first), database).ok()
 }
 
 /// What the client says about itself in its first hello.

@@ -3,9 +3,29 @@
 //! A row says who may run a command, where, whether it writes, and what it is in a transaction; the dispatcher does the rest.
 //! `listCommands` shows this table.
 
+#![allow(clippy::unused_async, reason = "all commands have one shape")]
+
+mod authenticate;
 mod build_info;
+mod create_user;
+mod drop_all_users_from_database;
+mod drop_user;
+mod end_sessions;
+mod grant_roles_to_user;
 mod hello;
+mod kill_all_sessions;
+mod kill_all_sessions_by_pattern;
+mod kill_sessions;
+mod logout;
 mod ping;
+mod refresh_sessions;
+mod revoke_roles_from_user;
+mod roles_info;
+mod sasl_continue;
+mod sasl_start;
+mod start_session;
+mod update_user;
+mod users_info;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -94,6 +114,25 @@ commands! {
     hello "hello" ["isMaster", "ismaster"] Everybody Anywhere Reads Refused "says what this server is and can do";
     ping "ping" Everybody Anywhere Reads Refused "answers";
     build_info "buildInfo" ["buildinfo"] Everybody Anywhere Reads Refused "says which version this is";
+
+    sasl_start "saslStart" Everybody Anywhere Reads Refused "begins an authentication";
+    sasl_continue "saslContinue" Everybody Anywhere Reads Refused "goes on with an authentication";
+    authenticate "authenticate" Everybody Anywhere Reads Refused "authentication by certificate, which is not offered";
+    logout "logout" Everybody Anywhere Reads Refused "forgets who has authenticated on this connection";
+    start_session "startSession" Users Anywhere Reads Refused "makes a session";
+    end_sessions "endSessions" Everybody Anywhere Reads Refused "ends sessions";
+    refresh_sessions "refreshSessions" Users Anywhere Reads Refused "keeps sessions alive";
+    kill_sessions "killSessions" Users Anywhere Reads Refused "ends sessions and what runs in them";
+    kill_all_sessions "killAllSessions" Users Anywhere Reads Refused "ends the sessions of users and what runs in them";
+    kill_all_sessions_by_pattern "killAllSessionsByPattern" Users Anywhere Reads Refused "ends the sessions that fit and what runs in them";
+    create_user "createUser" Users Anywhere Writes Refused "makes a user";
+    update_user "updateUser" Users Anywhere Writes Refused "changes a user";
+    drop_user "dropUser" Users Anywhere Writes Refused "removes a user";
+    drop_all_users_from_database "dropAllUsersFromDatabase" Users Anywhere Writes Refused "removes all users of a database";
+    grant_roles_to_user "grantRolesToUser" Users Anywhere Writes Refused "gives roles to a user";
+    revoke_roles_from_user "revokeRolesFromUser" Users Anywhere Writes Refused "takes roles from a user";
+    users_info "usersInfo" Users Anywhere Reads Refused "shows users";
+    roles_info "rolesInfo" Users Anywhere Reads Refused "shows roles";
 }
 
 /// The command of that name.

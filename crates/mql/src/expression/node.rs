@@ -8,7 +8,7 @@ use bson::{Document, Value, ValueRef};
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::expression::operand::{Operand, bounded};
+use crate::expression::operand::{Budget, Operand, bounded};
 use crate::expression::path::Path;
 use crate::expression::scope::Scope;
 use crate::expression::table::{Call, Function};
@@ -49,6 +49,19 @@ pub(crate) enum Variable {
     User(String),
 }
 
+impl Variable {
+    /// The name behind `$$`.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Variable::Root => "ROOT",
+            Variable::Current => "CURRENT",
+            Variable::Now => "NOW",
+            Variable::ClusterTime => "CLUSTER_TIME",
+            Variable::User(name) => name,
+        }
+    }
+}
+
 /// How two values are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
@@ -86,19 +99,25 @@ impl Node {
             Node::Variable(variable, path) => evaluate_variable(variable, path.as_ref(), scope, context),
             Node::Document(fields) => {
                 let mut document = Document::new();
+                let mut budget = Budget::default();
                 for (name, node) in fields {
                     if let Some(value) = node.evaluate(scope, context)?.into_value() {
+                        budget.bytes(name.len())?;
+                        budget.item(value.view())?;
                         document.push(name.as_str(), value);
                     }
                 }
-                Ok(Operand::Owned(bounded(Value::Document(document))?))
+                Ok(Operand::Owned(Value::Document(document)))
             }
             Node::Array(nodes) => {
                 let mut items = Vec::with_capacity(nodes.len());
+                let mut budget = Budget::default();
                 for node in nodes {
-                    items.push(node.evaluate(scope, context)?.into_value().unwrap_or(Value::Null));
+                    let item = node.evaluate(scope, context)?.into_value().unwrap_or(Value::Null);
+                    budget.item(item.view())?;
+                    items.push(item);
                 }
-                Ok(Operand::Owned(bounded(Value::Array(items))?))
+                Ok(Operand::Owned(Value::Array(items)))
             }
             Node::Compare(comparison, sides) => {
                 let left = sides[0].evaluate(scope, context)?;
@@ -106,13 +125,7 @@ impl Node {
                 Ok(Operand::Owned(comparison.answer(scope.compare(left.view(), right.view()))))
             }
             Node::Call { name, function, arguments } => {
-                let mut values = Vec::with_capacity(arguments.len());
-                for argument in arguments {
-                    values.push(match argument {
-                        Some(node) => Some(node.evaluate(scope, context)?),
-                        None => None,
-                    });
-                }
+                let values = evaluate_all(arguments, scope, context)?;
                 let value = function(&Call { name, arguments: &values, scope, context })?;
                 value.map(bounded).transpose().map(Operand::from)
             }
@@ -129,6 +142,17 @@ impl Node {
     pub(crate) fn is_constant(&self) -> bool {
         matches!(self, Node::Constant(_))
     }
+}
+
+/// The values of arguments; an absent one stays absent.
+pub(crate) fn evaluate_all<'a>(
+    arguments: &'a [Option<Node>],
+    scope: &'a Scope<'a>,
+    context: &Context,
+) -> Result<Vec<Option<Operand<'a>>>> {
+    let evaluate =
+        |argument: &'a Option<Node>| argument.as_ref().map(|node| node.evaluate(scope, context)).transpose();
+    arguments.iter().map(evaluate).collect()
 }
 
 fn evaluate_variable<'a>(

@@ -1,9 +1,12 @@
-//! Numbers of all types, and arithmetic that widens its result: int, long, double.
+//! Numbers of all types, and arithmetic that widens its result: int, long, double, decimal.
 //!
 //! Integers stay integers while they fit: a sum of two ints that is too large becomes a long, one of longs a double. A double
-//! on either side makes a double. Updates want to know when a long does not fit, expressions do not: hence two doors.
+//! on either side makes a double, a decimal makes a decimal. Updates want to know when a long does not fit, expressions do
+//! not: hence two doors.
 
-use bson::{Value, ValueRef};
+use std::fmt;
+
+use bson::{Decimal128, Value, ValueRef};
 
 /// A number with its type.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,6 +14,7 @@ pub(crate) enum Number {
     Int(i32),
     Long(i64),
     Double(f64),
+    Decimal(Decimal128),
 }
 
 impl Number {
@@ -20,6 +24,7 @@ impl Number {
             ValueRef::Int32(value) => Some(Number::Int(value)),
             ValueRef::Int64(value) => Some(Number::Long(value)),
             ValueRef::Double(value) => Some(Number::Double(value)),
+            ValueRef::Decimal128(value) => Some(Number::Decimal(value)),
             _ => None,
         }
     }
@@ -30,6 +35,17 @@ impl Number {
             Number::Int(value) => value.into(),
             Number::Long(value) => value as f64,
             Number::Double(value) => value,
+            Number::Decimal(value) => value.to_f64(),
+        }
+    }
+
+    /// The decimal: of a double only the fifteen digits that can be trusted.
+    pub(crate) fn to_decimal(self) -> Decimal128 {
+        match self {
+            Number::Int(value) => value.into(),
+            Number::Long(value) => value.into(),
+            Number::Double(value) => Decimal128::from_f64(value),
+            Number::Decimal(value) => value,
         }
     }
 
@@ -38,7 +54,7 @@ impl Number {
         match self {
             Number::Int(value) => Some(value.into()),
             Number::Long(value) => Some(value),
-            Number::Double(_) => None,
+            Number::Double(_) | Number::Decimal(_) => None,
         }
     }
 
@@ -46,6 +62,7 @@ impl Number {
     pub(crate) fn exact_i64(self) -> Option<i64> {
         match self {
             Number::Double(value) => whole(value),
+            Number::Decimal(value) => value.is_whole().then(|| value.to_i64())?,
             integer => integer.integer(),
         }
     }
@@ -55,20 +72,43 @@ impl Number {
         self.exact_i64().and_then(|value| i32::try_from(value).ok())
     }
 
-    /// Whether it is zero.
-    pub(crate) fn is_zero(self) -> bool {
-        self.to_f64() == 0.0
+    /// The number without its fraction, if that fits.
+    pub(crate) fn truncated_i64(self) -> Option<i64> {
+        match self {
+            Number::Double(value) => whole(value.trunc()),
+            Number::Decimal(value) => value.to_i64(),
+            integer => integer.integer(),
+        }
     }
 
-    /// An integer of the narrowest of the two types that `like` and the value itself need.
-    fn of_integer(value: i64, wide: bool) -> Number {
+    /// The number without its fraction, or the end of the range that it is beyond; zero for NaN.
+    pub(crate) fn saturating_i64(self) -> i64 {
+        self.truncated_i64().unwrap_or_else(|| self.to_f64() as i64)
+    }
+
+    /// Whether it is zero.
+    pub(crate) fn is_zero(self) -> bool {
+        match self {
+            Number::Decimal(value) => value.is_zero(),
+            other => other.to_f64() == 0.0,
+        }
+    }
+
+    /// Whether it is a decimal.
+    pub(crate) fn is_decimal(self) -> bool {
+        matches!(self, Number::Decimal(_))
+    }
+
+    /// An integer: an int if it fits, unless it must be a long.
+    pub(crate) fn of_integer(value: i64, long: bool) -> Number {
         match i32::try_from(value) {
-            Ok(value) if !wide => Number::Int(value),
+            Ok(value) if !long => Number::Int(value),
             _ => Number::Long(value),
         }
     }
 
-    fn is_long(self) -> bool {
+    /// Whether it is a long.
+    pub(crate) fn is_long(self) -> bool {
         matches!(self, Number::Long(_))
     }
 }
@@ -79,7 +119,43 @@ impl From<Number> for Value {
             Number::Int(value) => Value::Int32(value),
             Number::Long(value) => Value::Int64(value),
             Number::Double(value) => Value::Double(value),
+            Number::Decimal(value) => Value::Decimal128(value),
         }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Number::Int(value) => value.fmt(out),
+            Number::Long(value) => value.fmt(out),
+            Number::Double(value) => out.write_str(&double_text(*value)),
+            Number::Decimal(value) => value.fmt(out),
+        }
+    }
+}
+
+/// A double in at most sixteen digits, in the shorter of the two ways to write it.
+pub(crate) fn double_text(value: f64) -> String {
+    if !value.is_finite() {
+        let sign = if value < 0.0 { "-" } else { "" };
+        return if value.is_nan() { "NaN".to_owned() } else { format!("{sign}Infinity") };
+    }
+    let scientific = format!("{value:.15e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let trimmed = |text: &str| {
+        if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            text.to_owned()
+        }
+    };
+    if (-4..16).contains(&exponent) {
+        trimmed(&format!("{value:.*}", (15 - exponent) as usize))
+    } else {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        format!("{}e{sign}{:02}", trimmed(digits), exponent.unsigned_abs())
     }
 }
 
@@ -97,7 +173,7 @@ pub(crate) fn add(left: Number, right: Number) -> Number {
 
 /// The difference; longs that overflow become a double.
 pub(crate) fn subtract(left: Number, right: Number) -> Number {
-    checked(left, right, i64::checked_sub, |left, right| left - right)
+    checked(left, right, i64::checked_sub, |left, right| left - right, |left, right| left - right)
         .unwrap_or_else(|| Number::Double(left.to_f64() - right.to_f64()))
 }
 
@@ -108,12 +184,12 @@ pub(crate) fn multiply(left: Number, right: Number) -> Number {
 
 /// The sum, unless longs overflow.
 pub(crate) fn checked_add(left: Number, right: Number) -> Option<Number> {
-    checked(left, right, i64::checked_add, |left, right| left + right)
+    checked(left, right, i64::checked_add, |left, right| left + right, |left, right| left + right)
 }
 
 /// The product, unless longs overflow.
 pub(crate) fn checked_multiply(left: Number, right: Number) -> Option<Number> {
-    checked(left, right, i64::checked_mul, |left, right| left * right)
+    checked(left, right, i64::checked_mul, |left, right| left * right, |left, right| left * right)
 }
 
 fn checked(
@@ -121,10 +197,14 @@ fn checked(
     right: Number,
     integers: fn(i64, i64) -> Option<i64>,
     doubles: fn(f64, f64) -> f64,
+    decimals: fn(Decimal128, Decimal128) -> Decimal128,
 ) -> Option<Number> {
     match (left.integer(), right.integer()) {
         (Some(one), Some(other)) => {
             integers(one, other).map(|value| Number::of_integer(value, left.is_long() || right.is_long()))
+        }
+        _ if left.is_decimal() || right.is_decimal() => {
+            Some(Number::Decimal(decimals(left.to_decimal(), right.to_decimal())))
         }
         _ => Some(Number::Double(doubles(left.to_f64(), right.to_f64()))),
     }
@@ -136,6 +216,7 @@ pub(crate) struct Sum {
     integers: i128,
     wide: bool,
     doubles: Option<DoubleDouble>,
+    decimals: Option<Decimal128>,
 }
 
 impl Sum {
@@ -143,6 +224,9 @@ impl Sum {
     pub(crate) fn add(&mut self, number: Number) {
         match number {
             Number::Double(value) => self.doubles.get_or_insert_default().add(value),
+            Number::Decimal(value) => {
+                self.decimals = Some(self.decimals.map_or(value, |total| total + value));
+            }
             integer => {
                 self.integers += i128::from(integer.integer().unwrap_or_default());
                 self.wide |= integer.is_long();
@@ -159,20 +243,43 @@ impl Sum {
             own.add(doubles.high);
             own.add(doubles.low);
         }
+        if let Some(decimals) = other.decimals {
+            self.add(Number::Decimal(decimals));
+        }
     }
 
     /// The total, of the widest type there was, or wider if it must be.
     pub(crate) fn total(&self) -> Number {
-        match self.doubles {
-            Some(_) => Number::Double(self.to_f64()),
-            None => match i64::try_from(self.integers) {
-                Ok(total) => Number::of_integer(total, self.wide),
-                Err(_) => Number::Double(self.integers as f64),
-            },
+        if let Some(decimals) = self.decimals {
+            return Number::Decimal(decimals + self.without_decimals());
+        }
+        match (self.doubles, i64::try_from(self.integers)) {
+            (None, Ok(total)) => Number::of_integer(total, self.wide),
+            _ => Number::Double(self.to_f64()),
         }
     }
 
-    /// The total as a double.
+    /// The total divided by a count, a decimal if there was one, else a double.
+    pub(crate) fn average(&self, count: u64) -> Number {
+        match self.total() {
+            Number::Decimal(total) => Number::Decimal(total / Decimal128::from(count as i64)),
+            _ => Number::Double(self.to_f64() / count as f64),
+        }
+    }
+
+    /// The integers and doubles as a decimal.
+    fn without_decimals(&self) -> Decimal128 {
+        let integers = i64::try_from(self.integers)
+            .map_or_else(|_| Decimal128::from_f64_nearest(self.integers as f64), Decimal128::from);
+        let doubles = self.doubles.map_or(Decimal128::from(0_i32), |doubles| {
+            let total = doubles.total();
+            let (high, low) = if total.is_finite() { (doubles.high, doubles.low) } else { (total, 0.0) };
+            Decimal128::from_f64_nearest(high) + Decimal128::from_f64_nearest(low)
+        });
+        integers + doubles
+    }
+
+    /// The total of all but the decimals as a double.
     pub(crate) fn to_f64(&self) -> f64 {
         let Some(mut doubles) = self.doubles else { return self.integers as f64 };
         let high = self.integers as f64;
@@ -232,6 +339,25 @@ mod tests {
         }
         assert_eq!(checked_add(long(i64::MAX), int(1)), None);
         assert_eq!(checked_multiply(long(i64::MIN), int(-1)), None);
+    }
+
+    #[test]
+    fn doubles_have_sixteen_digits() {
+        for (value, text) in [
+            (1.0, "1"),
+            (-0.0, "-0"),
+            (0.1, "0.1"),
+            (1.0 / 3.0, "0.3333333333333333"),
+            (1e15, "1000000000000000"),
+            (1e16, "1e+16"),
+            (1.5e-7, "1.5e-07"),
+            (0.0001, "0.0001"),
+            (1e100, "1e+100"),
+            (123.456, "123.456"),
+            (f64::NEG_INFINITY, "-Infinity"),
+        ] {
+            assert_eq!(double_text(value), text);
+        }
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! From BSON to nodes: names, arity and variables are checked here, once.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use bson::{Document, DocumentRef, Value, ValueRef};
 
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
-use crate::expression::node::{Node, Variable};
-use crate::expression::operand::type_name;
+use crate::expression::node::{self, Node, Special, Variable};
+use crate::expression::operand::{Operand, is_nullish, type_name};
 use crate::expression::path::{Path, check_name};
 use crate::expression::scope::{self, Scope, Variables};
-use crate::expression::table::{self, Arity, Form, Function, Names};
+use crate::expression::table::{self, Arity, Call, Form, Function, Names};
 
 /// The names in force while an expression is read.
 #[derive(Debug)]
@@ -86,9 +87,10 @@ impl<'a> Parser<'a> {
             None => Ok(Node::Constant(Some(Value::Document(Document::new())))),
             Some((name, argument)) if name.starts_with('$') => {
                 if document.iter().nth(1).is_some() {
+                    let found = bson::shell_text(ValueRef::Document(document));
                     return Err(Error::location(
                         15983,
-                        "An object representing an expression must have exactly one field",
+                        format!("An object representing an expression must have exactly one field: {found}"),
                     ));
                 }
                 self.operator(name, argument)
@@ -103,7 +105,8 @@ impl<'a> Parser<'a> {
         for (name, value) in document.iter() {
             check_name(name)?;
             if !seen.insert(name) {
-                let message = format!("duplicate field name specified in object literal: {name}");
+                let found = bson::shell_text(ValueRef::Document(document));
+                let message = format!("duplicate field name specified in object literal: {found}");
                 return Err(Error::location(16406, message));
             }
             fields.push((name.to_owned(), self.operand(value)?));
@@ -127,6 +130,36 @@ impl<'a> Parser<'a> {
         };
         let foldable = foldable && arguments.iter().flatten().all(Node::is_constant);
         let node = Node::Call { name: operator.name, function, arguments };
+        Ok(if foldable { fold(node) } else { node })
+    }
+
+    /// A pure operator over arguments that the operator has read itself.
+    pub(crate) fn call(&self, name: &'static str, function: Function, arguments: Vec<Option<Node>>) -> Node {
+        let foldable = arguments.iter().flatten().all(Node::is_constant);
+        let node = Node::Call { name, function, arguments };
+        if foldable { fold(node) } else { node }
+    }
+
+    /// An operator whose last arguments say what is given instead of null or of an error: they are only evaluated if they are
+    /// needed.
+    pub(crate) fn guarded(
+        &mut self,
+        name: &'static str,
+        names: &Names,
+        function: Function,
+        argument: ValueRef<'_>,
+    ) -> Result<Node> {
+        let mut arguments = self.named(names, argument)?;
+        let mut take = |wanted: &str| {
+            let position = names.parameters.iter().position(|parameter| parameter.name == wanted)?;
+            arguments[position].take()
+        };
+        let (on_null, on_error) = (take("onNull"), take("onError"));
+        let foldable = arguments.iter().chain([&on_null, &on_error]).flatten().all(Node::is_constant);
+        let node = match (&on_null, &on_error) {
+            (None, None) => Node::Call { name, function, arguments },
+            _ => Node::Special(Arc::new(Guarded { name, function, arguments, on_null, on_error })),
+        };
         Ok(if foldable { fold(node) } else { node })
     }
 
@@ -175,6 +208,33 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// A call with something to give instead of null or of a failed conversion.
+#[derive(Debug)]
+struct Guarded {
+    name: &'static str,
+    function: Function,
+    arguments: Vec<Option<Node>>,
+    on_null: Option<Node>,
+    on_error: Option<Node>,
+}
+
+impl Special for Guarded {
+    fn evaluate<'a>(&'a self, scope: &'a Scope<'a>, context: &Context) -> Result<Operand<'a>> {
+        let values = node::evaluate_all(&self.arguments, scope, context)?;
+        let call = Call { name: self.name, arguments: &values, scope, context };
+        let value = match ((self.function)(&call), &self.on_error) {
+            (Err(error), Some(instead)) if error.code == Code::CONVERSION_FAILURE => {
+                return instead.evaluate(scope, context);
+            }
+            (value, _) => value?,
+        };
+        match &self.on_null {
+            Some(instead) if is_nullish(call.get(0)) => instead.evaluate(scope, context),
+            _ => Ok(value.into()),
+        }
+    }
+}
+
 /// The fields of a document of named arguments, in the order of the table.
 pub(crate) fn named_fields<'v>(names: &Names, argument: ValueRef<'v>) -> Result<Vec<Option<ValueRef<'v>>>> {
     let ValueRef::Document(document) = argument else {
@@ -197,6 +257,9 @@ pub(crate) fn named_fields<'v>(names: &Names, argument: ValueRef<'v>) -> Result<
 fn check_arity(name: &str, arity: Arity, count: usize) -> Result<()> {
     match arity {
         Arity::Exactly(wanted) if count != wanted => Err(wrong_count(name, wanted, count)),
+        Arity::Single if count != 1 => {
+            Err(Error::location(50723, format!("{name} requires a single argument, got {count}")))
+        }
         Arity::Between(least, most) if count < least || count > most => Err(Error::location(
             28667,
             format!(
@@ -215,7 +278,7 @@ fn wrong_count(name: &str, wanted: usize, count: usize) -> Error {
 /// Evaluates a call over constants. What fails is left as it is, and fails when it is evaluated, if it ever is.
 fn fold(node: Node) -> Node {
     let nothing = Document::new();
-    let folded = node.evaluate(&Scope::root(nothing.view()), &Context::at(0)).map(super::Operand::into_value);
+    let folded = node.evaluate(&Scope::root(nothing.view()), &Context::at(0)).map(Operand::into_value);
     match folded {
         Ok(value) => Node::Constant(value),
         Err(_) => node,

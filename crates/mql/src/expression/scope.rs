@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use bson::{Document, DocumentRef, ValueRef};
+use bson::{Collation, Document, DocumentRef, ValueRef};
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -46,6 +46,7 @@ pub struct Scope<'a> {
     outer: Option<&'a Scope<'a>>,
     variables: Option<&'a Document>,
     meta: Option<&'a Document>,
+    collation: Option<&'a Collation>,
 }
 
 /// What one scope adds to the one around it.
@@ -66,6 +67,7 @@ impl<'a> Scope<'a> {
             outer: None,
             variables: None,
             meta: None,
+            collation: None,
         }
     }
 
@@ -79,6 +81,12 @@ impl<'a> Scope<'a> {
     #[must_use]
     pub fn with_meta(self, meta: &'a Document) -> Scope<'a> {
         Scope { meta: Some(meta), ..self }
+    }
+
+    /// The same with a collation for all comparisons.
+    #[must_use]
+    pub fn with_collation(self, collation: &'a Collation) -> Scope<'a> {
+        Scope { collation: (!collation.is_simple()).then_some(collation), ..self }
     }
 
     /// An inner scope with one more variable. `CURRENT` moves the beginning of field paths.
@@ -144,7 +152,11 @@ impl<'a> Scope<'a> {
 
     /// Compares two values; a missing one is where undefined is, below null.
     pub(crate) fn compare(&self, left: Option<ValueRef<'_>>, right: Option<ValueRef<'_>>) -> Ordering {
-        bson::compare(left.unwrap_or(ValueRef::Undefined), right.unwrap_or(ValueRef::Undefined))
+        let (left, right) = (left.unwrap_or(ValueRef::Undefined), right.unwrap_or(ValueRef::Undefined));
+        match self.collation {
+            Some(collation) => collation.compare_values(left, right),
+            None => bson::compare(left, right),
+        }
     }
 }
 

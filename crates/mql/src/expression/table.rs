@@ -44,6 +44,8 @@ pub(crate) type Function = fn(&Call<'_>) -> Result<Option<Value>>;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Arity {
     Exactly(usize),
+    /// Exactly one, in the words of conversions.
+    Single,
     Between(usize, usize),
     Any,
 }

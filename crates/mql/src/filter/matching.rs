@@ -30,6 +30,7 @@ impl Node {
                 expression.is_true(&scope, asking.context)
             }
             Node::Schema(schema) => schema.matches(document, asking),
+            Node::Text(search) => Ok(search.score(document, asking.context)?.is_some()),
             _ => Ok(true),
         };
         self.decide(&mut leaf, asking)
@@ -73,7 +74,7 @@ impl Node {
             Node::Or(nodes) => any_of(nodes, field, asking),
             Node::Nor(nodes) => Ok(!any_of(nodes, field, asking)?),
             Node::Not(node) => Ok(!node.decide(field, asking)?),
-            Node::Field { .. } | Node::Expr(_) | Node::Schema(_) => field(self),
+            Node::Field { .. } | Node::Expr(_) | Node::Schema(_) | Node::Text(_) => field(self),
             Node::SampleRate(rate) => {
                 Ok(((asking.context.random() >> 11) as f64) < rate * 9_007_199_254_740_992.0)
             }

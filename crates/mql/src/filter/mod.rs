@@ -16,9 +16,11 @@ mod parse;
 mod pattern;
 mod pcre;
 mod schema;
+mod text;
 mod types;
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use bson::{ArrayRef, Collation, Document, DocumentRef, ValueRef};
 
@@ -29,9 +31,11 @@ pub use node::{Comparison, Members, Node, Test, TypeSet};
 pub(crate) use parse::is_truthy;
 pub use pattern::{Groups, Pattern};
 pub use schema::Schema;
+pub use text::TextSearch;
 
 use crate::context::Context;
 use crate::error::Result;
+use crate::index::TextRules;
 use crate::path::FieldPath;
 
 /// What a filter is read with besides its own text.
@@ -41,6 +45,8 @@ pub struct Settings {
     pub collation: Collation,
     /// The values of `let`, by name.
     pub variables: Document,
+    /// What the text index of the collection says, if there is one: what `$text` asks.
+    pub text: Option<Arc<TextRules>>,
 }
 
 impl Settings {
@@ -93,6 +99,11 @@ impl Filter {
             Node::Field { test: Test::Near(near), .. } => Some(&**near),
             _ => None,
         })
+    }
+
+    /// The search for words, if there is one.
+    pub fn text(&self) -> Option<&TextSearch> {
+        self.root.find(&|node| if let Node::Text(search) = node { Some(&**search) } else { None })
     }
 
     /// Whether nothing is asked.

@@ -6,6 +6,7 @@ use super::bits::BitTest;
 use super::geo::{GeoTest, Near};
 use super::pattern::Pattern;
 use super::schema::Schema;
+use super::text::TextSearch;
 use crate::expression::Expression;
 use crate::path::{Arrays, FieldPath};
 
@@ -31,6 +32,8 @@ pub enum Node {
     Expr(Expression),
     /// The document looks like this: `$jsonSchema`.
     Schema(Box<Schema>),
+    /// Words are found in it: `$text`.
+    Text(Box<TextSearch>),
     /// A random part of all documents.
     SampleRate(f64),
     /// Always.
@@ -180,6 +183,14 @@ impl Node {
             _ => 0,
         };
         below + usize::from(is_such(self))
+    }
+
+    /// The first thing of a kind outside of negations and `$elemMatch`.
+    pub(super) fn find<'n, T>(&'n self, pick: &dyn Fn(&'n Node) -> Option<&'n T>) -> Option<&'n T> {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) => nodes.iter().find_map(|node| node.find(pick)),
+            other => pick(other),
+        }
     }
 
     /// The conditions that all hold, whether there is one or many.

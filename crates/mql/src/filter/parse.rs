@@ -9,6 +9,7 @@ use super::node::{Comparison, Members, Node, Test};
 use super::numbers::{integer, is_nan, whole};
 use super::pattern::Pattern;
 use super::schema::Schema;
+use super::text::TextSearch;
 use super::types::type_set;
 use crate::error::{Code, Error, Result};
 use crate::expression::{Expression, Variables};
@@ -32,14 +33,7 @@ impl Parser<'_> {
     /// A whole filter.
     pub(super) fn filter(&self, filter: DocumentRef<'_>) -> Result<Node> {
         let root = self.document(filter, Level::Top)?;
-        let is_near = |node: &&Node| matches!(node, Node::Field { test: Test::Near(_), .. });
-        let at_top = root.conjuncts().iter().filter(is_near).count();
-        if at_top < root.count(&|node| is_near(&node)) {
-            return Err(Error::bad_value("geo $near must be top-level expr"));
-        }
-        if at_top > 1 {
-            return Err(Error::bad_value("Too many geoNear expressions"));
-        }
+        check_specials(&root)?;
         Ok(root)
     }
 
@@ -80,6 +74,10 @@ impl Parser<'_> {
             "$alwaysFalse" => nodes.push(always(name, value, Node::False)?),
             "$sampleRate" => nodes.push(Node::SampleRate(sample_rate(value)?)),
             "$jsonSchema" => nodes.push(Node::Schema(Box::new(Schema::parse(value)?))),
+            "$text" => {
+                only_at_top(name, level)?;
+                nodes.push(Node::Text(Box::new(TextSearch::parse(value, self.settings.text.as_ref())?)));
+            }
             "$expr" => {
                 only_at_top(name, level)?;
                 let variables = Variables::of(&self.settings.variables);
@@ -278,6 +276,31 @@ impl Parser<'_> {
         }
         Ok(Test::ElementFields(Box::new(self.document(conditions, Level::Element)?)))
     }
+}
+
+/// There is one order by distance and one search for words at most, and neither can be turned around.
+fn check_specials(root: &Node) -> Result<()> {
+    let is_near = |node: &Node| matches!(node, Node::Field { test: Test::Near(_), .. });
+    let is_text = |node: &Node| matches!(node, Node::Text(_));
+    let at_top = root.conjuncts().iter().filter(|node| is_near(node)).count();
+    if at_top < root.count(&is_near) {
+        return Err(Error::bad_value("geo $near must be top-level expr"));
+    }
+    if at_top > 1 {
+        return Err(Error::bad_value("Too many geoNear expressions"));
+    }
+    let texts = root.count(&is_text);
+    if texts > 1 {
+        return Err(Error::bad_value("Too many text expressions"));
+    }
+    if texts == 1 && at_top == 1 {
+        return Err(Error::bad_value("text and geoNear not allowed in same query"));
+    }
+    let turned = |node: &Node| matches!(node, Node::Nor(_) | Node::Not(_)) && node.count(&is_text) > 0;
+    if root.count(&turned) > 0 {
+        return Err(Error::bad_value("text expression not allowed in nor"));
+    }
+    Ok(())
 }
 
 fn only_at_top(name: &str, level: Level) -> Result<()> {

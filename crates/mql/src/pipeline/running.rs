@@ -49,9 +49,10 @@ impl Running {
     /// The next row; `None` at the end, and from then on. After an error there is nothing more either: close it.
     pub fn next(&mut self, source: &mut dyn Source, context: &Context) -> Result<Option<Row>> {
         let mut world = World { source, context };
-        if let State::New(pipeline) = std::mem::replace(&mut self.state, State::Done) {
-            self.state = open(*pipeline, &mut world)?;
-        }
+        self.state = match std::mem::replace(&mut self.state, State::Done) {
+            State::New(pipeline) => open(*pipeline, &mut world)?,
+            state => state,
+        };
         let State::Open { feed, chain } = &mut self.state else { return Ok(None) };
         loop {
             match chain.pop(&mut world)? {

@@ -116,6 +116,7 @@ impl Surroundings {
         filter::Settings {
             collation: self.settings.collation.clone(),
             variables: self.settings.variables.clone(),
+            ..filter::Settings::default()
         }
     }
 
@@ -171,7 +172,7 @@ impl Formula {
 }
 
 fn plain_scope<'a>(settings: &'a Settings, document: DocumentRef<'a>) -> Scope<'a> {
-    Scope::root(document).with_variables(&settings.variables)
+    Scope::root(document).with_variables(&settings.variables).with_collation(&settings.collation)
 }
 
 /// What expressions see of a row.

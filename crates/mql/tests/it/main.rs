@@ -3,9 +3,20 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod filter_properties;
+mod pipeline;
 mod script;
 mod update;
 mod verbs;
+
+#[test]
+fn aggregate_scripts() {
+    script::run("aggregate");
+}
+
+#[test]
+fn expr_scripts() {
+    script::run("expr");
+}
 
 #[test]
 fn find_scripts() {

@@ -14,7 +14,7 @@
 //! error 2 unknown top level operator: $x. If ...
 //! ```
 //!
-//! A question is a verb with arguments in Extended JSON. Expected lines are Extended JSON too, one for each line of the answer,
+//! `docs name` sets another collection, for pipelines that look into it. A question is a verb with arguments in Extended JSON. Expected lines are Extended JSON too, one for each line of the answer,
 //! and compared by value and type; or `error` with a code and the whole message. The verbs are in `verbs/`.
 
 use std::fmt::Write as _;
@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use bson::{RawDocument, Value};
 
+use crate::pipeline::Memory;
 use crate::verbs;
 
 /// What one answer is: values, or an error.
@@ -32,6 +33,8 @@ pub(crate) type Answer = mql::Result<Vec<Value>>;
 pub(crate) struct State {
     /// The documents of the last `docs` block.
     pub(crate) documents: Vec<RawDocument>,
+    /// The collections of `docs name` blocks, and what pipelines wrote.
+    pub(crate) memory: Memory,
 }
 
 struct Block<'t> {
@@ -83,12 +86,16 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
 }
 
 fn run_block(state: &mut State, block: &Block<'_>) -> Result<(), String> {
-    if block.head == "docs" {
+    if block.head == "docs" || block.head.starts_with("docs ") {
         let document = |line: &&str| match parse(line)?.as_slice() {
             [Value::Document(document)] => Ok(RawDocument::from_document(document)),
             _ => Err(format!("not one document: {line}")),
         };
-        state.documents = block.rest.iter().map(document).collect::<Result<_, String>>()?;
+        let documents: Vec<RawDocument> = block.rest.iter().map(document).collect::<Result<_, String>>()?;
+        match block.head.strip_prefix("docs ") {
+            Some(name) => drop(state.memory.collections.insert(name.to_owned(), documents)),
+            None => state.documents = documents,
+        }
         return Ok(());
     }
     let question = block.head.strip_prefix("> ").ok_or("neither docs nor a question")?;

@@ -3,7 +3,7 @@
 use bson::{Value, ValueRef};
 
 use crate::error::{Code, Error, Result};
-use crate::expression::number::{self, Number, Sum};
+use crate::expression::number::{self, Number};
 use crate::expression::operand::{is_nullish, type_name};
 use crate::expression::table::{Arity, Call, Group, positional};
 
@@ -19,7 +19,7 @@ pub(crate) const GROUP: Group = Group {
 };
 
 fn add(call: &Call<'_>) -> Result<Option<Value>> {
-    let mut sum = Sum::default();
+    let mut total = Folded::new(0);
     let mut date = None;
     for value in call.values() {
         match value {
@@ -33,25 +33,44 @@ fn add(call: &Call<'_>) -> Result<Option<Value>> {
                     let found = type_name(value);
                     Error::type_mismatch(format!("$add only supports numeric or date types, not {found}"))
                 })?;
-                sum.add(number);
+                total.fold(number, number::add);
             }
         }
     }
     match date {
-        Some(millis) => move_date(millis, sum.total(), 1).map(Some),
-        None => Ok(Some(sum.total().into())),
+        Some(millis) => move_date(millis, total.finish(), 1).map(Some),
+        None => Ok(Some(total.finish().into())),
+    }
+}
+
+/// A sum or a product of many: ints are counted as longs on the way, and become ints again if the result fits.
+struct Folded {
+    number: Number,
+    only_ints: bool,
+}
+
+impl Folded {
+    fn new(beginning: i64) -> Folded {
+        Folded { number: Number::Long(beginning), only_ints: true }
+    }
+
+    fn fold(&mut self, number: Number, combine: fn(Number, Number) -> Number) {
+        self.only_ints &= matches!(number, Number::Int(_));
+        self.number = combine(self.number, number);
+    }
+
+    fn finish(self) -> Number {
+        match self.number {
+            Number::Long(value) => Number::of_integer(value, !self.only_ints),
+            other => other,
+        }
     }
 }
 
 /// A date so many milliseconds later or earlier.
 fn move_date(millis: i64, by: Number, sign: i64) -> Result<Value> {
-    let overflow = || Error::new(Code::OVERFLOW, "date overflow");
-    let by = match by.integer() {
-        Some(by) => by,
-        None => number::whole(by.to_f64().trunc()).ok_or_else(overflow)?,
-    };
-    let moved = by.checked_mul(sign).and_then(|by| millis.checked_add(by));
-    moved.map(Value::DateTime).ok_or_else(overflow)
+    let moved = by.truncated_i64().and_then(|by| by.checked_mul(sign)).and_then(|by| millis.checked_add(by));
+    moved.map(Value::DateTime).ok_or_else(|| Error::new(Code::OVERFLOW, "date overflow"))
 }
 
 fn subtract(call: &Call<'_>) -> Result<Option<Value>> {
@@ -68,14 +87,15 @@ fn subtract(call: &Call<'_>) -> Result<Option<Value>> {
         }
         ((_, Some(by)), Some(ValueRef::DateTime(millis)), _) => move_date(millis, by, -1)?,
         _ => {
-            let (left, right) = (type_name(left), type_name(right));
+            let right = type_name(right);
+            let left = if matches!(left, Some(ValueRef::DateTime(_))) { "Date" } else { type_name(left) };
             return Err(Error::type_mismatch(format!("can't $subtract {right} from {left}")));
         }
     }))
 }
 
 fn multiply(call: &Call<'_>) -> Result<Option<Value>> {
-    let mut product = Number::Int(1);
+    let mut product = Folded::new(1);
     for value in call.values() {
         if is_nullish(value) {
             return Ok(Some(Value::Null));
@@ -84,9 +104,9 @@ fn multiply(call: &Call<'_>) -> Result<Option<Value>> {
             let found = type_name(value);
             return Err(Error::type_mismatch(format!("$multiply only supports numeric types, not {found}")));
         };
-        product = number::multiply(product, number);
+        product.fold(number, number::multiply);
     }
-    Ok(Some(product.into()))
+    Ok(Some(product.finish().into()))
 }
 
 /// The two numbers of an operator that knows nothing else, or nothing if one of them is null.
@@ -107,19 +127,28 @@ fn divide(call: &Call<'_>) -> Result<Option<Value>> {
     if right.is_zero() {
         return Err(Error::bad_value("can't $divide by zero"));
     }
+    if left.is_decimal() || right.is_decimal() {
+        return Ok(Some(Value::Decimal128(left.to_decimal() / right.to_decimal())));
+    }
     Ok(Some(Value::Double(left.to_f64() / right.to_f64())))
 }
 
 fn modulo(call: &Call<'_>) -> Result<Option<Value>> {
     let Some((left, right)) = two_numbers(call, Code(16611))? else { return Ok(Some(Value::Null)) };
+    let decimal = left.is_decimal() || right.is_decimal();
     if right.is_zero() {
-        return Err(Error::location(16610, "can't $mod by zero"));
+        let code = if decimal { 5_733_415 } else { 16610 };
+        return Err(Error::location(code, "can't $mod by zero"));
     }
-    Ok(Some(match (left, right) {
-        (Number::Int(left), Number::Int(right)) => Value::Int32(left.wrapping_rem(right)),
-        _ => match (left.integer(), right.integer()) {
-            (Some(left), Some(right)) => Value::Int64(left.wrapping_rem(right)),
-            _ => Value::Double(left.to_f64() % right.to_f64()),
-        },
+    if decimal {
+        return Ok(Some(Value::Decimal128(left.to_decimal() % right.to_decimal())));
+    }
+    // A whole double on the right counts as an integer, on the left it does not.
+    Ok(Some(match (left.integer(), right.exact_i32().map(i64::from).or(right.integer())) {
+        (Some(dividend), Some(divisor)) => {
+            let rest = dividend.wrapping_rem(divisor);
+            Number::of_integer(rest, left.is_long() || right.is_long()).into()
+        }
+        _ => Value::Double(left.to_f64() % right.to_f64()),
     }))
 }

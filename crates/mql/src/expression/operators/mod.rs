@@ -1,13 +1,55 @@
 //! The operators, group by group. A new operator is a row in the table of its group.
 
 mod arithmetic;
+mod array;
+mod bits;
 mod boolean;
 mod comparison;
 mod conditional;
+mod conversion;
+mod date;
+mod each;
+mod object;
+mod power;
+mod regex;
+mod replace;
+mod rounding;
+mod set;
+mod several;
+mod sort_array;
+mod string;
+mod trigonometry;
+mod unsupported;
 mod variable;
+mod zip;
 
 use crate::expression::table::Group;
 
 /// All groups.
-pub(super) const GROUPS: &[&Group] =
-    &[&arithmetic::GROUP, &boolean::GROUP, &comparison::GROUP, &conditional::GROUP, &variable::GROUP];
+pub(super) const GROUPS: &[&Group] = &[
+    &arithmetic::GROUP,
+    &array::GROUP,
+    &bits::GROUP,
+    &boolean::GROUP,
+    &comparison::GROUP,
+    &conditional::GROUP,
+    &conversion::GROUP,
+    &date::PARTS,
+    &date::TEXTS,
+    &date::ARITHMETIC,
+    &date::BUILD,
+    &each::GROUP,
+    &object::GROUP,
+    &power::GROUP,
+    &regex::GROUP,
+    &replace::GROUP,
+    &rounding::GROUP,
+    &set::GROUP,
+    &several::GROUP,
+    &sort_array::GROUP,
+    &string::GROUP,
+    &trigonometry::GROUP,
+    &unsupported::GROUP,
+    &variable::GROUP,
+    &zip::GROUP,
+];

@@ -7,7 +7,7 @@ use bson::{Value, ValueRef};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::expression::node::{Node, Special};
-use crate::expression::operand::{Operand, type_name};
+use crate::expression::operand::Operand;
 use crate::expression::parse::{Parser, named_fields};
 use crate::expression::scope::{self, Scope};
 use crate::expression::table::{Group, Names, Refusal, own, required};
@@ -72,7 +72,7 @@ impl Special for Let {
 struct Meta(&'static str);
 
 /// The keywords of `$meta`.
-const KEYWORDS: [&str; 10] = [
+const KEYWORDS: [&str; 11] = [
     "textScore",
     "indexKey",
     "recordId",
@@ -82,13 +82,13 @@ const KEYWORDS: [&str; 10] = [
     "geoNearPoint",
     "searchScore",
     "searchHighlights",
+    "searchScoreDetails",
     "vectorSearchScore",
 ];
 
 fn meta(_: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) -> Result<Node> {
     let ValueRef::String(keyword) = argument else {
-        let found = type_name(Some(argument));
-        return Err(Error::location(17307, format!("$meta only supports string arguments, found {found}")));
+        return Err(Error::location(17307, "$meta only supports string arguments"));
     };
     match KEYWORDS.iter().find(|known| **known == keyword) {
         Some(known) => Ok(Node::Special(Arc::new(Meta(known)))),
@@ -114,7 +114,7 @@ fn rand(_: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) -> Result<N
     if empty {
         Ok(Node::Special(Arc::new(Rand)))
     } else {
-        Err(Error::location(3_040_501, "$rand not allowed inside collection validators with arguments"))
+        Err(Error::location(3_040_501, "$rand does not currently accept arguments"))
     }
 }
 

@@ -156,7 +156,7 @@ impl Tally {
         match self {
             Tally::Sum(total) => total.total().into(),
             Tally::Average { count: 0, .. } => Value::Null,
-            Tally::Average { total, count } => average(total, *count),
+            Tally::Average { total, count } => total.average(*count).into(),
             Tally::Smallest(kept, _) | Tally::Largest(kept, _) | Tally::First(kept) | Tally::Last(kept) => {
                 kept.clone().unwrap_or(Value::Null)
             }
@@ -180,13 +180,6 @@ impl Tally {
             Tally::Ranked { values, .. } => values.first().map_or(Value::Null, |(_, value)| value.clone()),
             Tally::Percentiles { of, single, values } => percentiles(of, *single, values),
         }
-    }
-}
-
-fn average(total: &Sum, count: u64) -> Value {
-    match Value::from(total.total()) {
-        Value::Decimal128(sum) => Value::Decimal128(sum / bson::Decimal128::from(count as i64)),
-        _ => Value::Double(total.to_f64() / count as f64),
     }
 }
 

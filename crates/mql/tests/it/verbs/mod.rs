@@ -1,11 +1,16 @@
 //! What scripts can ask. One row here and one file for each group of verbs.
 
+mod aggregate;
+mod expression;
 mod find;
 mod update;
+
+use std::sync::Arc;
 
 use bson::{Collation, Document, Value};
 use mql::Context;
 use mql::filter::Settings;
+use mql::index::IndexSpec;
 
 use crate::script::{Answer, State};
 
@@ -14,6 +19,9 @@ type Verb = fn(&mut State, &[Value]) -> Answer;
 
 /// All verbs.
 pub(crate) const VERBS: &[(&str, Verb)] = &[
+    ("aggregate", aggregate::aggregate),
+    ("collection", aggregate::collection),
+    ("expr", expression::expr),
     ("find", find::find),
     ("ids", find::ids),
     ("project", find::project),
@@ -39,12 +47,16 @@ pub(crate) fn document(arguments: &[Value], position: usize) -> Document {
     }
 }
 
-/// What the options of a question say: `{collation: .., let: ..}`.
+/// What the options of a question say: `{collation: .., let: .., text: a text index}`.
 pub(crate) fn settings(options: &Document) -> Settings {
     let collation = match options.get("collation") {
         Some(Value::Document(collation)) => Collation::parse(collation.view()).unwrap(),
         _ => Collation::simple(),
     };
     let variables = options.get("let").and_then(Value::as_document).cloned().unwrap_or_default();
-    Settings { collation, variables }
+    let text = options.get("text").and_then(Value::as_document).map(|index| {
+        let spec = IndexSpec::parse(index.view()).unwrap();
+        Arc::new(spec.text_rules().unwrap().clone())
+    });
+    Settings { collation, variables, text }
 }

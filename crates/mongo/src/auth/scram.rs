@@ -1,0 +1,171 @@
+//! The server's half of a SCRAM exchange, without anything around it.
+//!
+//! ```text
+//! client  n,,n=user,r=nonce
+//! server  r=nonce+ours,s=salt,i=iterations
+//! client  c=biws,r=nonce+ours,p=proof
+//! server  v=signature
+//! ```
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use subtle::ConstantTimeEq;
+
+use super::credential::{Credential, Mechanism};
+
+/// The longest message of a client; a user's name and a nonce fit many times.
+const MESSAGE_BYTES_MAX: usize = 4096;
+/// What a proof covers says which channel was bound; none ever is.
+const NO_BINDING: [&str; 2] = ["biws", "eSws"];
+
+/// A client's first message.
+#[derive(Debug)]
+pub(super) struct First {
+    pub(super) user: String,
+    nonce: String,
+    /// The message without its beginning, as the proof covers it.
+    bare: String,
+    /// The base64 of that beginning, which the client must repeat.
+    binding: &'static str,
+}
+
+impl First {
+    /// Reads it; none if it is not one.
+    pub(super) fn parse(payload: &[u8]) -> Option<First> {
+        if payload.len() > MESSAGE_BYTES_MAX {
+            return None;
+        }
+        let text = std::str::from_utf8(payload).ok()?;
+        let (bare, binding) = match (text.strip_prefix("n,,"), text.strip_prefix("y,,")) {
+            (Some(bare), _) => (bare, NO_BINDING[0]),
+            (None, Some(bare)) => (bare, NO_BINDING[1]),
+            (None, None) => return None,
+        };
+        let mut parts = bare.split(',');
+        let user = unescape(parts.next()?.strip_prefix("n=")?)?;
+        let nonce = parts.next()?.strip_prefix("r=")?;
+        if nonce.is_empty() || user.is_empty() {
+            return None;
+        }
+        Some(First { user, nonce: nonce.to_owned(), bare: bare.to_owned(), binding })
+    }
+}
+
+/// A comma is `=2C` and an equals sign `=3D`; nothing else may follow an equals sign.
+fn unescape(name: &str) -> Option<String> {
+    let mut pieces = name.split('=');
+    let mut plain = pieces.next()?.to_owned();
+    for piece in pieces {
+        let (sign, rest) = piece.split_at_checked(2)?;
+        plain.push(match sign {
+            "2C" => ',',
+            "3D" => '=',
+            _ => return None,
+        });
+        plain.push_str(rest);
+    }
+    Some(plain)
+}
+
+/// An exchange that waits for the proof.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    mechanism: Mechanism,
+    credential: Credential,
+    first: First,
+    nonce: String,
+    answer: String,
+}
+
+impl Exchange {
+    /// Answers the first message. The credential may be one that nobody can meet.
+    pub(super) fn start(mechanism: Mechanism, first: First, credential: Credential, ours: &str) -> Exchange {
+        let nonce = format!("{}{ours}", first.nonce);
+        let answer = format!("r={nonce},s={},i={}", STANDARD.encode(&credential.salt), credential.iterations);
+        Exchange { mechanism, credential, first, nonce, answer }
+    }
+
+    pub(super) fn answer(&self) -> &[u8] {
+        self.answer.as_bytes()
+    }
+
+    /// Checks the proof; our own signature if it holds.
+    pub(super) fn finish(&self, payload: &[u8]) -> Option<Vec<u8>> {
+        if payload.len() > MESSAGE_BYTES_MAX {
+            return None;
+        }
+        let text = std::str::from_utf8(payload).ok()?;
+        let (without_proof, proof) = text.rsplit_once(",p=")?;
+        let rest = without_proof.strip_prefix("c=")?.strip_prefix(self.first.binding)?.strip_prefix(",r=")?;
+        // Extensions may follow the nonce, and none is known.
+        if rest != self.nonce {
+            return None;
+        }
+        let proof = STANDARD.decode(proof).ok()?;
+        let covered = format!("{},{},{without_proof}", self.first.bare, self.answer);
+        let signature = self.mechanism.hmac(&self.credential.stored_key, covered.as_bytes());
+        if proof.len() != signature.len() {
+            return None;
+        }
+        let client_key: Vec<u8> = proof.iter().zip(&signature).map(|(proof, sign)| proof ^ sign).collect();
+        let holds: bool = self.mechanism.hash(&client_key).ct_eq(&self.credential.stored_key).into();
+        let ours = self.mechanism.hmac(&self.credential.server_key, covered.as_bytes());
+        holds.then(|| format!("v={}", STANDARD.encode(ours)).into_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The exchange that RFC 7677 prints.
+    #[test]
+    fn the_published_exchange_of_sha_256() {
+        let first = First::parse(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO").unwrap();
+        assert_eq!(first.user, "user");
+        let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
+        let credential = Credential::derive(Mechanism::Sha256, "user", "pencil", salt, 4096).unwrap();
+        let exchange =
+            Exchange::start(Mechanism::Sha256, first, credential, "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0");
+        assert_eq!(
+            exchange.answer(),
+            b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+        );
+        let last = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
+        assert_eq!(
+            exchange.finish(last.as_bytes()).unwrap(),
+            b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+        );
+        for wrong in [
+            last.replace("dHzb", "dHzc"),
+            last.replace("biws", "eSws"),
+            last.replace("r=rOp", "r=rOq"),
+            last.replace(",p=", ",x=1,p="),
+            last[..40].to_owned(),
+            String::new(),
+        ] {
+            assert_eq!(exchange.finish(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn first_messages_are_read_or_refused() {
+        assert_eq!(First::parse(b"n,,n=a=2Cb=3Dc,r=x").unwrap().user, "a,b=c");
+        for wrong in [
+            "",
+            "n,,",
+            "n,,n=,r=x",
+            "n,,n=a",
+            "n,,n=a,r=",
+            "n,,n=a=2,r=x",
+            "n,,n=a=4Db,r=x",
+            "p=tls-unique,,n=a,r=x",
+            "n,,m=x,n=a,r=x",
+            "n,a=b,n=a,r=x",
+        ] {
+            assert!(First::parse(wrong.as_bytes()).is_none(), "{wrong}");
+        }
+        assert!(First::parse(&[0xFF]).is_none());
+        assert!(First::parse(&vec![b'n'; MESSAGE_BYTES_MAX + 1]).is_none());
+    }
+}

@@ -1,0 +1,220 @@
+//! Users as they are stored: documents of `admin.system.users`, one per user, found by `database.user`.
+
+use std::sync::{Arc, OnceLock};
+
+use bson::{Binary, BinaryRef, Document, RawDocument, Value, ValueRef};
+use engine::collection::{Decision, Found, Target, Verdict};
+use engine::{Collection, CollectionDefinition, Engine};
+use hmac::{Hmac, Mac};
+use mql::Code;
+use sha2::Sha256;
+use storage::Direction;
+
+use super::credential::{Credential, Credentials, Mechanism};
+use super::roles::Role;
+use crate::error::{Error, Result};
+use crate::random;
+use crate::reply::list;
+use crate::settings::Account;
+
+const DATABASE: &str = "admin";
+const COLLECTION: &str = "system.users";
+/// The most users that are listed at once.
+const USERS_MAX: usize = 100_000;
+/// How many are read from the engine at a time.
+const PAGE: usize = 1000;
+
+/// A user that was made by `createUser`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct User {
+    pub(crate) id: [u8; 16],
+    pub(crate) name: String,
+    pub(crate) database: String,
+    pub(crate) credentials: Credentials,
+    pub(crate) roles: Vec<Role>,
+    pub(crate) custom_data: Option<Document>,
+}
+
+impl User {
+    /// The document's `_id`.
+    fn key(name: &str, database: &str) -> String {
+        format!("{database}.{name}")
+    }
+
+    /// What is stored, and what `usersInfo` shows but for the credentials.
+    pub(crate) fn to_document(&self) -> Document {
+        let mut document = Document::new()
+            .with("_id", User::key(&self.name, &self.database))
+            .with("userId", Binary { subtype: 4, bytes: self.id.to_vec() })
+            .with("user", self.name.as_str())
+            .with("db", self.database.as_str())
+            .with("credentials", self.credentials.to_document())
+            .with("roles", list(self.roles.iter().map(Role::to_document)));
+        if let Some(data) = &self.custom_data {
+            document.push("customData", data.clone());
+        }
+        document
+    }
+
+    fn parse(document: &RawDocument) -> Option<User> {
+        let text = |name| document.get(name).and_then(ValueRef::as_str).map(str::to_owned);
+        let Some(ValueRef::Binary(BinaryRef { bytes, .. })) = document.get("userId") else { return None };
+        let role = |value: ValueRef<'_>| {
+            let role = value.as_document()?;
+            let text = |name| Some(role.get(name)?.as_str()?.to_owned());
+            Some(Role { name: text("role")?, database: text("db")? })
+        };
+        Some(User {
+            id: bytes.try_into().ok()?,
+            name: text("user")?,
+            database: text("db")?,
+            credentials: Credentials::parse(document.get("credentials")?.as_document()?),
+            roles: document.get("roles")?.as_array()?.iter().filter_map(role).collect(),
+            custom_data: document
+                .get("customData")
+                .and_then(ValueRef::as_document)
+                .map(bson::DocumentRef::to_document),
+        })
+    }
+}
+
+/// What the account's password derives to, once somebody asked.
+#[derive(Debug, Default)]
+pub(crate) struct AccountCredentials(OnceLock<Option<Credentials>>);
+
+/// The door to all users.
+pub(crate) struct Users<'a> {
+    pub(crate) engine: &'a Arc<Engine>,
+    pub(crate) account: &'a Account,
+    pub(crate) derived: &'a AccountCredentials,
+}
+
+impl Users<'_> {
+    /// Whether this is the name of the account, which is a user of every database.
+    pub(crate) fn is_account(&self, name: &str) -> bool {
+        self.account.user == name
+    }
+
+    /// What a proof for that user is checked against.
+    pub(crate) fn credential(
+        &self,
+        name: &str,
+        database: &str,
+        mechanism: Mechanism,
+    ) -> Result<Option<Credential>> {
+        if self.is_account(name) {
+            let salt = |mechanism| self.decoy_salt(name, mechanism);
+            let derive = || Credentials::derive(name, &self.account.password, &Mechanism::ALL, salt);
+            let derived = self.derived.0.get_or_init(|| tokio::task::block_in_place(derive));
+            return Ok(derived.as_ref().and_then(|derived| derived.get(mechanism).cloned()));
+        }
+        Ok(self.find(name, database)?.and_then(|user| user.credentials.get(mechanism).cloned()))
+    }
+
+    /// How a user may authenticate; none if there is no such user.
+    pub(crate) fn mechanisms(&self, name: &str, database: &str) -> Result<Option<Vec<Mechanism>>> {
+        if self.is_account(name) {
+            return Ok(Some(Mechanism::ALL.to_vec()));
+        }
+        Ok(self.find(name, database)?.map(|user| user.credentials.mechanisms()))
+    }
+
+    /// A salt that belongs to a name and tells nothing: the account's, and what is shown for users that do not exist.
+    pub(crate) fn decoy_salt(&self, name: &str, mechanism: Mechanism) -> Vec<u8> {
+        let mac = Hmac::<Sha256>::new_from_slice(self.account.password.as_bytes());
+        let mac = mac.expect("HMAC takes keys of any length");
+        let bytes =
+            mac.chain_update(mechanism.name()).chain_update([0]).chain_update(name).finalize().into_bytes();
+        bytes[..mechanism.salt_bytes()].to_vec()
+    }
+
+    /// The user of that name.
+    pub(crate) fn find(&self, name: &str, database: &str) -> Result<Option<User>> {
+        let Some(collection) = self.collection() else { return Ok(None) };
+        let key = User::key(name, database);
+        let found = self.engine.reading(&[&collection])?.by_id(&collection, ValueRef::String(&key))?;
+        Ok(found.and_then(|found| User::parse(&found.document)))
+    }
+
+    /// All users that are meant, in the order they were made.
+    pub(crate) fn list(&self, which: impl Fn(&User) -> bool) -> Result<Vec<User>> {
+        let Some(collection) = self.collection() else { return Ok(Vec::new()) };
+        let reading = self.engine.reading(&[&collection])?;
+        let (mut users, mut after) = (Vec::new(), None);
+        loop {
+            let page = reading.natural(&collection, after, Direction::Forward, PAGE, usize::MAX)?;
+            let Some(last) = page.last() else { return Ok(users) };
+            after = Some(last.number);
+            users.extend(page.iter().filter_map(|found| User::parse(&found.document)).filter(&which));
+            if users.len() > USERS_MAX {
+                return Err(Error::new(
+                    Code::OPERATION_FAILED,
+                    format!("there are more than {USERS_MAX} users"),
+                ));
+            }
+        }
+    }
+
+    /// Stores a new user.
+    pub(crate) async fn create(&self, user: User) -> Result<()> {
+        let exists =
+            Error::location(51003, format!("User \"{}@{}\" already exists", user.name, user.database));
+        if self.is_account(&user.name) {
+            return Err(exists);
+        }
+        let collection = match self.collection() {
+            Some(collection) => collection,
+            None => tokio::task::block_in_place(|| self.make_collection())?,
+        };
+        let document = RawDocument::from_document(&user.to_document());
+        let key = Value::String(User::key(&user.name, &user.database));
+        let decide = move |found: Option<&Found>, _| {
+            Ok(Verdict::from(if found.is_some() { Decision::Keep } else { Decision::Insert(document) }))
+        };
+        let done = self.engine.modify(&collection, Target::Id(key), decide, None).await?;
+        if done.before.is_some() { Err(exists) } else { Ok(()) }
+    }
+
+    /// Changes a user inside one transaction; false if there is none.
+    pub(crate) async fn change(
+        &self,
+        name: &str,
+        database: &str,
+        change: impl FnOnce(User) -> User + Send + 'static,
+    ) -> Result<bool> {
+        let Some(collection) = self.collection() else { return Ok(false) };
+        let decide = move |found: Option<&Found>, _| {
+            let user = found.and_then(|found| User::parse(&found.document));
+            Ok(Verdict::from(match user {
+                Some(user) => Decision::Replace(RawDocument::from_document(&change(user).to_document())),
+                None => Decision::Keep,
+            }))
+        };
+        let key = Value::String(User::key(name, database));
+        Ok(self.engine.modify(&collection, Target::Id(key), decide, None).await?.before.is_some())
+    }
+
+    /// Forgets a user; false if there was none.
+    pub(crate) async fn drop(&self, name: &str, database: &str) -> Result<bool> {
+        let Some(collection) = self.collection() else { return Ok(false) };
+        let decide = |found: Option<&Found>, _| {
+            Ok(Verdict::from(if found.is_some() { Decision::Delete } else { Decision::Keep }))
+        };
+        let key = Value::String(User::key(name, database));
+        Ok(self.engine.modify(&collection, Target::Id(key), decide, None).await?.before.is_some())
+    }
+
+    fn collection(&self) -> Option<Arc<Collection>> {
+        self.engine.collection(DATABASE, COLLECTION)
+    }
+
+    fn make_collection(&self) -> Result<Arc<Collection>> {
+        let definition = CollectionDefinition { uuid: random::uuid(), ..CollectionDefinition::default() };
+        match self.engine.create_collection(DATABASE, COLLECTION, definition, None) {
+            Err(engine::Error::Exists { .. }) => self.collection().ok_or_else(|| {
+                Error::new(Code::OPERATION_FAILED, "the collection of users has gone while it was made")
+            }),
+            made => Ok(made?),
+        }
+    }
+}

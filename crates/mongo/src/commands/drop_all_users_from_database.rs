@@ -1,0 +1,17 @@
+//! `dropAllUsersFromDatabase`.
+
+use bson::Document;
+
+use crate::call::Call;
+use crate::error::Result;
+use crate::reply::Reply;
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let users = call.service.users();
+    let named = call.blocking(|| users.list(|user| user.database == call.database))?;
+    let mut count = 0;
+    for user in named {
+        count += i32::from(users.drop(&user.name, &user.database).await?);
+    }
+    Ok(Document::new().with("n", count).into())
+}

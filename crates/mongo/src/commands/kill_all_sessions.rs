@@ -1,0 +1,24 @@
+//! `killAllSessions`: ends the sessions of the named users, or everybody's, and what runs in them.
+
+use bson::ValueRef;
+
+use crate::auth::Identity;
+use crate::call::Call;
+use crate::error::{Error, Result};
+use crate::reply::Reply;
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let Some(items) = call.argument().as_array() else {
+        return Err(Error::bad_value("killAllSessions takes an array of users"));
+    };
+    let mut users = Vec::new();
+    for item in items.iter() {
+        let text = |name| item.as_document().and_then(|item| item.get(name)).and_then(ValueRef::as_str);
+        let (Some(user), Some(database)) = (text("user"), text("db")) else {
+            return Err(Error::bad_value("killAllSessions takes users as {user, db}"));
+        };
+        users.push(Identity::new(user, database).digest);
+    }
+    call.service.end_sessions(|id| users.is_empty() || users.contains(&id.user));
+    Ok(Reply::ok())
+}

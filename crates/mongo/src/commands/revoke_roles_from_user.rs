@@ -1,0 +1,19 @@
+//! `revokeRolesFromUser`.
+
+use crate::auth::User;
+use crate::call::Call;
+use crate::commands::create_user::{name, roles};
+use crate::commands::update_user::change_user;
+use crate::error::Result;
+use crate::reply::Reply;
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let fields = call.fields();
+    fields.only(&["revokeRolesFromUser", "roles"])?;
+    let revoked = roles(fields.required("roles", fields.array("roles")?)?, &call.database)?;
+    let revoke = move |mut user: User| {
+        user.roles.retain(|role| !revoked.contains(role));
+        user
+    };
+    change_user(call, name(call)?, revoke).await
+}

@@ -1,0 +1,17 @@
+//! `saslContinue`: the further steps of an authentication.
+
+use mql::Code;
+
+use crate::call::Call;
+use crate::commands::sasl_start::take;
+use crate::error::{Error, Result};
+use crate::reply::Reply;
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    // Taken, not looked at: what fails is over.
+    let conversation = call.connection.client.lock().conversation.take();
+    let conversation =
+        conversation.ok_or_else(|| Error::new(Code::PROTOCOL_ERROR, "No SASL session state found"))?;
+    let step = conversation.go_on(call.fields())?;
+    Ok(take(call, step).into())
+}

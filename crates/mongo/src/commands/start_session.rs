@@ -1,0 +1,18 @@
+//! `startSession`: a session whose id the server makes.
+
+use bson::Document;
+
+use crate::call::Call;
+use crate::error::Result;
+use crate::limits::SESSION_MINUTES;
+use crate::random;
+use crate::reply::Reply;
+use crate::session::SessionId;
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let id = SessionId { uuid: random::uuid(), user: call.connection.user_digest() };
+    let session = call.service.session(id)?;
+    let reply =
+        Document::new().with("id", session.id.to_document()).with("timeoutMinutes", SESSION_MINUTES as i32);
+    Ok(reply.into())
+}

@@ -1,0 +1,72 @@
+//! `usersInfo`: users that were made by `createUser`. The account is none of them.
+
+use bson::{Document, Value, ValueRef};
+
+use crate::auth::{Mechanism, User};
+use crate::call::Call;
+use crate::error::{Error, Result};
+use crate::reply::{Reply, list};
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let fields = call.fields();
+    let (credentials, privileges) = (fields.is_set("showCredentials")?, fields.is_set("showPrivileges")?);
+    let wanted = Wanted::parse(call.argument(), &call.database)?;
+    let users = call.service.users();
+    let users = call.blocking(|| users.list(|user| wanted.fits(user)))?;
+    let shown = users.iter().map(|user| show(user, credentials, privileges));
+    Ok(Document::new().with("users", list(shown)).into())
+}
+
+/// Which users are asked for.
+enum Wanted {
+    Everybody,
+    Database(String),
+    Named(Vec<(String, String)>),
+}
+
+impl Wanted {
+    fn parse(argument: ValueRef<'_>, database: &str) -> Result<Wanted> {
+        match argument {
+            ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_) => {
+                Ok(Wanted::Database(database.to_owned()))
+            }
+            ValueRef::Document(document) if document.get("forAllDBs").is_some() => Ok(Wanted::Everybody),
+            ValueRef::Array(items) => items
+                .iter()
+                .map(|item| Wanted::name(item, database))
+                .collect::<Result<_>>()
+                .map(Wanted::Named),
+            one => Ok(Wanted::Named(vec![Wanted::name(one, database)?])),
+        }
+    }
+
+    fn name(value: ValueRef<'_>, database: &str) -> Result<(String, String)> {
+        let text = |name| value.as_document().and_then(|it| it.get(name)).and_then(ValueRef::as_str);
+        match (value.as_str(), text("user"), text("db")) {
+            (Some(name), ..) => Ok((name.to_owned(), database.to_owned())),
+            (None, Some(name), Some(database)) => Ok((name.to_owned(), database.to_owned())),
+            _ => Err(Error::bad_value("a user is named by a string or by {user, db}")),
+        }
+    }
+
+    fn fits(&self, user: &User) -> bool {
+        match self {
+            Wanted::Everybody => true,
+            Wanted::Database(database) => user.database == *database,
+            Wanted::Named(names) => names.iter().any(|(name, db)| user.name == *name && user.database == *db),
+        }
+    }
+}
+
+fn show(user: &User, credentials: bool, privileges: bool) -> Document {
+    let mut shown = user.to_document();
+    if !credentials {
+        shown.remove("credentials");
+    }
+    shown.push("mechanisms", list(user.credentials.mechanisms().into_iter().map(Mechanism::name)));
+    if privileges {
+        shown.push("inheritedRoles", shown.get("roles").cloned().unwrap_or(Value::Null));
+        shown.push("inheritedPrivileges", Value::Array(Vec::new()));
+    }
+    shown
+}

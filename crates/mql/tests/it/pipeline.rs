@@ -1,0 +1,397 @@
+//! Collections in memory for pipelines to run over, and properties of pipelines.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bson::{Collation, Document, DocumentRef, RawDocument, Value, ValueRef};
+use mql::filter::{Filter, Settings as FilterSettings};
+use mql::pipeline::{
+    Description, Merge, Namespace, Order, Outcome, Pipeline, Row, Running, Scan, ScanId, Settings, Source,
+};
+use mql::{Context, Result};
+use proptest::prelude::*;
+
+/// The collection that pipelines run on.
+pub(crate) const LEADING: &str = "docs";
+
+/// Collections by name, and the scans that are open over them.
+#[derive(Default, Clone)]
+pub(crate) struct Memory {
+    pub(crate) collections: BTreeMap<String, Vec<RawDocument>>,
+    staged: BTreeMap<String, Vec<RawDocument>>,
+    scans: BTreeMap<u64, std::vec::IntoIter<Row>>,
+    opened: u64,
+    /// Whether scans come in the order that is wanted.
+    pub(crate) serves_sorts: bool,
+    /// What was asked of the collections, in short.
+    pub(crate) asked: Vec<String>,
+}
+
+impl Memory {
+    fn documents(&self, name: &Namespace) -> &[RawDocument] {
+        self.collections.get(&name.collection).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Source for Memory {
+    fn open(&mut self, scan: &Scan) -> Result<(ScanId, Order)> {
+        let context = Context::at(0);
+        let mut rows = Vec::new();
+        for (number, document) in self.documents(&scan.collection).iter().enumerate() {
+            if scan.filter.matches(document.view(), &context)? {
+                rows.push(Row::of_item(document.clone(), number as u64));
+            }
+        }
+        self.asked.push(format!("{} {} limit {:?}", scan.collection.collection, rows.len(), scan.limit));
+        let mut order = Order::Any;
+        if let (Some(sort), true) = (&scan.sort, self.serves_sorts) {
+            let key = |row: &Row| sort.key(row.view(), &Collation::simple(), None, &context).unwrap();
+            rows.sort_by(|left, right| sort.compare(&key(left), &key(right)));
+            order = Order::Sorted;
+        }
+        self.opened += 1;
+        self.scans.insert(self.opened, rows.into_iter());
+        Ok((ScanId(self.opened), order))
+    }
+
+    fn next(&mut self, scan: ScanId) -> Result<Option<Row>> {
+        Ok(self.scans.get_mut(&scan.0).and_then(Iterator::next))
+    }
+
+    fn close(&mut self, scan: ScanId) {
+        self.scans.remove(&scan.0);
+    }
+
+    fn geospatial_field(&mut self, _collection: &Namespace) -> Result<String> {
+        Ok("place".to_owned())
+    }
+
+    fn describe(&mut self, collection: &Namespace, what: &Description) -> Result<Vec<Document>> {
+        let document = match what {
+            Description::Collection(options) => {
+                let count = self.documents(collection).len() as i32;
+                let mut document = Document::new().with("ns", collection.to_string());
+                if options.contains("count") {
+                    document.push("count", count);
+                }
+                document
+            }
+            Description::Indexes => Document::new().with("name", "_id_"),
+            Description::Operations(_) => Document::new().with("type", "op"),
+        };
+        Ok(vec![document])
+    }
+
+    fn stage_documents(&mut self, target: &Namespace, documents: Vec<RawDocument>) -> Result<()> {
+        self.staged.entry(target.collection.clone()).or_default().extend(documents);
+        Ok(())
+    }
+
+    fn replace_collection(&mut self, target: &Namespace) -> Result<()> {
+        let staged = self.staged.remove(&target.collection).unwrap_or_default();
+        self.collections.insert(target.collection.clone(), staged);
+        Ok(())
+    }
+
+    fn merge(&mut self, merge: &Arc<Merge>, document: RawDocument, context: &Context) -> Result<()> {
+        let filter = merge.counterpart(document.view())?;
+        let filter = Filter::parse(filter.view(), &FilterSettings::default())?;
+        let documents = self.collections.entry(merge.target().collection.clone()).or_default();
+        let mut place = None;
+        for (number, found) in documents.iter().enumerate() {
+            if filter.matches(found.view(), context)? {
+                place = Some(number);
+            }
+        }
+        let found = place.map(|place| documents[place].view());
+        match (merge.decide(found, &document, context)?, place) {
+            (Outcome::Insert(document), _) => documents.push(document),
+            (Outcome::Replace(document), Some(place)) => documents[place] = document,
+            (Outcome::Replace(_) | Outcome::Keep, _) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The settings of pipelines over [`LEADING`].
+pub(crate) fn settings() -> Settings {
+    Settings {
+        database: "test".to_owned(),
+        collection: Some(LEADING.to_owned()),
+        collation: Collation::simple(),
+        variables: Document::new(),
+        views: Vec::new(),
+    }
+}
+
+/// All rows of a pipeline. The source is a new one for every row, as in a cursor with batches of one.
+pub(crate) fn run(
+    stages: &[Document],
+    settings: &Settings,
+    memory: &mut Memory,
+    context: &Context,
+) -> Result<Vec<Row>> {
+    let views: Vec<DocumentRef<'_>> = stages.iter().map(Document::view).collect();
+    let mut running = Pipeline::parse(&views, settings)?.start();
+    let rows = drain(&mut running, memory, context);
+    running.close(memory);
+    assert!(memory.scans.is_empty(), "every scan is closed");
+    rows
+}
+
+fn drain(running: &mut Running, memory: &mut Memory, context: &Context) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    loop {
+        let mut fresh = memory.clone();
+        let next = running.next(&mut fresh, context);
+        *memory = fresh;
+        match next? {
+            Some(row) => rows.push(row),
+            None => return Ok(rows),
+        }
+    }
+}
+
+fn json(text: &str) -> Document {
+    match bson::parse_extended_json(text).unwrap() {
+        Value::Document(document) => document,
+        other => panic!("not a document: {other:?}"),
+    }
+}
+
+fn stages(text: &str) -> Vec<Document> {
+    match bson::parse_extended_json(text).unwrap() {
+        Value::Array(items) => items.iter().map(|item| item.as_document().unwrap().clone()).collect(),
+        other => panic!("not an array: {other:?}"),
+    }
+}
+
+fn memory(documents: &[Document]) -> Memory {
+    let mut memory = Memory::default();
+    let raw = documents.iter().map(RawDocument::from_document).collect();
+    memory.collections.insert(LEADING.to_owned(), raw);
+    memory
+}
+
+fn origins(pipeline: &str) -> Vec<Option<u64>> {
+    let documents: Vec<Document> = (0..4)
+        .map(|number| json(&format!(r#"{{"_id": {number}, "a": [{number}, 9], "b": {}}}"#, 3 - number)))
+        .collect();
+    let mut memory = memory(&documents);
+    let rows = run(&stages(pipeline), &settings(), &mut memory, &Context::at(0)).unwrap();
+    rows.into_iter().map(|row| row.origin).collect()
+}
+
+#[test]
+fn t16_rows_know_the_item_they_are_made_from() {
+    let some = |numbers: &[u64]| numbers.iter().copied().map(Some).collect::<Vec<_>>();
+    assert_eq!(origins("[]"), some(&[0, 1, 2, 3]));
+    assert_eq!(origins(r#"[{"$sort": {"b": 1}}, {"$limit": 2}, {"$project": {"c": "$b"}}]"#), some(&[3, 2]));
+    assert_eq!(origins(r#"[{"$match": {"_id": 1}}, {"$unwind": "$a"}]"#), some(&[1, 1]));
+    let lookup = r#"[{"$skip": 3}, {"$lookup": {"from": "docs", "localField": "_id", "foreignField": "b", "as": "c"}}]"#;
+    assert_eq!(origins(lookup), some(&[3]));
+    let window = r#"[{"$setWindowFields": {"sortBy": {"b": 1}, "output": {"n": {"$documentNumber": {}}}}}]"#;
+    assert_eq!(origins(window), some(&[3, 2, 1, 0]));
+    assert_eq!(origins(r#"[{"$group": {"_id": "$_id"}}]"#), vec![None; 4]);
+    assert_eq!(origins(r#"[{"$count": "n"}]"#), [None]);
+    assert_eq!(origins(r#"[{"$facet": {"a": []}}]"#), [None]);
+    let union = r#"[{"$limit": 1}, {"$unionWith": {"coll": "docs", "pipeline": [{"$limit": 1}]}}]"#;
+    assert_eq!(origins(union), [Some(0), None]);
+}
+
+/// What reaches the collection as conditions, and how many rows are asked for.
+#[test]
+fn conditions_and_limits_reach_the_collection() {
+    let asked = |pipeline: &str| {
+        let documents: Vec<Document> = (0..10)
+            .map(|number| json(&format!(r#"{{"_id": {number}, "a": {}, "b": [1]}}"#, number % 2)))
+            .collect();
+        let mut memory = memory(&documents);
+        run(&stages(pipeline), &settings(), &mut memory, &Context::at(0)).unwrap();
+        memory.asked.join("; ")
+    };
+    for (pipeline, expected) in [
+        (r#"[{"$match": {"a": 1}}, {"$match": {"_id": {"$gt": 4}}}]"#, "docs 3 limit None"),
+        (r#"[{"$sort": {"_id": -1}}, {"$match": {"a": 1}}]"#, "docs 5 limit None"),
+        (r#"[{"$addFields": {"c": 1}}, {"$match": {"a": 1, "c": 1}}]"#, "docs 5 limit None"),
+        (r#"[{"$addFields": {"a": 1}}, {"$match": {"a": 1}}]"#, "docs 10 limit None"),
+        (r#"[{"$project": {"a": 1}}, {"$match": {"a": 1}}]"#, "docs 5 limit None"),
+        (r#"[{"$project": {"_id": 0}}, {"$match": {"_id": 1}}]"#, "docs 10 limit None"),
+        (r#"[{"$unwind": "$b"}, {"$match": {"a": 1, "b": 1}}]"#, "docs 5 limit None"),
+        (r#"[{"$limit": 3}, {"$match": {"a": 1}}]"#, "docs 10 limit Some(3)"),
+        (r#"[{"$match": {"a": 1}}, {"$skip": 1}, {"$limit": 3}]"#, "docs 5 limit Some(4)"),
+        (
+            r#"[{"$sort": {"a": 1}}, {"$project": {"a": 1}}, {"$skip": 2}, {"$limit": 3}]"#,
+            "docs 10 limit Some(5)",
+        ),
+        (r#"[{"$group": {"_id": "$a"}}, {"$match": {"_id": 1}}]"#, "docs 10 limit None"),
+        (r#"[{"$match": {"$expr": {"$eq": ["$a", 1]}}}]"#, "docs 5 limit None"),
+    ] {
+        assert_eq!(asked(pipeline), expected, "{pipeline}");
+    }
+}
+
+/// A join asks for the equal documents alone, and a pipeline with `let` for those that its values find.
+#[test]
+fn joins_ask_for_what_is_equal() {
+    let documents: Vec<Document> =
+        (0..3).map(|number| json(&format!(r#"{{"_id": {number}, "next": {}}}"#, number + 1))).collect();
+    let mut memory = memory(&documents);
+    let pipeline = stages(
+        r#"[{"$match": {"_id": 0}},
+            {"$lookup": {"from": "docs", "localField": "next", "foreignField": "_id", "as": "a"}},
+            {"$lookup": {"from": "docs", "let": {"n": "$next"}, "as": "b",
+                         "pipeline": [{"$match": {"$expr": {"$gte": ["$_id", "$$n"]}}}]}}]"#,
+    );
+    run(&pipeline, &settings(), &mut memory, &Context::at(0)).unwrap();
+    assert_eq!(memory.asked, ["docs 1 limit None", "docs 1 limit None", "docs 2 limit None"]);
+}
+
+#[test]
+fn a_pipeline_tells_what_it_looks_into_and_where_it_writes() {
+    let parse = |text: &str| {
+        let stages = stages(text);
+        let views: Vec<DocumentRef<'_>> = stages.iter().map(Document::view).collect();
+        Pipeline::parse(&views, &settings()).unwrap()
+    };
+    let pipeline = parse(
+        r#"[{"$facet": {"x": [{"$lookup": {"from": "b", "as": "x", "pipeline": [{"$unionWith": "c"}]}}]}},
+            {"$graphLookup": {"from": "a", "startWith": 1, "connectFromField": "x", "connectToField": "y", "as": "z"}},
+            {"$out": "d"}]"#,
+    );
+    let names: Vec<String> = pipeline.collections().into_iter().map(|name| name.to_string()).collect();
+    assert_eq!(names, ["test.a", "test.b", "test.c"]);
+    assert!(
+        matches!(pipeline.writes(), Some(mql::pipeline::Writes::Out(target)) if target.collection == "d")
+    );
+    assert!(parse("[]").writes().is_none());
+}
+
+#[test]
+fn a_stage_that_keeps_too_much_is_refused() {
+    let text = "x".repeat(4 * 1024 * 1024);
+    let documents: Vec<Document> =
+        (0..30).map(|number| Document::new().with("_id", number).with("t", text.as_str())).collect();
+    for (pipeline, stage) in [
+        (r#"[{"$sort": {"_id": -1}}]"#, "$sort"),
+        (r#"[{"$group": {"_id": null, "t": {"$push": "$t"}}}]"#, "$group"),
+        (r#"[{"$bucketAuto": {"groupBy": "$_id", "buckets": 2}}]"#, "$bucketAuto"),
+        (r#"[{"$setWindowFields": {"output": {"n": {"$sum": 1}}}}]"#, "$setWindowFields"),
+        (r#"[{"$limit": 1}, {"$lookup": {"from": "docs", "as": "d", "pipeline": []}}]"#, "$lookup"),
+        (r#"[{"$sample": {"size": 30}}]"#, "$sample"),
+    ] {
+        let error =
+            run(&stages(pipeline), &settings(), &mut memory(&documents), &Context::at(0)).unwrap_err();
+        assert_eq!(error.code.0, 292, "{pipeline}");
+        assert!(error.message.contains(stage), "{}", error.message);
+    }
+    let few = r#"[{"$sort": {"_id": -1}}, {"$limit": 2}, {"$project": {"t": 0}}]"#;
+    assert_eq!(
+        run(&stages(few), &settings(), &mut memory(&documents[..20]), &Context::at(0)).unwrap().len(),
+        2
+    );
+}
+
+#[test]
+fn a_view_stands_for_its_pipeline() {
+    let documents = [json(r#"{"_id": 1, "k": 1}"#), json(r#"{"_id": 2, "k": 1, "old": true}"#)];
+    let mut memory = memory(&documents);
+    let mut settings = settings();
+    let name = |collection: &str| Namespace { database: "test".into(), collection: collection.into() };
+    settings.views.push(mql::pipeline::View {
+        name: name("young"),
+        on: name(LEADING),
+        pipeline: vec![RawDocument::from_document(&json(r#"{"$match": {"old": {"$exists": false}}}"#))],
+    });
+    let pipeline = stages(
+        r#"[{"$match": {"_id": 1}},
+            {"$lookup": {"from": "young", "localField": "k", "foreignField": "k", "as": "l"}},
+            {"$graphLookup": {"from": "young", "startWith": 1, "connectFromField": "k", "connectToField": "k", "as": "g"}},
+            {"$project": {"l": "$l._id", "g": "$g._id"}},
+            {"$unionWith": {"coll": "young", "pipeline": [{"$project": {"u": {"$literal": 1}}}]}}]"#,
+    );
+    let rows = run(&pipeline, &settings, &mut memory, &Context::at(0)).unwrap();
+    let texts: Vec<String> =
+        rows.iter().map(|row| bson::to_extended_json(ValueRef::Document(row.view()), true)).collect();
+    assert_eq!(texts, [r#"{"_id":1,"l":[1],"g":[1]}"#, r#"{"_id":1,"u":1}"#]);
+}
+
+fn random_document() -> impl Strategy<Value = Document> {
+    let scalar = prop_oneof![
+        (-3..4_i32).prop_map(Value::Int32),
+        (-2..3_i32).prop_map(|number| Value::Double(f64::from(number) / 2.0)),
+        Just(Value::Null),
+        "[ab]{0,1}".prop_map(Value::String),
+    ];
+    let value = prop_oneof![
+        3 => scalar.clone(),
+        1 => prop::collection::vec(scalar.clone(), 0..3).prop_map(Value::Array),
+        1 => scalar.clone().prop_map(|inner| Value::Document(Document::new().with("x", inner))),
+    ];
+    prop::collection::btree_map(prop_oneof![Just("a"), Just("b"), Just("c")], value, 0..4)
+        .prop_map(|fields| fields.into_iter().collect())
+}
+
+/// Stages whose result depends on their input alone.
+const POOL: &[&str] = &[
+    r#"{"$match": {"a": {"$gte": 0}}}"#,
+    r#"{"$match": {"$or": [{"a": 1}, {"b": null}], "c": {"$ne": "a"}}}"#,
+    r#"{"$match": {"$expr": {"$lt": ["$a", "$b"]}}}"#,
+    r#"{"$match": {"b.x": {"$exists": true}}}"#,
+    r#"{"$sort": {"a": 1, "_id": -1}}"#,
+    r#"{"$sort": {"b": -1, "_id": 1}}"#,
+    r#"{"$limit": 4}"#,
+    r#"{"$skip": 2}"#,
+    r#"{"$project": {"a": 1, "b": 1}}"#,
+    r#"{"$project": {"c": 0}}"#,
+    r#"{"$project": {"a": "$b", "c": 1}}"#,
+    r#"{"$addFields": {"a": {"$ifNull": ["$c", 0]}}}"#,
+    r#"{"$set": {"b.x": "$a"}}"#,
+    r#"{"$unset": "a"}"#,
+    r#"{"$unwind": "$a"}"#,
+    r#"{"$unwind": {"path": "$b", "includeArrayIndex": "c", "preserveNullAndEmptyArrays": true}}"#,
+    r#"{"$lookup": {"from": "docs", "localField": "a", "foreignField": "b", "as": "c"}}"#,
+    r#"{"$group": {"_id": "$a", "b": {"$sum": "$b"}, "c": {"$first": "$c"}}}"#,
+    r#"{"$sortByCount": "$a"}"#,
+    r#"{"$replaceWith": {"_id": "$_id", "a": "$b", "b": "$a"}}"#,
+    r#"{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"c": {"$sum": "$a", "window": {"documents": [-1, 0]}}}}}"#,
+    r#"{"$unionWith": {"coll": "docs", "pipeline": [{"$limit": 2}]}}"#,
+];
+
+fn texts(rows: Vec<Row>) -> Vec<String> {
+    rows.into_iter().map(|row| bson::to_extended_json(ValueRef::Document(row.view()), false)).collect()
+}
+
+proptest! {
+    /// What is moved to the front or asked of the collection changes nothing: all stages at once are the stages one by one.
+    #[test]
+    fn stages_together_are_stages_one_by_one(
+        documents in prop::collection::vec(random_document(), 0..10),
+        picks in prop::collection::vec(0..POOL.len(), 0..6),
+        serves_sorts in any::<bool>(),
+    ) {
+        let documents: Vec<Document> = documents.into_iter().enumerate().map(|(number, fields)| {
+            std::iter::once(("_id".to_owned(), Value::Int32(number as i32))).chain(fields).collect()
+        }).collect();
+        let pipeline: Vec<Document> = picks.iter().map(|pick| json(POOL[*pick])).collect();
+        let mut whole = memory(&documents);
+        whole.serves_sorts = serves_sorts;
+        let together = run(&pipeline, &settings(), &mut whole, &Context::at(0)).map(texts);
+
+        let mut separate = Ok(documents.clone());
+        for stage in &pipeline {
+            let Ok(input) = &separate else { break };
+            // The stage reads its input as a collection of its own; what it looks into stays as it was.
+            let mut memory = memory(&documents);
+            memory.collections.insert("input".into(), input.iter().map(RawDocument::from_document).collect());
+            let settings = Settings { collection: Some("input".into()), ..settings() };
+            separate = run(std::slice::from_ref(stage), &settings, &mut memory, &Context::at(0))
+                .map(|rows| rows.into_iter().map(|row| row.body.into_tree()).collect());
+        }
+        let separate = separate.map(|documents| texts(documents.into_iter().map(Row::from).collect()));
+        match (together, separate) {
+            (Ok(together), Ok(separate)) => prop_assert_eq!(together, separate, "{:?}", pipeline),
+            (together, separate) => prop_assert_eq!(together.is_err(), separate.is_err(), "{:?}", pipeline),
+        }
+    }
+}
