@@ -13,8 +13,6 @@
 //! Work is bounded: every step is counted by the context, and what an operator makes stays below the size and the depth of a
 //! document.
 
-#![allow(dead_code, clippy::unused_self, reason = "the other groups of operators follow")]
-
 mod node;
 pub(crate) mod number;
 mod operand;
@@ -32,7 +30,7 @@ use bson::{Value, ValueRef};
 use crate::context::Context;
 use crate::error::Result;
 
-pub(crate) use operand::{Operand, measure};
+pub(crate) use operand::measure;
 pub(crate) use scope::check_writable as check_variable_name;
 pub use scope::{Scope, Variables};
 
@@ -58,11 +56,6 @@ impl Expression {
     /// The value for a document, or `None` if it is missing.
     pub fn evaluate(&self, scope: &Scope<'_>, context: &Context) -> Result<Option<Value>> {
         Ok(self.0.evaluate(scope, context)?.into_value())
-    }
-
-    /// The value for a document, borrowed from it where possible.
-    pub(crate) fn operand<'a>(&'a self, scope: &'a Scope<'a>, context: &Context) -> Result<Operand<'a>> {
-        self.0.evaluate(scope, context)
     }
 
     /// Whether the value counts as true: missing, null, false and zero do not.

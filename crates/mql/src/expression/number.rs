@@ -234,20 +234,6 @@ impl Sum {
         }
     }
 
-    /// Adds what another sum has.
-    pub(crate) fn merge(&mut self, other: &Sum) {
-        self.integers += other.integers;
-        self.wide |= other.wide;
-        if let Some(doubles) = other.doubles {
-            let own = self.doubles.get_or_insert_default();
-            own.add(doubles.high);
-            own.add(doubles.low);
-        }
-        if let Some(decimals) = other.decimals {
-            self.add(Number::Decimal(decimals));
-        }
-    }
-
     /// The total, of the widest type there was, or wider if it must be.
     pub(crate) fn total(&self) -> Number {
         if let Some(decimals) = self.decimals {

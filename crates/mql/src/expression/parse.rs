@@ -133,13 +133,6 @@ impl<'a> Parser<'a> {
         Ok(if foldable { fold(node) } else { node })
     }
 
-    /// A pure operator over arguments that the operator has read itself.
-    pub(crate) fn call(&self, name: &'static str, function: Function, arguments: Vec<Option<Node>>) -> Node {
-        let foldable = arguments.iter().flatten().all(Node::is_constant);
-        let node = Node::Call { name, function, arguments };
-        if foldable { fold(node) } else { node }
-    }
-
     /// An operator whose last arguments say what is given instead of null or of an error: they are only evaluated if they are
     /// needed.
     pub(crate) fn guarded(
@@ -206,6 +199,13 @@ impl<'a> Parser<'a> {
     fn is_known(&self, name: &str) -> bool {
         self.bound.get(name).is_some_and(|times| *times > 0) || self.known.contains(name)
     }
+}
+
+/// A pure operator over arguments that it has read itself.
+pub(crate) fn pure_call(name: &'static str, function: Function, arguments: Vec<Option<Node>>) -> Node {
+    let foldable = arguments.iter().flatten().all(Node::is_constant);
+    let node = Node::Call { name, function, arguments };
+    if foldable { fold(node) } else { node }
 }
 
 /// A call with something to give instead of null or of a failed conversion.

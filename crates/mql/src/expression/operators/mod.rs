@@ -1,5 +1,6 @@
 //! The operators, group by group. A new operator is a row in the table of its group.
 
+mod accumulate;
 mod arithmetic;
 mod array;
 mod bits;
@@ -27,6 +28,7 @@ use crate::expression::table::Group;
 
 /// All groups.
 pub(super) const GROUPS: &[&Group] = &[
+    &accumulate::GROUP,
     &arithmetic::GROUP,
     &array::GROUP,
     &bits::GROUP,

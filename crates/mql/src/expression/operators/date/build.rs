@@ -9,7 +9,7 @@ use crate::error::{Code, Error, Result};
 use crate::expression::node::Node;
 use crate::expression::number::Number;
 use crate::expression::operand::{is_nullish, text, type_name};
-use crate::expression::parse::Parser;
+use crate::expression::parse::{Parser, pure_call};
 use crate::expression::table::{Call, Group, Names, Refusal, named, optional, own, required};
 
 pub(crate) const GROUP: Group = Group {
@@ -59,7 +59,7 @@ fn parse(parser: &mut Parser<'_>, name: &'static str, argument: ValueRef<'_>) ->
         (false, true) if given(1..3) => {
             Err(Error::location(40525, "$dateFromParts does not allow mixing ISO dates with natural dates"))
         }
-        _ => Ok(parser.call(name, from_parts, arguments)),
+        _ => Ok(pure_call(name, from_parts, arguments)),
     }
 }
 

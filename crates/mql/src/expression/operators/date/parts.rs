@@ -8,7 +8,7 @@ use super::zone::Zone;
 use crate::error::{Error, Result};
 use crate::expression::node::Node;
 use crate::expression::operand::{is_nullish, text, type_name};
-use crate::expression::parse::Parser;
+use crate::expression::parse::{Parser, pure_call};
 use crate::expression::table::{Call, Function, Group, own};
 
 /// A row of the table: the name, and the part of a date.
@@ -81,7 +81,7 @@ fn parse(
     };
     let date = parser.operand(date)?;
     let zone = zone.map(|zone| parser.operand(zone)).transpose()?;
-    Ok(parser.call(name, function, vec![Some(date), zone]))
+    Ok(pure_call(name, function, vec![Some(date), zone]))
 }
 
 /// The parts of the date in its zone, or nothing for null.
