@@ -162,10 +162,28 @@ impl FieldPath {
         context: &Context,
         visit: Visit<'_, 'a>,
     ) -> Result<bool> {
+        self.any_in(ValueRef::Document(document), arrays, context, visit)
+    }
+
+    /// The same from any value: an array is entered as if it were a document whose names are the positions.
+    pub(crate) fn any_in<'a>(
+        &self,
+        root: ValueRef<'a>,
+        arrays: Arrays,
+        context: &Context,
+        visit: Visit<'_, 'a>,
+    ) -> Result<bool> {
         let mut walk = Walk { arrays, context, forks: 0 };
-        match self.0.split_first() {
-            Some(_) => walk.document(document, &self.0, None, visit),
-            None => visit(Leaf { value: Some(ValueRef::Document(document)), position: None }),
+        let Some((first, rest)) = self.0.split_first() else {
+            return leaf(root, arrays, None, visit);
+        };
+        match root {
+            ValueRef::Document(document) => walk.document(document, &self.0, None, visit),
+            ValueRef::Array(items) => {
+                let value = first.index.and_then(|index| items.get(index));
+                walk.field(value, rest, None, visit)
+            }
+            _ => visit(Leaf { value: None, position: None }),
         }
     }
 
@@ -232,7 +250,18 @@ impl Walk<'_> {
         let Some((component, rest)) = components.split_first() else {
             return leaf(ValueRef::Document(document), self.arrays, position, visit);
         };
-        match document.get(&component.name) {
+        self.field(document.get(&component.name), rest, position, visit)
+    }
+
+    /// What a component has found, with the rest of the path still to go.
+    fn field<'a>(
+        &mut self,
+        value: Option<ValueRef<'a>>,
+        rest: &[Component],
+        position: Option<usize>,
+        visit: Visit<'_, 'a>,
+    ) -> Result<bool> {
+        match value {
             Some(value) if rest.is_empty() => leaf(value, self.arrays, position, visit),
             Some(ValueRef::Document(document)) => self.document(document, rest, position, visit),
             Some(ValueRef::Array(items)) => self.array(items, rest, position, visit),

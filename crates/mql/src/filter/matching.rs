@@ -22,16 +22,26 @@ pub(crate) struct Asking<'a> {
 impl Node {
     /// Whether a document meets the condition.
     pub(super) fn matches(&self, document: DocumentRef<'_>, asking: Asking<'_>) -> Result<bool> {
-        let mut leaf = |node: &Node| match node {
-            Node::Field { path, test } => path
-                .any(document, test.arrays(), asking.context, &mut |leaf| test.matches(leaf.value, asking)),
-            Node::Expr(expression) => {
-                let scope = Scope::root(document).with_variables(&asking.settings.variables);
+        self.matches_within(ValueRef::Document(document), asking)
+    }
+
+    /// Whether the fields of a document, or the items of an array by their positions, meet the condition.
+    fn matches_within(&self, root: ValueRef<'_>, asking: Asking<'_>) -> Result<bool> {
+        let mut leaf = |node: &Node| match (node, root) {
+            (Node::Field { path, test }, root) => {
+                path.any_in(root, test.arrays(), asking.context, &mut |leaf| test.matches(leaf.value, asking))
+            }
+            (Node::Expr(expression), ValueRef::Document(document)) => {
+                let scope = Scope::root(document)
+                    .with_variables(&asking.settings.variables)
+                    .with_collation(&asking.settings.collation);
                 expression.is_true(&scope, asking.context)
             }
-            Node::Schema(schema) => schema.matches(document, asking),
-            Node::Text(search) => Ok(search.score(document, asking.context)?.is_some()),
-            _ => Ok(true),
+            (Node::Schema(schema), ValueRef::Document(document)) => schema.matches(document, asking),
+            (Node::Text(search), ValueRef::Document(document)) => {
+                Ok(search.score(document, asking.context)?.is_some())
+            }
+            _ => Ok(false),
         };
         self.decide(&mut leaf, asking)
     }
@@ -165,8 +175,8 @@ impl Test {
         let Some(ValueRef::Array(items)) = array else { return Ok(None) };
         for (position, item) in items.iter().enumerate() {
             let matches = match (self, item) {
-                (Test::ElementFields(node), ValueRef::Document(document)) => {
-                    node.matches(document, asking)?
+                (Test::ElementFields(node), ValueRef::Document(_) | ValueRef::Array(_)) => {
+                    node.matches_within(item, asking)?
                 }
                 (Test::ElementValue(node), item) => node.matches_item(item, asking)?,
                 _ => false,

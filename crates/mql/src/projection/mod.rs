@@ -7,7 +7,7 @@
 mod parse;
 mod tree;
 
-use bson::{Document, DocumentRef, Value};
+use bson::{Collation, Document, DocumentRef, Value};
 
 pub use tree::{Policy, Tree};
 
@@ -25,6 +25,7 @@ pub struct Projection {
     elements: Vec<(String, ElementFilter)>,
     positional: Option<FieldPath>,
     variables: Document,
+    collation: Collation,
 }
 
 /// Which items of an array stay.
@@ -66,7 +67,7 @@ impl Projection {
         beside: Beside<'_>,
         context: &Context,
     ) -> Result<Document> {
-        let mut scope = Scope::root(document).with_variables(&self.variables);
+        let mut scope = Scope::root(document).with_variables(&self.variables).with_collation(&self.collation);
         if let Some(meta) = beside.meta {
             scope = scope.with_meta(meta);
         }

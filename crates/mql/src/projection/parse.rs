@@ -42,6 +42,7 @@ pub(super) fn projection(specification: DocumentRef<'_>, settings: &Settings) ->
         elements: Vec::new(),
         positional: None,
         variables: settings.variables.clone(),
+        collation: settings.collation.clone(),
     };
     let shows_id = policy == Policy::Include && !parser.wishes.iter().any(|(path, _)| path.first() == "_id");
     if shows_id {

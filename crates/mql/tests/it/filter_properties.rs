@@ -3,6 +3,7 @@
 use bson::{Document, RawDocument, Value};
 use mql::Context;
 use mql::filter::{Filter, Settings};
+use mql::projection::{Beside, Projection};
 use mql::sort::Sort;
 use proptest::prelude::*;
 
@@ -53,6 +54,64 @@ fn operators() -> impl Strategy<Value = Document> {
             .prop_map(|value| { Document::new().with("$elemMatch", Document::new().with("$gte", value)) }),
         scalar().prop_map(|value| Document::new().with("$elemMatch", Document::new().with("b", value))),
     ]
+}
+
+/// Names that mean something somewhere, put together without sense.
+const NAMES: [&str; 40] = [
+    "$and",
+    "$or",
+    "$nor",
+    "$not",
+    "$eq",
+    "$gt",
+    "$in",
+    "$all",
+    "$elemMatch",
+    "$exists",
+    "$type",
+    "$size",
+    "$mod",
+    "$regex",
+    "$options",
+    "$bitsAllSet",
+    "$expr",
+    "$jsonSchema",
+    "$text",
+    "$search",
+    "$geoWithin",
+    "$geometry",
+    "$box",
+    "$center",
+    "$near",
+    "$maxDistance",
+    "type",
+    "coordinates",
+    "required",
+    "properties",
+    "items",
+    "minimum",
+    "a",
+    "b",
+    "a.$",
+    "$slice",
+    "$meta",
+    "$natural",
+    "",
+    "a.b",
+];
+
+fn nonsense() -> impl Strategy<Value = Document> {
+    let names = || prop::sample::select(NAMES.to_vec());
+    let leaf = prop_oneof![scalar(), names().prop_map(Value::from), Just(Value::Undefined)];
+    let value = leaf.prop_recursive(5, 32, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            prop::collection::vec((names(), inner), 0..3)
+                .prop_map(|fields| Value::Document(fields.into_iter().collect())),
+        ]
+    });
+    prop::collection::vec((prop::sample::select(NAMES.to_vec()), value), 0..3)
+        .prop_map(|fields| fields.into_iter().collect())
 }
 
 fn matches(filter: &Document, document: &RawDocument) -> bool {
@@ -112,6 +171,25 @@ proptest! {
         let ask = |name: &str| matches(&of(path, of(name, value.clone())), &document);
         prop_assert_eq!(ask("$gte"), ask("$gt") || ask("$eq"));
         prop_assert_eq!(ask("$lte"), ask("$lt") || ask("$eq"));
+    }
+
+    /// Whatever comes in is refused or can be asked.
+    #[test]
+    fn nothing_panics(text in nonsense(), document in document()) {
+        let context = Context::at(0);
+        let settings = Settings::default();
+        let document = RawDocument::from_document(&document);
+        if let Ok(filter) = Filter::parse(text.view(), &settings) {
+            let _ = filter.matches(document.view(), &context);
+            let _ = filter.position(document.view(), &context);
+            filter.equalities();
+        }
+        if let Ok(projection) = Projection::parse(text.view(), &settings) {
+            let _ = projection.apply(document.view(), Beside::default(), &context);
+        }
+        if let Ok(sort) = Sort::parse(text.view()) {
+            let _ = sort.key(document.view(), &settings.collation, None, &context);
+        }
     }
 
     /// What a sort puts first is what no other value of the field is below.
