@@ -46,6 +46,11 @@ impl Call {
         Fields::new(self.command.name, self.body.view())
     }
 
+    /// The command's name as the client spelled it.
+    pub(crate) fn spelled(&self) -> &str {
+        self.body.view().iter().next().map_or("", |(name, _)| name)
+    }
+
     /// The value behind the command's name.
     pub(crate) fn argument(&self) -> ValueRef<'_> {
         self.body.view().iter().next().map_or(ValueRef::Null, |(_, value)| value)

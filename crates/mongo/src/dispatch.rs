@@ -3,21 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bson::{Binary, Document, RawDocument, Timestamp, ValueRef};
+use bson::{Binary, Document, RawDocument, Timestamp, Value, ValueRef};
 use mql::Code;
 use storage::Time;
 use tokio::time::{Instant, sleep};
 
+use crate::api;
 use crate::call::{Call, check_database};
-use crate::commands::{self, Access, Command, Effect, Place};
+use crate::commands::{self, Access, Command, Effect, InTransaction, Place};
 use crate::connection::{Connection, LastRequest};
-use crate::error::{Error, Result};
+use crate::error::{Error, RETRYABLE_WRITE, Result, TRANSIENT_TRANSACTION};
+use crate::fail_points::{Candidate, Failure, Name};
 use crate::fields::Fields;
 use crate::operations::{Brake, Operation, Stop};
-use crate::reply::Reply;
+use crate::reply::{Reply, list};
 use crate::service::Service;
 use crate::session::{Numbered, SessionId};
 use crate::statistics::Kind;
+use crate::usage::Use;
 use crate::wire::{Form, Request};
 use crate::write_concern;
 
@@ -42,26 +45,57 @@ pub(crate) async fn answer(
         Err(error) => return Answer { reply: Some(error.finish(&times(&service, None))), close: false },
     };
     let outcome = run(&mut call).await;
-    let last = LastRequest { command: call.command.name, charge: call.charge, duration: started.elapsed() };
-    if call.command.name != "getLastRequestStatistics" {
-        connection.client.lock().last_request = Some(last);
-    }
+    remember(&call, started.elapsed());
     let times = times(&service, Some(&call));
     let reply = match outcome {
-        Ok((reply, unmet)) => {
-            let more = match unmet {
-                Some(unmet) => {
-                    let mut more = Document::new().with("writeConcernError", unmet);
-                    more.fields_mut().extend(times);
-                    more
-                }
-                None => times,
-            };
+        Outcome::Hangs => return Answer { reply: None, close: true },
+        Outcome::Succeeds { reply, beside } => {
+            let mut more = beside;
+            more.fields_mut().extend(times);
             reply.finish(1.0, &more)
         }
-        Err(error) => explain_stop(error, &call.brake).finish(&times),
+        Outcome::Fails(error) => labelled(explain_stop(error, &call.brake), &call).finish(&times),
     };
     Answer { reply: Some(reply), close: false }
+}
+
+/// What becomes of a command.
+enum Outcome {
+    /// It did what it should; some fields stand beside its answer.
+    Succeeds { reply: Reply, beside: Document },
+    /// It did not.
+    Fails(Error),
+    /// A fail point wants the connection to break.
+    Hangs,
+}
+
+impl From<Error> for Outcome {
+    fn from(error: Error) -> Outcome {
+        Outcome::Fails(error)
+    }
+}
+
+/// Figures of a command that has run.
+fn remember(call: &Call, duration: Duration) {
+    if call.command.name != "getLastRequestStatistics" {
+        let last = LastRequest { command: call.command.name, charge: call.charge, duration };
+        call.connection.client.lock().last_request = Some(last);
+    }
+    if let Some(namespace) = namespace(call) {
+        call.service.usage.record(&namespace, Use::of_command(call.command.name), duration);
+    }
+}
+
+/// The collection that a command is about, if it is about one.
+fn namespace(call: &Call) -> Option<String> {
+    if call.command.place == Place::Admin {
+        return None;
+    }
+    let collection = match call.command.name {
+        "getMore" => call.body.get("collection")?,
+        _ => call.argument(),
+    };
+    Some(format!("{}.{}", call.database, collection.as_str()?))
 }
 
 /// Everything that must hold before a command runs.
@@ -80,6 +114,7 @@ fn prepare(
     }
     let fields = Fields::new(command.name, request.body.view());
     let database = database(fields)?;
+    api::check(fields, command)?;
     admit(service, connection, command, &database)?;
     let now = service.engine.now()?;
     let user = connection.user_digest();
@@ -152,15 +187,59 @@ fn hear_time(service: &Service, fields: Fields<'_>, now: Time) -> Result<()> {
     Ok(())
 }
 
+/// Runs the command, unless a fail point has other plans.
+async fn run(call: &mut Call) -> Outcome {
+    let failure = fail_point(call);
+    if let Some(failure) = &failure {
+        if let Some(pause) = failure.block {
+            sleep(pause).await;
+        }
+        if failure.close_connection {
+            return Outcome::Hangs;
+        }
+        if let Some(error) = failure.error() {
+            return Outcome::Fails(if failure.labels.is_some() { error.with_final_labels() } else { error });
+        }
+    }
+    match run_within_limits(call).await {
+        Ok((reply, unmet)) => {
+            let wanted = failure.as_ref().and_then(Failure::concern_error);
+            let mut beside = Document::new();
+            if let Some(error) = wanted.or(unmet) {
+                let labels =
+                    failure.and_then(|failure| failure.labels).or_else(|| concern_labels(&error, call));
+                beside.push("writeConcernError", error);
+                if let Some(labels) = labels {
+                    beside.push("errorLabels", list(labels));
+                }
+            }
+            Outcome::Succeeds { reply, beside }
+        }
+        Err(error) => error.into(),
+    }
+}
+
+fn fail_point(call: &Call) -> Option<Failure> {
+    if !call.service.settings.test_commands {
+        return None;
+    }
+    let application = call.connection.client.lock().application.clone();
+    call.service.fail_points.failure(&Candidate {
+        command: call.spelled(),
+        application: application.as_deref(),
+        namespace: namespace(call),
+    })
+}
+
 /// Runs the command within its time, entered among those that run. Also what is to be said of its write concern.
-async fn run(call: &mut Call) -> Result<(Reply, Option<Document>)> {
+async fn run_within_limits(call: &mut Call) -> Result<(Reply, Option<Document>)> {
     let fields = call.fields();
     write_concern::check_read(fields)?;
     let unmet = match call.command.effect {
         Effect::Writes => write_concern::unmet(fields, &call.service.settings.profile)?,
         Effect::Reads => None,
     };
-    let limit = time_limit(fields)?;
+    let limit = time_limit(call)?;
     count(call);
     let _running = call.service.operations.enter(|number| Operation {
         number,
@@ -178,11 +257,23 @@ async fn run(call: &mut Call) -> Result<(Reply, Option<Document>)> {
 }
 
 /// `maxTimeMS`; zero and absent are no limit.
-fn time_limit(fields: Fields<'_>) -> Result<Option<Duration>> {
+fn time_limit(call: &Call) -> Result<Option<Duration>> {
+    let Some(limit) = max_time(call.fields())? else { return Ok(None) };
+    if call.service.settings.test_commands {
+        if call.service.fail_points.strikes(Name::MaxTimeAlwaysTimeOut) {
+            return Err(Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"));
+        }
+        if call.service.fail_points.strikes(Name::MaxTimeNeverTimeOut) {
+            return Ok(None);
+        }
+    }
     // In getMore it says how long to wait for news, which is that command's own business.
+    Ok((call.command.name != "getMore").then_some(limit))
+}
+
+fn max_time(fields: Fields<'_>) -> Result<Option<Duration>> {
     match fields.integer("maxTimeMS")? {
         None | Some(0) => Ok(None),
-        Some(_) if fields.owner == "getMore" => Ok(None),
         Some(millis) => match u32::try_from(millis).ok().filter(|millis| i32::try_from(*millis).is_ok()) {
             Some(millis) => Ok(Some(Duration::from_millis(millis.into()))),
             None => Err(Error::bad_value(format!("{millis} value for maxTimeMS is out of range"))),
@@ -203,11 +294,59 @@ fn count(call: &Call) {
     statistics.count(kind, count as u64);
 }
 
+/// Whether a write that failed so may be sent again: the server was not there, rather than unwilling.
+fn is_retryable(code: Code) -> bool {
+    matches!(
+        code,
+        Code::HOST_UNREACHABLE
+            | Code::HOST_NOT_FOUND
+            | Code::NETWORK_TIMEOUT
+            | Code::SHUTDOWN_IN_PROGRESS
+            | Code::READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET
+            | Code::PRIMARY_STEPPED_DOWN
+            | Code::EXCEEDED_TIME_LIMIT
+            | Code::SOCKET_EXCEPTION
+            | Code::NOT_WRITABLE_PRIMARY
+            | Code::INTERRUPTED_AT_SHUTDOWN
+            | Code::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE
+            | Code::NOT_PRIMARY_NO_SECONDARY_OK
+            | Code::NOT_PRIMARY_OR_SECONDARY
+    )
+}
+
+/// Whether the client may send the command again by its number.
+fn is_repeatable(call: &Call) -> bool {
+    matches!(call.numbered, Some(Numbered::Retryable { .. }))
+        || call.command.transaction == InTransaction::Ends
+}
+
+/// Adds the labels by which drivers decide whether to try again.
+fn labelled(error: Error, call: &Call) -> Error {
+    if error.labels_are_final {
+        return error;
+    }
+    let in_transaction = matches!(call.numbered, Some(Numbered::Transaction { .. }));
+    let transient =
+        is_retryable(error.code) || matches!(error.code, Code::WRITE_CONFLICT | Code::NO_SUCH_TRANSACTION);
+    if is_repeatable(call) && is_retryable(error.code) {
+        error.with_label(RETRYABLE_WRITE)
+    } else if in_transaction && transient {
+        error.with_label(TRANSIENT_TRANSACTION)
+    } else {
+        error
+    }
+}
+
+fn concern_labels(error: &Document, call: &Call) -> Option<Vec<String>> {
+    let Some(Value::Int32(code)) = error.get("code") else { return None };
+    (is_repeatable(call) && is_retryable(Code(*code))).then(|| vec![RETRYABLE_WRITE.to_owned()])
+}
+
 /// An error of a command that was stopped says why it was.
 fn explain_stop(error: Error, brake: &Brake) -> Error {
     match (error.code, brake.why()) {
         (Code::MAX_TIME_MS_EXPIRED, Some(Stop::Killed)) => {
-            Error::location(11601, "operation was interrupted")
+            Error::new(Code::INTERRUPTED, "operation was interrupted")
         }
         _ => error,
     }

@@ -26,13 +26,21 @@ pub(crate) struct Error {
     pub(crate) message: String,
     /// What drivers decide by: whether to try again, above all.
     pub(crate) labels: Vec<String>,
+    /// Whether nobody may add labels any more.
+    pub(crate) labels_are_final: bool,
     /// Fields of this error alone, such as `keyPattern`.
     pub(crate) extra: Document,
 }
 
 impl Error {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Error {
-        Error { code, message: message.into(), labels: Vec::new(), extra: Document::new() }
+        Error {
+            code,
+            message: message.into(),
+            labels: Vec::new(),
+            labels_are_final: false,
+            extra: Document::new(),
+        }
     }
 
     pub(crate) fn bad_value(message: impl Into<String>) -> Error {
@@ -54,6 +62,12 @@ impl Error {
             self.labels.push(label.to_owned());
         }
         self
+    }
+
+    /// The labels are those that it has, whatever the code.
+    #[must_use]
+    pub(crate) fn with_final_labels(self) -> Error {
+        Error { labels_are_final: true, ..self }
     }
 
     #[must_use]
@@ -118,7 +132,7 @@ impl From<mql::Error> for Error {
 impl From<bson::Error> for Error {
     fn from(error: bson::Error) -> Error {
         let code = match error {
-            bson::Error::Malformed(_) => Code(22),
+            bson::Error::Malformed(_) => Code::INVALID_BSON,
             bson::Error::TooDeep => Code::OVERFLOW,
             bson::Error::Text(_) => Code::FAILED_TO_PARSE,
         };

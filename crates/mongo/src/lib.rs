@@ -10,6 +10,7 @@
 
 #![allow(dead_code, reason = "the commands that use all of it are to come")]
 
+mod api;
 mod auth;
 mod call;
 mod clock;
@@ -17,10 +18,13 @@ mod commands;
 mod connection;
 mod dispatch;
 mod error;
+mod fail_points;
 mod fields;
+mod journal;
 pub mod limits;
 mod listener;
 mod operations;
+mod parameters;
 mod random;
 mod reply;
 mod service;
@@ -28,11 +32,12 @@ mod session;
 mod settings;
 mod statistics;
 mod stream;
+mod usage;
 mod wire;
 mod write_concern;
 
 pub use limits::Limits;
 pub use listener::serve;
 pub use service::Service;
-pub use settings::{Account, Authentication, Profile, Settings};
+pub use settings::{Account, Authentication, Host, Profile, Settings};
 pub use tokio_rustls::rustls::ServerConfig as TlsConfig;

@@ -11,12 +11,16 @@ use tokio::time::Instant;
 use crate::auth::{AccountCredentials, Users};
 use crate::clock::ClusterClock;
 use crate::error::Result;
+use crate::fail_points::FailPoints;
+use crate::journal::Journal;
 use crate::limits::LARGE_MESSAGES_BYTES;
 use crate::operations::{Operations, Stop};
+use crate::parameters::Parameters;
 use crate::random;
 use crate::session::{Session, SessionId, Sessions};
 use crate::settings::{Authentication, Settings};
 use crate::statistics::Statistics;
+use crate::usage::UseByCollection;
 
 /// Large messages are counted in pieces of this size.
 pub(crate) const MESSAGE_PIECE_BYTES: usize = 4096;
@@ -29,6 +33,10 @@ pub struct Service {
     pub(crate) sessions: Sessions,
     pub(crate) operations: Arc<Operations>,
     pub(crate) statistics: Statistics,
+    pub(crate) parameters: Parameters,
+    pub(crate) fail_points: FailPoints,
+    pub(crate) journal: Journal,
+    pub(crate) usage: UseByCollection,
     pub(crate) started: Instant,
     /// Made anew with every process: what tells one from its successor.
     pub(crate) process: ObjectId,
@@ -41,19 +49,27 @@ pub struct Service {
 impl Service {
     /// A front end over that engine.
     pub fn new(engine: Arc<Engine>, settings: Settings) -> Service {
-        Service {
+        let service = Service {
             engine,
             settings,
             clock: ClusterClock::default(),
             sessions: Sessions::default(),
             operations: Arc::default(),
             statistics: Statistics::default(),
+            parameters: Parameters::default(),
+            fail_points: FailPoints::default(),
+            journal: Journal::default(),
+            usage: UseByCollection::default(),
             started: Instant::now(),
             process: ObjectId(random::bytes()),
             message_room: Semaphore::new(LARGE_MESSAGES_BYTES / MESSAGE_PIECE_BYTES),
             connections: AtomicI32::new(0),
             account: AccountCredentials::default(),
+        };
+        if let Ok(now) = service.engine.now() {
+            service.journal.say(now, &format!("started, version {}", env!("CARGO_PKG_VERSION")));
         }
+        service
     }
 
     /// Whether everybody must authenticate.

@@ -107,7 +107,7 @@ impl Sessions {
         };
         if known.sessions.len() >= SESSIONS {
             let text = format!("cannot add session to the cache: there are {SESSIONS} already");
-            return Err(Error::location(261, text));
+            return Err(Error::new(Code::TOO_MANY_LOGICAL_SESSIONS, text));
         }
         let session = Arc::new(Session { id: id.clone(), used: Mutex::new(now) });
         known.sessions.insert(id, Arc::clone(&session));

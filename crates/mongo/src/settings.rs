@@ -52,6 +52,23 @@ impl fmt::Debug for Account {
     }
 }
 
+/// The machine, as far as clients ask about it.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// The operating system's name and version.
+    pub system: (String, String),
+    /// How many processors there are.
+    pub cores: usize,
+    /// Memory in all, in bytes.
+    pub memory_bytes: u64,
+    /// The number of this process.
+    pub process: u32,
+    /// Memory that this process uses now, in bytes: resident and in all.
+    pub used_bytes: fn() -> (u64, u64),
+}
+
 /// Everything a front end needs to know besides its engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -67,6 +84,8 @@ pub struct Settings {
     pub test_commands: bool,
     /// With TLS, the first bytes of a connection tell whether the client wants it.
     pub tls: Option<Arc<ServerConfig>>,
+    /// The machine.
+    pub host: Host,
     /// The command line without secrets, for `getCmdLineOpts`.
     pub arguments: Vec<String>,
     /// Bounds on peers.

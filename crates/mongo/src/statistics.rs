@@ -41,6 +41,9 @@ pub(crate) struct Statistics {
     pub(crate) documents_inserted: Counter,
     pub(crate) documents_updated: Counter,
     pub(crate) documents_deleted: Counter,
+    pub(crate) cursors_opened: Counter,
+    pub(crate) cursors_closed: Counter,
+    pub(crate) cursors_timed_out: Counter,
     operations: [Counter; 6],
 }
 

@@ -5,6 +5,7 @@
 mod background;
 mod clock;
 mod config;
+mod host;
 mod serve;
 mod settings;
 mod tls;

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::background;
 use crate::clock::RealClock;
 use crate::config::{Config, Mongo, Place, ShownKey};
-use crate::tls;
+use crate::{host, tls};
 
 /// Threads that run requests. A database's time goes into its store, not into HTTP; but a point read, which runs
 /// here, may have to wait for a policy change or for the clock's lease, and two such must not stop the others.
@@ -141,7 +141,8 @@ fn front_end(mongo: Mongo, tls: Arc<ServerConfig>) -> mongo::Settings {
         account: mongo.account,
         test_commands: mongo.test_commands,
         tls: Some(tls),
-        arguments: Vec::new(),
+        host: host::describe(),
+        arguments: host::arguments(),
         limits: mongo::Limits::default(),
     }
 }

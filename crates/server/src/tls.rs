@@ -10,6 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
@@ -95,10 +97,10 @@ impl Pem {
             params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
             params.use_authority_key_identifier_extension = true;
-            let certificate = params.self_signed(&key)?.pem();
+            let certificate = armoured("CERTIFICATE", params.self_signed(&key)?.der());
             Ok(Pem {
                 certificate,
-                key: key.serialize_pem(),
+                key: armoured("PRIVATE KEY", &key.serialize_der()),
                 source: "the server's own certificate".to_owned(),
             })
         };
@@ -121,6 +123,13 @@ impl Pem {
             .with_single_cert(chain, key)
             .with_context(complaint)
     }
+}
+
+/// Bytes as PEM.
+fn armoured(label: &str, bytes: &[u8]) -> String {
+    let text = STANDARD.encode(bytes);
+    let lines = text.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line) + "\n");
+    format!("-----BEGIN {label}-----\n{}-----END {label}-----\n", lines.collect::<String>())
 }
 
 #[cfg(test)]

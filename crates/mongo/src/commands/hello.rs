@@ -17,13 +17,12 @@ const WIRE_VERSION_MAX: i32 = 25;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
-    let spelled = call.body.view().iter().next().map_or("", |(name, _)| name);
     remember_client(call, fields)?;
     let mut answer = Document::new();
     if fields.is_set("helloOk")? {
         answer.push("helloOk", true);
     }
-    answer.push(if spelled == "hello" { "isWritablePrimary" } else { "ismaster" }, true);
+    answer.push(if call.spelled() == "hello" { "isWritablePrimary" } else { "ismaster" }, true);
     describe_role(call, &mut answer);
     answer.push("maxBsonObjectSize", DOCUMENT_BYTES as i32);
     answer.push("maxMessageSizeBytes", MESSAGE_BYTES as i32);

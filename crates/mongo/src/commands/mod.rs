@@ -6,26 +6,46 @@
 #![allow(clippy::unused_async, reason = "all commands have one shape")]
 
 mod authenticate;
-mod build_info;
+pub(crate) mod build_info;
+mod configure_fail_point;
+mod connection_status;
 mod create_user;
+pub(crate) mod current_op;
 mod drop_all_users_from_database;
 mod drop_user;
 mod end_sessions;
+mod fsync;
+mod get_cmd_line_opts;
+mod get_default_rw_concern;
+mod get_last_request_statistics;
+mod get_log;
+mod get_parameter;
 mod grant_roles_to_user;
 mod hello;
+mod host_info;
 mod kill_all_sessions;
 mod kill_all_sessions_by_pattern;
+mod kill_op;
 mod kill_sessions;
+mod list_commands;
+mod log_rotate;
 mod logout;
 mod ping;
+mod profile;
 mod refresh_sessions;
+mod repl_set_get_config;
+mod repl_set_get_status;
 mod revoke_roles_from_user;
 mod roles_info;
 mod sasl_continue;
 mod sasl_start;
+mod server_status;
+mod set_parameter;
 mod start_session;
+mod top;
 mod update_user;
 mod users_info;
+mod whatsmyuri;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -94,8 +114,7 @@ pub(crate) struct Command {
 
 macro_rules! commands {
     ($($module:ident $name:literal $([$($alias:literal),*])? $access:ident $place:ident $effect:ident $transaction:ident $help:literal;)*) => {
-        /// All commands.
-        pub(crate) const COMMANDS: &[Command] = &[$(
+        const COMMANDS: &[Command] = &[$(
             Command {
                 name: $name,
                 aliases: &[$($($alias),*)?],
@@ -133,6 +152,32 @@ commands! {
     revoke_roles_from_user "revokeRolesFromUser" Users Anywhere Writes Refused "takes roles from a user";
     users_info "usersInfo" Users Anywhere Reads Refused "shows users";
     roles_info "rolesInfo" Users Anywhere Reads Refused "shows roles";
+
+    server_status "serverStatus" Users Anywhere Reads Refused "shows figures of this process";
+    get_parameter "getParameter" Users Anywhere Reads Refused "shows parameters";
+    set_parameter "setParameter" Users Admin Reads Refused "sets parameters";
+    host_info "hostInfo" Users Anywhere Reads Refused "describes the machine";
+    connection_status "connectionStatus" Everybody Anywhere Reads Refused "says who has authenticated";
+    whatsmyuri "whatsmyuri" Everybody Anywhere Reads Refused "says which address the client has";
+    get_log "getLog" Users Admin Reads Refused "shows the last lines of the log";
+    get_cmd_line_opts "getCmdLineOpts" Users Admin Reads Refused "says how the server was started";
+    list_commands "listCommands" Everybody Anywhere Reads Refused "shows this table";
+    top "top" Users Admin Reads Refused "says how much collections are used";
+    current_op "currentOp" Users Admin Reads Refused "shows the commands that run";
+    kill_op "killOp" Users Admin Reads Refused "stops a command that runs";
+    repl_set_get_status "replSetGetStatus" Users Admin Reads Refused "describes the replica set";
+    repl_set_get_config "replSetGetConfig" Users Admin Reads Refused "shows the configuration of the replica set";
+    get_last_request_statistics "getLastRequestStatistics" Users Anywhere Reads Refused "says what the previous command cost";
+    get_default_rw_concern "getDefaultRWConcern" Users Admin Reads Refused "shows the concerns that hold by default";
+    log_rotate "logRotate" Users Admin Reads Refused "begins a new page of the log";
+    fsync "fsync" Users Admin Reads Refused "makes everything durable";
+    profile "profile" Users Anywhere Reads Refused "shows that the profiler is off";
+    configure_fail_point "configureFailPoint" Users Admin Reads Refused "makes commands fail, for tests";
+}
+
+/// All commands.
+pub(crate) fn all() -> &'static [Command] {
+    COMMANDS
 }
 
 /// The command of that name.

@@ -1,0 +1,17 @@
+//! `configureFailPoint`: makes commands fail, for test suites. It exists with `--mongo-test-commands` only.
+
+use bson::Document;
+use mql::Code;
+
+use crate::call::Call;
+use crate::error::{Error, Result};
+use crate::reply::Reply;
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    if !call.service.settings.test_commands {
+        return Err(Error::new(Code::COMMAND_NOT_FOUND, "no such command: 'configureFailPoint'"));
+    }
+    let name = call.argument().as_str().unwrap_or("");
+    let count = call.service.fail_points.configure(name, call.fields())?;
+    Ok(Document::new().with("count", count).into())
+}

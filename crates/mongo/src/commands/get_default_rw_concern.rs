@@ -1,0 +1,17 @@
+//! `getDefaultRWConcern`: what holds for commands that name no concern of their own.
+
+use bson::{Document, Value};
+
+use crate::call::Call;
+use crate::error::Result;
+use crate::reply::Reply;
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let answer = Document::new()
+        .with("defaultReadConcern", Document::new().with("level", "local"))
+        .with("defaultWriteConcern", Document::new().with("w", "majority").with("wtimeout", 0))
+        .with("defaultWriteConcernSource", "implicit")
+        .with("defaultReadConcernSource", "implicit")
+        .with("localUpdateWallClockTime", Value::DateTime(call.now.millis() as i64));
+    Ok(answer.into())
+}

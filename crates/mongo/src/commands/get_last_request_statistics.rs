@@ -1,0 +1,24 @@
+//! `getLastRequestStatistics`: what the previous command of this connection cost. One of Cosmos DB's own commands.
+
+use bson::Document;
+use mql::Code;
+
+use crate::call::Call;
+use crate::error::{Error, Result};
+use crate::reply::Reply;
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let last = call.connection.client.lock().last_request.clone();
+    let last = last.ok_or_else(|| {
+        Error::new(
+            Code::OPERATION_FAILED,
+            "this connection has run no command whose statistics could be told",
+        )
+    })?;
+    let answer = Document::new()
+        .with("_t", "GetRequestStatisticsResponse")
+        .with("CommandName", last.command)
+        .with("RequestCharge", last.charge)
+        .with("RequestDurationInMilliSeconds", i64::try_from(last.duration.as_millis()).unwrap_or(i64::MAX));
+    Ok(answer.into())
+}

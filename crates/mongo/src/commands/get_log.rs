@@ -1,0 +1,23 @@
+//! `getLog`: the last lines of what this front end had to say.
+
+use bson::{Document, Value};
+use mql::Code;
+
+use crate::call::Call;
+use crate::error::{Error, Result};
+use crate::reply::{Reply, list};
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let (written, lines) = match call.argument().as_str() {
+        Some("*") => return Ok(Document::new().with("names", list(["global", "startupWarnings"])).into()),
+        Some("global") => call.service.journal.lines(),
+        // The server refuses to start where others would warn.
+        Some("startupWarnings") => (0, Vec::new()),
+        Some(other) => {
+            return Err(Error::new(Code::OPERATION_FAILED, format!("No log named '{other}'")));
+        }
+        None => return Err(Error::new(Code::TYPE_MISMATCH, "Argument to getLog must be of type String")),
+    };
+    let lines: Vec<Value> = lines.into_iter().map(Value::String).collect();
+    Ok(Document::new().with("totalLinesWritten", written).with("log", lines).into())
+}

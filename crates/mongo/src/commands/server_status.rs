@@ -1,0 +1,124 @@
+//! `serverStatus`: figures of this process. A section that is set to 0 or false is left out.
+
+use bson::{Document, Value};
+
+use crate::call::Call;
+use crate::commands::build_info;
+use crate::commands::hello::advertised;
+use crate::error::Result;
+use crate::fields::truth;
+use crate::reply::{Reply, list};
+use crate::settings::Profile;
+
+const MEBIBYTE: u64 = 1024 * 1024;
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let uptime = call.service.started.elapsed();
+    let millis = i64::try_from(uptime.as_millis()).unwrap_or(i64::MAX);
+    let host = &call.service.settings.host;
+    let mut status = Document::new()
+        .with("host", format!("{}:{}", host.name, call.connection.local.port()))
+        .with("version", build_info::version())
+        .with("process", if call.service.settings.profile == Profile::Sharded { "mongos" } else { "mongod" })
+        .with("pid", i64::from(host.process))
+        .with("uptime", uptime.as_secs_f64())
+        .with("uptimeMillis", millis)
+        .with("uptimeEstimate", millis / 1000)
+        .with("localTime", Value::DateTime(call.now.millis() as i64));
+    let sections = [
+        ("connections", Some(connections(call))),
+        ("logicalSessionRecordCache", Some(sessions(call))),
+        ("mem", Some(memory(call))),
+        ("metrics", Some(metrics(call))),
+        ("network", Some(network(call))),
+        ("opcounters", Some(call.service.statistics.opcounters())),
+        ("repl", replication(call)),
+        ("storageEngine", Some(storage_engine())),
+    ];
+    for (name, section) in sections {
+        let wanted = call.body.get(name).and_then(truth).unwrap_or(true);
+        if let Some(section) = section.filter(|_| wanted) {
+            status.push(name, section);
+        }
+    }
+    Ok(status.into())
+}
+
+fn connections(call: &Call) -> Document {
+    let statistics = &call.service.statistics;
+    let current = statistics.connections_open();
+    let most = i64::try_from(call.service.settings.limits.connections).unwrap_or(i64::MAX);
+    let active = call.service.operations.list().len();
+    Document::new()
+        .with("current", current as i32)
+        .with("available", (most - current) as i32)
+        .with("totalCreated", statistics.connections_created.get())
+        .with("active", active as i32)
+}
+
+fn sessions(call: &Call) -> Document {
+    Document::new().with("activeSessionsCount", call.service.sessions.count() as i32)
+}
+
+fn memory(call: &Call) -> Document {
+    let (resident, all) = (call.service.settings.host.used_bytes)();
+    Document::new()
+        .with("bits", 64)
+        .with("resident", (resident / MEBIBYTE) as i32)
+        .with("virtual", (all / MEBIBYTE) as i32)
+        .with("supported", true)
+}
+
+fn network(call: &Call) -> Document {
+    let statistics = &call.service.statistics;
+    Document::new()
+        .with("bytesIn", statistics.bytes_in.get())
+        .with("bytesOut", statistics.bytes_out.get())
+        .with("numRequests", statistics.requests.get())
+}
+
+/// `ttl`: what has expired is invisible at once; these are the figures of its removal.
+fn metrics(call: &Call) -> Document {
+    let statistics = &call.service.statistics;
+    let purge = call.engine.purge_status();
+    let passes = call.service.parameters.passes(purge.paused) as i64;
+    let ttl = Document::new()
+        .with("deletedDocuments", purge.purged_items as i64)
+        .with("passes", passes)
+        .with("subPasses", passes);
+    let document = Document::new()
+        .with("deleted", statistics.documents_deleted.get())
+        .with("inserted", statistics.documents_inserted.get())
+        .with("returned", statistics.documents_returned.get())
+        .with("updated", statistics.documents_updated.get());
+    let open = statistics.cursors_opened.get() - statistics.cursors_closed.get();
+    let cursor = Document::new()
+        .with("timedOut", statistics.cursors_timed_out.get())
+        .with("totalOpened", statistics.cursors_opened.get())
+        .with("open", Document::new().with("total", open));
+    Document::new().with("cursor", cursor).with("document", document).with("ttl", ttl)
+}
+
+fn replication(call: &Call) -> Option<Document> {
+    let Profile::ReplicaSet { name } = &call.service.settings.profile else { return None };
+    let me = advertised(call);
+    Some(
+        Document::new()
+            .with("setName", name.as_str())
+            .with("setVersion", 1)
+            .with("isWritablePrimary", true)
+            .with("secondary", false)
+            .with("hosts", list([me.as_str()]))
+            .with("primary", me.as_str())
+            .with("me", me)
+            .with("rbid", 1),
+    )
+}
+
+fn storage_engine() -> Document {
+    Document::new()
+        .with("name", "bolide")
+        .with("supportsCommittedReads", true)
+        .with("supportsSnapshotReadConcern", true)
+        .with("persistent", true)
+}

@@ -1,0 +1,241 @@
+//! Fail points: places at which a test suite makes commands fail. They exist with `--mongo-test-commands` only.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bson::{Document, DocumentRef, Value, ValueRef};
+use mql::Code;
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+use crate::fields::Fields;
+
+/// The longest time that a fail point may hold a command.
+const BLOCK_MAX: Duration = Duration::from_mins(5);
+
+/// Fail points by name.
+#[derive(Debug, Default)]
+pub(crate) struct FailPoints {
+    set: Mutex<BTreeMap<Name, FailPoint>>,
+}
+
+/// The fail points that there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Name {
+    /// Chosen commands fail in a chosen way.
+    FailCommand,
+    /// Whatever has a time limit is over at once.
+    MaxTimeAlwaysTimeOut,
+    /// No time limit is ever over.
+    MaxTimeNeverTimeOut,
+}
+
+impl Name {
+    fn parse(name: &str) -> Result<Name> {
+        match name {
+            "failCommand" => Ok(Name::FailCommand),
+            "maxTimeAlwaysTimeOut" => Ok(Name::MaxTimeAlwaysTimeOut),
+            "maxTimeNeverTimeOut" => Ok(Name::MaxTimeNeverTimeOut),
+            other => Err(Error::new(Code::FAIL_POINT_SET_FAILED, format!("{other} not found"))),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct FailPoint {
+    mode: Mode,
+    data: Failure,
+    /// How often it has struck.
+    count: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    AlwaysOn,
+    /// So many times, then never again.
+    Times(i64),
+    /// Not so many times, then always.
+    Skip(i64),
+}
+
+/// How a command fails.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Failure {
+    commands: Vec<String>,
+    application: Option<String>,
+    namespace: Option<String>,
+    pub(crate) error_code: Option<Code>,
+    /// None leaves the labels to the server.
+    pub(crate) labels: Option<Vec<String>>,
+    pub(crate) close_connection: bool,
+    pub(crate) write_concern_error: Option<Document>,
+    pub(crate) block: Option<Duration>,
+}
+
+/// The command that a fail point may be meant for.
+pub(crate) struct Candidate<'a> {
+    pub(crate) command: &'a str,
+    pub(crate) application: Option<&'a str>,
+    pub(crate) namespace: Option<String>,
+}
+
+impl FailPoints {
+    /// `configureFailPoint`; how often it had struck.
+    pub(crate) fn configure(&self, name: &str, fields: Fields<'_>) -> Result<i64> {
+        let name = Name::parse(name)?;
+        let mode = Mode::parse(fields.value("mode").unwrap_or(ValueRef::Null))?;
+        let data = fields.document("data")?.map(Failure::parse).transpose()?.unwrap_or_default();
+        let mut set = self.set.lock();
+        let before = match mode {
+            Some(mode) => set.insert(name, FailPoint { mode, data, count: 0 }),
+            None => set.remove(&name),
+        };
+        Ok(before.map_or(0, |before| before.count))
+    }
+
+    /// Whether a fail point that has no data strikes now.
+    pub(crate) fn strikes(&self, name: Name) -> bool {
+        self.set.lock().get_mut(&name).is_some_and(FailPoint::strike)
+    }
+
+    /// How a command is to fail, if it is.
+    pub(crate) fn failure(&self, candidate: &Candidate<'_>) -> Option<Failure> {
+        let mut set = self.set.lock();
+        let point = set.get_mut(&Name::FailCommand)?;
+        (point.data.is_meant_for(candidate) && point.strike()).then(|| point.data.clone())
+    }
+}
+
+impl FailPoint {
+    fn strike(&mut self) -> bool {
+        let strikes = match &mut self.mode {
+            Mode::AlwaysOn => true,
+            Mode::Times(left) => {
+                *left -= 1;
+                *left >= 0
+            }
+            Mode::Skip(left) => {
+                *left -= 1;
+                *left < 0
+            }
+        };
+        self.count += i64::from(strikes);
+        strikes
+    }
+}
+
+impl Mode {
+    /// None switches the fail point off.
+    fn parse(value: ValueRef<'_>) -> Result<Option<Mode>> {
+        let wrong =
+            || Error::new(Code::FAILED_TO_PARSE, "'mode' must be off, alwaysOn, {times: n} or {skip: n}");
+        match value {
+            ValueRef::String("off") => Ok(None),
+            ValueRef::String("alwaysOn") => Ok(Some(Mode::AlwaysOn)),
+            ValueRef::Document(mode) => {
+                let mode = Fields::new("mode", mode);
+                match (mode.count("times")?, mode.count("skip")?) {
+                    (Some(times), None) => Ok(Some(Mode::Times(times as i64))),
+                    (None, Some(skip)) => Ok(Some(Mode::Skip(skip as i64))),
+                    _ => Err(wrong()),
+                }
+            }
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl Failure {
+    fn parse(data: DocumentRef<'_>) -> Result<Failure> {
+        let fields = Fields::new("data", data);
+        let texts = |name| -> Result<Option<Vec<String>>> {
+            let items = fields.array(name)?;
+            Ok(items.map(|items| items.iter().filter_map(ValueRef::as_str).map(str::to_owned).collect()))
+        };
+        let blocks = fields.is_set("blockConnection")?;
+        let block = fields.count("blockTimeMS")?.filter(|_| blocks);
+        Ok(Failure {
+            commands: texts("failCommands")?.unwrap_or_default(),
+            application: fields.text("appName")?.map(str::to_owned),
+            namespace: fields.text("namespace")?.map(str::to_owned),
+            error_code: fields.integer("errorCode")?.map(|code| Code(code as i32)),
+            labels: texts("errorLabels")?,
+            close_connection: fields.is_set("closeConnection")?,
+            write_concern_error: fields.document("writeConcernError")?.map(DocumentRef::to_document),
+            block: block.map(|millis| Duration::from_millis(millis).min(BLOCK_MAX)),
+        })
+    }
+
+    fn is_meant_for(&self, candidate: &Candidate<'_>) -> bool {
+        // The way to switch it off must stay open.
+        candidate.command != "configureFailPoint"
+            && self.commands.iter().any(|command| command == candidate.command)
+            && self.application.as_deref().is_none_or(|name| candidate.application == Some(name))
+            && self.namespace.as_ref().is_none_or(|name| candidate.namespace.as_ref() == Some(name))
+    }
+
+    /// The error that the command fails with.
+    pub(crate) fn error(&self) -> Option<Error> {
+        let code = self.error_code?;
+        let mut error = Error::new(code, "Failing command via 'failCommand' failpoint");
+        error.labels.clone_from(self.labels.as_ref().unwrap_or(&Vec::new()));
+        Some(error)
+    }
+
+    /// The write concern error, complete as clients want it.
+    pub(crate) fn concern_error(&self) -> Option<Document> {
+        let mut error = self.write_concern_error.clone()?;
+        error.remove("errorLabels");
+        if let (None, Some(Value::Int32(code))) = (error.get("codeName"), error.get("code")) {
+            let name = Code(*code).name();
+            error.push("codeName", name);
+        }
+        if error.get("errmsg").is_none() {
+            error.push("errmsg", "Failing command via 'failCommand' failpoint");
+        }
+        Some(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reply::list;
+
+    fn set(points: &FailPoints, mode: impl Into<Value>, data: Document) -> i64 {
+        let command = Document::new().with("mode", mode).with("data", data);
+        points.configure("failCommand", Fields::new("configureFailPoint", command.view())).unwrap()
+    }
+
+    fn strikes(points: &FailPoints, command: &str, application: Option<&str>) -> bool {
+        points.failure(&Candidate { command, application, namespace: None }).is_some()
+    }
+
+    #[test]
+    fn a_fail_point_strikes_as_often_as_it_was_told() {
+        let points = FailPoints::default();
+        let data = Document::new().with("failCommands", list(["find"])).with("errorCode", 6);
+        set(&points, Document::new().with("times", 2), data.clone());
+        assert!(!strikes(&points, "insert", None));
+        assert!(
+            strikes(&points, "find", None)
+                && strikes(&points, "find", None)
+                && !strikes(&points, "find", None)
+        );
+        assert_eq!(set(&points, Document::new().with("skip", 1), data.clone()), 2);
+        assert!(!strikes(&points, "find", None) && strikes(&points, "find", None));
+        set(&points, "alwaysOn", data.with("appName", "x"));
+        assert!(!strikes(&points, "find", None) && strikes(&points, "find", Some("x")));
+        assert_eq!(set(&points, "off", Document::new()), 1);
+        assert!(!strikes(&points, "find", Some("x")));
+    }
+
+    #[test]
+    fn unknown_points_and_modes_are_refused() {
+        let points = FailPoints::default();
+        let command = Document::new().with("mode", "sometimes");
+        let fields = Fields::new("configureFailPoint", command.view());
+        assert_eq!(points.configure("failCommand", fields).unwrap_err().code.0, 9);
+        assert_eq!(points.configure("other", fields).unwrap_err().code.0, 94);
+    }
+}
