@@ -14,6 +14,7 @@ mod document;
 mod operator;
 mod operators;
 mod path;
+mod pipeline;
 mod rename;
 mod replacement;
 mod tree;
@@ -30,6 +31,7 @@ use crate::error::{Error, Result};
 use crate::filter::{self, Filter};
 use array_filters::ArrayFilters;
 use operators::Operators;
+use pipeline::Stages;
 use replacement::Replacement;
 
 /// An update, ready to be applied.
@@ -40,6 +42,7 @@ pub struct Update(Kind);
 enum Kind {
     Operators(Operators),
     Replacement(Replacement),
+    Pipeline(Stages),
 }
 
 impl Update {
@@ -64,6 +67,7 @@ impl Update {
             ValueRef::Array(_) if !array_filters.is_empty() => {
                 Err(Error::failed_to_parse("arrayFilters may not be specified for pipeline-syle updates"))
             }
+            ValueRef::Array(stages) => Ok(Update(Kind::Pipeline(Stages::parse(stages, settings)?))),
             _ => Err(Error::failed_to_parse("Update argument must be either an object or an array")),
         }
     }
@@ -88,6 +92,7 @@ impl Update {
                 None => return Ok(None),
             },
             Kind::Replacement(replacement) => replacement.apply(document, context)?,
+            Kind::Pipeline(stages) => stages.apply(document, context)?,
         };
         document::check_size(&after, inserting)?;
         Ok((after != *document).then_some(after))
