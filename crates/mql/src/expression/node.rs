@@ -95,13 +95,13 @@ impl Node {
         context.spend(1)?;
         match self {
             Node::Constant(value) => Ok(Operand::borrowed(value.as_ref().map(Value::view))),
-            Node::Field(path) => Ok(path.evaluate(scope.current())),
+            Node::Field(path) => path.evaluate(scope.current(), context),
             Node::Variable(variable, path) => evaluate_variable(variable, path.as_ref(), scope, context),
             Node::Document(fields) => {
                 let mut document = Document::new();
-                let mut budget = Budget::default();
+                let mut budget = Budget::new(context);
                 for (name, node) in fields {
-                    if let Some(value) = node.evaluate(scope, context)?.into_value() {
+                    if let Some(value) = node.evaluate(scope, context)?.keep(context)? {
                         budget.bytes(name.len())?;
                         budget.item(value.view())?;
                         document.push(name.as_str(), value);
@@ -111,9 +111,9 @@ impl Node {
             }
             Node::Array(nodes) => {
                 let mut items = Vec::with_capacity(nodes.len());
-                let mut budget = Budget::default();
+                let mut budget = Budget::new(context);
                 for node in nodes {
-                    let item = node.evaluate(scope, context)?.into_value().unwrap_or(Value::Null);
+                    let item = node.evaluate(scope, context)?.keep(context)?.unwrap_or(Value::Null);
                     budget.item(item.view())?;
                     items.push(item);
                 }
@@ -122,12 +122,13 @@ impl Node {
             Node::Compare(comparison, sides) => {
                 let left = sides[0].evaluate(scope, context)?;
                 let right = sides[1].evaluate(scope, context)?;
+                context.spend(comparison_work(left.view(), right.view()))?;
                 Ok(Operand::Owned(comparison.answer(scope.compare(left.view(), right.view()))))
             }
             Node::Call { name, function, arguments } => {
                 let values = evaluate_all(arguments, scope, context)?;
                 let value = function(&Call { name, arguments: &values, scope, context })?;
-                value.map(bounded).transpose().map(Operand::from)
+                value.map(|value| bounded(value, context)).transpose().map(Operand::from)
             }
             Node::Special(special) => special.evaluate(scope, context),
         }
@@ -141,6 +142,18 @@ impl Node {
     /// Whether this is always the same.
     pub(crate) fn is_constant(&self) -> bool {
         matches!(self, Node::Constant(_))
+    }
+}
+
+/// The steps that a comparison is worth: most take one, that of long texts more, that of what has parts a lot more.
+fn comparison_work(left: Option<ValueRef<'_>>, right: Option<ValueRef<'_>>) -> u64 {
+    match (left, right) {
+        (Some(ValueRef::String(left)), Some(ValueRef::String(right))) => {
+            left.len().min(right.len()) as u64 / 64
+        }
+        (Some(ValueRef::Document(_)), Some(ValueRef::Document(_)))
+        | (Some(ValueRef::Array(_)), Some(ValueRef::Array(_))) => 64,
+        _ => 0,
     }
 }
 
@@ -168,8 +181,8 @@ fn evaluate_variable<'a>(
         Variable::ClusterTime => Some(ValueRef::Timestamp(context.timestamp)),
         Variable::User(name) => scope.variable(name, context)?,
     };
-    Ok(match path {
-        Some(path) => path.evaluate(value),
-        None => Operand::borrowed(value),
-    })
+    match path {
+        Some(path) => path.evaluate(value, context),
+        None => Ok(Operand::borrowed(value)),
+    }
 }

@@ -2,6 +2,7 @@
 
 use bson::{ArrayRef, Kind, Value, ValueRef};
 
+use crate::context::Context;
 use crate::error::{Code, Error, Result};
 use crate::expression::table::Refusal;
 
@@ -32,9 +33,12 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// The same without any borrowing.
-    pub(crate) fn into_owned<'b>(self) -> Operand<'b> {
-        self.into_value().into()
+    /// What is there, to keep, with the work of copying it counted.
+    pub(crate) fn keep(self, context: &Context) -> Result<Option<Value>> {
+        if let Operand::Borrowed(value) = self {
+            Budget { left: usize::MAX, ..Budget::new(context) }.take(value, usize::MAX)?;
+        }
+        Ok(self.into_value())
     }
 
     /// Whether this is missing, null or undefined.
@@ -94,24 +98,34 @@ pub(crate) fn string(value: Option<ValueRef<'_>>, refusal: Refusal) -> Result<&s
 }
 
 /// Refuses what an operator made if it outgrew a document.
-pub(crate) fn bounded(value: Value) -> Result<Value> {
+pub(crate) fn bounded(value: Value, context: &Context) -> Result<Value> {
     if matches!(value.kind(), Kind::Document | Kind::Array | Kind::String | Kind::Binary) {
-        Budget::default().take(value.view(), bson::limits::DEPTH_MAX)?;
+        Budget::new(context).take(value.view(), bson::limits::DEPTH_MAX)?;
     }
     Ok(value)
 }
 
-/// The bytes that are left for a value in the making: what is built in a loop asks before it grows.
+/// The bytes that are left for a value in the making: what is built in a loop asks before it grows. Bytes also count as work,
+/// so that copying much is not cheaper than computing much.
 #[derive(Debug)]
-pub(crate) struct Budget(usize);
-
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget(bson::limits::DOCUMENT_BYTES_MAX)
-    }
+pub(crate) struct Budget<'a> {
+    left: usize,
+    /// Bytes that were not counted as work yet.
+    pending: usize,
+    context: Option<&'a Context>,
 }
 
-impl Budget {
+/// Bytes that are one step of work.
+const BYTES_PER_STEP: usize = 8;
+/// Bytes that are counted as work together.
+const PENDING_BYTES: usize = 512;
+
+impl<'a> Budget<'a> {
+    /// As much as a document may have.
+    pub(crate) fn new(context: &'a Context) -> Budget<'a> {
+        Budget { left: bson::limits::DOCUMENT_BYTES_MAX, pending: 0, context: Some(context) }
+    }
+
     /// Pays for one more item or field.
     pub(crate) fn item(&mut self, value: ValueRef<'_>) -> Result<()> {
         self.bytes(3)?;
@@ -120,7 +134,14 @@ impl Budget {
 
     /// Pays for bytes.
     pub(crate) fn bytes(&mut self, bytes: usize) -> Result<()> {
-        self.0 = self.0.checked_sub(bytes).ok_or_else(too_large)?;
+        self.left = self.left.checked_sub(bytes).ok_or_else(too_large)?;
+        self.pending += bytes;
+        if self.pending >= PENDING_BYTES
+            && let Some(context) = self.context
+        {
+            context.spend((self.pending / BYTES_PER_STEP) as u64)?;
+            self.pending = 0;
+        }
         Ok(())
     }
 
@@ -180,8 +201,8 @@ fn too_large() -> Error {
 
 /// Takes the size of a value, as it would be in bytes, from what is left.
 pub(crate) fn measure(value: ValueRef<'_>, levels: usize, left: &mut usize) -> Result<()> {
-    let mut budget = Budget(*left);
+    let mut budget = Budget { left: *left, pending: 0, context: None };
     let taken = budget.take(value, levels);
-    *left = budget.0;
+    *left = budget.left;
     taken
 }

@@ -8,7 +8,7 @@ use bson::{Document, DocumentRef, Value, ValueRef};
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
 use crate::expression::node::{self, Node, Special, Variable};
-use crate::expression::operand::{Operand, is_nullish, type_name};
+use crate::expression::operand::{Operand, is_nullish, measure, type_name};
 use crate::expression::path::{Path, check_name};
 use crate::expression::scope::{self, Scope, Variables};
 use crate::expression::table::{self, Arity, Call, Form, Function, Names};
@@ -277,11 +277,29 @@ fn wrong_count(name: &str, wanted: usize, count: usize) -> Error {
 
 /// Evaluates a call over constants. What fails is left as it is, and fails when it is evaluated, if it ever is.
 fn fold(node: Node) -> Node {
+    /// What is larger is computed when it is asked for: a request is not to become much more memory than it was.
+    const ARGUMENTS_BYTES_MAX: usize = 1024;
+    const RESULT_BYTES_MAX: usize = 4096;
+    let small = |value: Option<ValueRef<'_>>, left: &mut usize| {
+        value.is_none_or(|value| measure(value, bson::limits::DEPTH_MAX, left).is_ok())
+    };
+    if let Node::Call { arguments, .. } = &node {
+        let mut left = ARGUMENTS_BYTES_MAX;
+        let constant = |argument: &Node| match argument {
+            Node::Constant(value) => small(value.as_ref().map(Value::view), &mut left),
+            _ => false,
+        };
+        if !arguments.iter().flatten().all(constant) {
+            return node;
+        }
+    }
     let nothing = Document::new();
     let folded = node.evaluate(&Scope::root(nothing.view()), &Context::at(0)).map(Operand::into_value);
     match folded {
-        Ok(value) => Node::Constant(value),
-        Err(_) => node,
+        Ok(value) if small(value.as_ref().map(Value::view), &mut RESULT_BYTES_MAX.clone()) => {
+            Node::Constant(value)
+        }
+        _ => node,
     }
 }
 

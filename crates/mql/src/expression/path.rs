@@ -5,6 +5,7 @@
 
 use bson::{DocumentRef, Value, ValueRef};
 
+use crate::context::Context;
 use crate::error::{Code, Error, Result};
 use crate::expression::operand::Operand;
 
@@ -38,8 +39,8 @@ impl Path {
     }
 
     /// What the path leads to from a value.
-    pub(crate) fn evaluate<'a>(&self, from: Option<ValueRef<'a>>) -> Operand<'a> {
-        follow(&self.0, from)
+    pub(crate) fn evaluate<'a>(&self, from: Option<ValueRef<'a>>, context: &Context) -> Result<Operand<'a>> {
+        follow(&self.0, from, context)
     }
 }
 
@@ -62,25 +63,39 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-fn follow<'a>(names: &[String], from: Option<ValueRef<'a>>) -> Operand<'a> {
+fn follow<'a>(names: &[String], from: Option<ValueRef<'a>>, context: &Context) -> Result<Operand<'a>> {
     let mut at = from;
     for (position, name) in names.iter().enumerate() {
         match at {
-            Some(ValueRef::Document(document)) => at = document.get(name),
+            Some(ValueRef::Document(document)) => at = field(document, name, context)?,
             Some(ValueRef::Array(items)) => {
-                let documents = items.iter().filter_map(ValueRef::as_document);
-                return Operand::Owned(Value::Array(
-                    documents.filter_map(|document| follow_document(&names[position..], document)).collect(),
-                ));
+                let mut found = Vec::new();
+                for item in items.iter() {
+                    context.spend(1)?;
+                    if let ValueRef::Document(_) = item {
+                        found.extend(follow(&names[position..], Some(item), context)?.keep(context)?);
+                    }
+                }
+                return Ok(Operand::Owned(Value::Array(found)));
             }
-            _ => return Operand::Missing,
+            _ => return Ok(Operand::Missing),
         }
     }
-    Operand::borrowed(at)
+    Ok(Operand::borrowed(at))
 }
 
-fn follow_document(names: &[String], document: DocumentRef<'_>) -> Option<Value> {
-    follow(names, Some(ValueRef::Document(document))).into_value()
+/// The value of a field. Fields that are passed on the way count as work: a document may have a million.
+fn field<'a>(document: DocumentRef<'a>, name: &str, context: &Context) -> Result<Option<ValueRef<'a>>> {
+    let mut passed = 0;
+    for (known, value) in document.iter() {
+        if known == name {
+            context.spend(passed / 16)?;
+            return Ok(Some(value));
+        }
+        passed += 1;
+    }
+    context.spend(passed / 16)?;
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -99,7 +114,8 @@ mod tests {
         ];
         let document = Value::Document(Document::new().with("a", items));
         let at = |path: &str| {
-            Path::parse(path).map(|path| path.evaluate(Some(document.view())).into_value()).unwrap()
+            let path = Path::parse(path).unwrap();
+            path.evaluate(Some(document.view()), &Context::at(0)).unwrap().into_value()
         };
         assert_eq!(at("a.b"), Some(Value::Array(vec![Value::Int32(1), Value::Null])));
         assert_eq!(at("a.0"), Some(Value::Array(vec![])));

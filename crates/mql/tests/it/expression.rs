@@ -138,6 +138,8 @@ const OPERATORS: &[&str] = &[
     "$switch",
     "$tan",
     "$tanh",
+    "$tsIncrement",
+    "$tsSecond",
     "$toBool",
     "$toDate",
     "$toDecimal",
@@ -364,5 +366,23 @@ fn results_end_where_documents_do() {
         let error = evaluate(&Value::Document(Document::new().with("$reduce", reduce)), &Document::new())
             .unwrap_err();
         assert_eq!(error.code, Code::BSON_OBJECT_TOO_LARGE, "{operator}");
+    }
+}
+
+/// Copying counts as work: a loop that hands a large array around is not cheaper than one that computes.
+#[test]
+fn copies_are_counted() {
+    let large = Value::Array(vec![Value::from("0123456789abcdef"); 50_000]);
+    let document = Document::new().with("large", large);
+    let range = Document::new().with("$range", vec![Value::from(0), Value::from(1_000_000)]);
+    for body in ["$large", "$$value"] {
+        let reduce =
+            Document::new().with("input", range.clone()).with("initialValue", "$large").with("in", body);
+        let expression = Value::Document(Document::new().with("$reduce", reduce));
+        let cancelled = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let context = Context::new(0, bson::Timestamp { seconds: 0, increment: 0 }, 1, cancelled);
+        let parsed = Expression::parse(expression.view(), &Variables::none()).unwrap();
+        let error = parsed.evaluate(&Scope::root(document.view()), &context).unwrap_err();
+        assert_eq!(error.code, Code::MAX_TIME_MS_EXPIRED, "{body}");
     }
 }

@@ -46,7 +46,12 @@ fn numbers(call: &Call<'_>) -> impl Iterator<Item = Number> {
 
 fn sum(call: &Call<'_>) -> Result<Option<Value>> {
     let mut sum = Sum::default();
-    numbers(call).for_each(|number| sum.add(number));
+    let mut count = 0;
+    for number in numbers(call) {
+        sum.add(number);
+        count += 1;
+    }
+    call.context.spend(count / 8)?;
     Ok(Some(sum.total().into()))
 }
 
@@ -56,12 +61,14 @@ fn average(call: &Call<'_>) -> Result<Option<Value>> {
         sum.add(number);
         count += 1;
     }
+    call.context.spend(count / 8)?;
     Ok(Some(if count == 0 { Value::Null } else { sum.average(count).into() }))
 }
 
 fn extreme(call: &Call<'_>, wanted: Ordering) -> Result<Option<Value>> {
     let mut kept: Option<ValueRef<'_>> = None;
     for value in values(call).filter(|value| !is_nullish(*value)) {
+        call.context.spend(1)?;
         if kept.is_none() || call.scope.compare(value, kept) == wanted {
             kept = value;
         }
@@ -79,6 +86,7 @@ fn deviation(call: &Call<'_>, fewer: u64) -> Result<Option<Value>> {
         mean += distance / count as f64;
         squares += distance * (number - mean);
     }
+    call.context.spend(count / 8)?;
     Ok(Some(match count.checked_sub(fewer) {
         None | Some(0) => Value::Null,
         Some(divisor) => Value::Double((squares / divisor as f64).sqrt()),

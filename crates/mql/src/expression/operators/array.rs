@@ -40,15 +40,17 @@ fn array_element_at(call: &Call<'_>) -> Result<Option<Value>> {
         let words = "$arrayElemAt's second argument must be representable as a 32-bit integer: {}";
         return Err(Refusal(28691, words).about(&number.to_string()));
     };
-    Ok(element(items, index))
+    element(call, items, index)
 }
 
-fn element(items: ArrayRef<'_>, index: i32) -> Option<Value> {
+fn element(call: &Call<'_>, items: ArrayRef<'_>, index: i32) -> Result<Option<Value>> {
     let position = match usize::try_from(index) {
-        Ok(position) => position,
-        Err(_) => items.len().checked_sub(index.unsigned_abs() as usize)?,
+        Ok(position) => Some(position),
+        Err(_) => items.len().checked_sub(index.unsigned_abs() as usize),
     };
-    items.get(position).map(ValueRef::to_value)
+    // Items are found by counting.
+    call.context.spend(position.unwrap_or(0) as u64 / 16)?;
+    Ok(position.and_then(|position| items.get(position)).map(ValueRef::to_value))
 }
 
 fn first(call: &Call<'_>) -> Result<Option<Value>> {
@@ -63,12 +65,12 @@ fn end(call: &Call<'_>, index: i32, refusal: Refusal) -> Result<Option<Value>> {
     if is_nullish(call.get(0)) {
         return NULL;
     }
-    Ok(element(array(call.get(0), refusal)?, index))
+    element(call, array(call.get(0), refusal)?, index)
 }
 
 fn concat_arrays(call: &Call<'_>) -> Result<Option<Value>> {
     let mut all = Vec::new();
-    let mut budget = Budget::default();
+    let mut budget = Budget::new(call.context);
     for value in call.values() {
         if is_nullish(value) {
             return NULL;
@@ -178,7 +180,9 @@ fn reverse_array(call: &Call<'_>) -> Result<Option<Value>> {
 
 fn size(call: &Call<'_>) -> Result<Option<Value>> {
     let refusal = Refusal(17124, "The argument to $size must be an array, but was of type: {}");
-    Ok(Some(Value::Int32(array(call.get(0), refusal)?.len() as i32)))
+    let length = array(call.get(0), refusal)?.len();
+    call.context.spend(length as u64 / 16)?;
+    Ok(Some(Value::Int32(length as i32)))
 }
 
 fn slice(call: &Call<'_>) -> Result<Option<Value>> {

@@ -1,6 +1,6 @@
 //! Types and conversions between them: `$type`, `$convert` and its short forms.
 
-use bson::{Kind, ObjectId, Value, ValueRef};
+use bson::{Kind, ObjectId, Timestamp, Value, ValueRef};
 
 use crate::error::{Code, Error, Result};
 use crate::expression::number::{Number, double_text};
@@ -13,6 +13,12 @@ pub(crate) const GROUP: Group = Group {
     operators: &[
         positional("$type", Arity::Exactly(1), type_of),
         positional("$isNumber", Arity::Exactly(1), is_number),
+        positional("$tsSecond", Arity::Exactly(1), |call| {
+            timestamp_part(call, 5_687_301, |time| time.seconds)
+        }),
+        positional("$tsIncrement", Arity::Exactly(1), |call| {
+            timestamp_part(call, 5_687_302, |time| time.increment)
+        }),
         own("$convert", |parser, name, argument| parser.guarded(name, &CONVERT, convert, argument)),
         positional("$toBool", Arity::Single, |call| short(call, Kind::Bool)),
         positional("$toDate", Arity::Single, |call| short(call, Kind::DateTime)),
@@ -42,6 +48,19 @@ fn type_of(call: &Call<'_>) -> Result<Option<Value>> {
 
 fn is_number(call: &Call<'_>) -> Result<Option<Value>> {
     Ok(Some(Value::Bool(call.get(0).is_some_and(ValueRef::is_number))))
+}
+
+fn timestamp_part(call: &Call<'_>, code: i32, part: fn(Timestamp) -> u32) -> Result<Option<Value>> {
+    match call.get(0) {
+        Some(ValueRef::Timestamp(timestamp)) => Ok(Some(Value::Int64(part(timestamp).into()))),
+        value if is_nullish(value) => Ok(Some(Value::Null)),
+        value => {
+            // The space in front belongs to the message that clients know.
+            let message =
+                format!(" Argument to {} must be a timestamp, but is {}", call.name, type_name(value));
+            Err(Error::location(code, message))
+        }
+    }
 }
 
 fn short(call: &Call<'_>, kind: Kind) -> Result<Option<Value>> {

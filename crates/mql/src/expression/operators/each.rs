@@ -68,10 +68,10 @@ impl Special for Map {
             return Ok(Operand::Owned(Value::Null));
         };
         let mut mapped = Vec::new();
-        let mut budget = Budget::default();
+        let mut budget = Budget::new(context);
         for item in items.iter() {
             let inner = scope.with(&self.name, Some(item));
-            let value = self.body.evaluate(&inner, context)?.into_value().unwrap_or(Value::Null);
+            let value = self.body.evaluate(&inner, context)?.keep(context)?.unwrap_or(Value::Null);
             budget.item(value.view())?;
             mapped.push(value);
         }
@@ -134,8 +134,10 @@ impl Special for Filter {
         };
         let limit = self.limit(scope, context)?;
         let mut kept = Vec::new();
+        let mut budget = Budget::new(context);
         for item in items.iter() {
             if self.condition.is_true(&scope.with(&self.name, Some(item)), context)? {
+                budget.item(item)?;
                 kept.push(item.to_value());
                 if kept.len() == limit {
                     break;
@@ -183,10 +185,10 @@ impl Special for Reduce {
             let message = format!("$reduce requires that 'input' be an array, found: {found}");
             return Err(Error::location(40080, message));
         };
-        let mut total = self.initial.evaluate(scope, context)?.into_value();
+        let mut total = self.initial.evaluate(scope, context)?.keep(context)?;
         for item in items.iter() {
             let names = [("this", Operand::Borrowed(item)), ("value", total.into())];
-            total = self.body.evaluate(&scope.with_all(&names), context)?.into_value();
+            total = self.body.evaluate(&scope.with_all(&names), context)?.keep(context)?;
         }
         Ok(total.into())
     }

@@ -8,7 +8,7 @@ use bson::{Document, RawDocument, Value, ValueRef};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::expression::node::{Node, Special, Variable};
-use crate::expression::operand::{Budget, Operand, array, is_nullish, text, type_name};
+use crate::expression::operand::{Budget, Operand, array, bounded, is_nullish, text, type_name};
 use crate::expression::parse::{Parser, named_fields};
 use crate::expression::path::Path;
 use crate::expression::scope::Scope;
@@ -31,14 +31,18 @@ pub(crate) const GROUP: Group = Group {
 const NULL: Result<Option<Value>> = Ok(Some(Value::Null));
 
 /// Fields that are set by name, each at the place where it was set first.
-#[derive(Debug, Default)]
-struct Fields {
+#[derive(Debug)]
+struct Fields<'a> {
     document: Document,
     places: HashMap<String, usize>,
-    budget: Budget,
+    budget: Budget<'a>,
 }
 
-impl Fields {
+impl Fields<'_> {
+    fn new(context: &Context) -> Fields<'_> {
+        Fields { document: Document::new(), places: HashMap::new(), budget: Budget::new(context) }
+    }
+
     fn set(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
         self.budget.bytes(name.len())?;
         self.budget.item(value)?;
@@ -53,7 +57,7 @@ impl Fields {
 }
 
 fn merge_objects(call: &Call<'_>) -> Result<Option<Value>> {
-    let mut fields = Fields::default();
+    let mut fields = Fields::new(call.context);
     // A single array stands for its items.
     let single = match (call.arguments.len(), call.get(0)) {
         (1, Some(ValueRef::Array(items))) => Some(items),
@@ -111,7 +115,7 @@ fn array_to_object(call: &Call<'_>) -> Result<Option<Value>> {
             return Err(refusal.about(type_name(other)));
         }
     };
-    let mut fields = Fields::default();
+    let mut fields = Fields::new(call.context);
     for item in items.iter() {
         let (key, value, code) = if pairs { pair_of_array(item)? } else { pair_of_document(item)? };
         if key.contains('\0') {
@@ -283,7 +287,7 @@ fn set(operator: &str, name: &Node, value: Node, input: Node) -> Result<Node> {
 
 impl Special for SetField {
     fn evaluate<'a>(&'a self, scope: &'a Scope<'a>, context: &Context) -> Result<Operand<'a>> {
-        let mut document = match self.input.evaluate(scope, context)?.into_value() {
+        let mut document = match self.input.evaluate(scope, context)?.keep(context)? {
             Some(Value::Document(document)) => document,
             None | Some(Value::Null | Value::Undefined) => return Ok(Operand::Owned(Value::Null)),
             Some(_) => {
@@ -291,13 +295,13 @@ impl Special for SetField {
                 return Err(Error::location(4_161_105, message));
             }
         };
-        match self.value.evaluate(scope, context)?.into_value() {
+        match self.value.evaluate(scope, context)?.keep(context)? {
             Some(value) => document.insert(self.name.as_str(), value),
             None => {
                 document.remove(&self.name);
             }
         }
-        crate::expression::operand::bounded(Value::Document(document)).map(Operand::Owned)
+        bounded(Value::Document(document), context).map(Operand::Owned)
     }
 }
 

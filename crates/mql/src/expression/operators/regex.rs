@@ -173,7 +173,7 @@ fn found(text: &str, groups: &Groups, position: usize) -> Value {
 
 fn find_all(pattern: &Pattern, text: &str, context: &Context) -> Result<Value> {
     let mut all = Vec::new();
-    let mut budget = Budget::default();
+    let mut budget = Budget::new(context);
     let (mut from, mut counted, mut position) = (0, 0, 0);
     while let Some(groups) = pattern.captures(text, from, context)? {
         let Some((start, end)) = groups.first().copied().flatten() else { break };

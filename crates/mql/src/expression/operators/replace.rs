@@ -85,7 +85,7 @@ fn replace_all(call: &Call<'_>) -> Result<Option<Value>> {
     let count = input.matches(find).count();
     // What goes is at most what was there, what comes is counted before it is made.
     let growth = replacement.len().saturating_sub(find.len()).saturating_mul(count);
-    Budget::default().bytes(input.len().saturating_add(growth))?;
+    Budget::new(call.context).bytes(input.len().saturating_add(growth))?;
     Ok(Some(Value::String(input.replace(find, replacement))))
 }
 

@@ -41,7 +41,7 @@ fn owned(set: &[ValueRef<'_>]) -> Option<Value> {
 
 fn union(call: &Call<'_>) -> Result<Option<Value>> {
     let mut all: Vec<Value> = Vec::new();
-    let mut budget = Budget::default();
+    let mut budget = Budget::new(call.context);
     for value in call.values() {
         if is_nullish(value) {
             return Ok(Some(Value::Null));

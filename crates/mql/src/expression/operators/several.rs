@@ -50,7 +50,9 @@ fn arguments<'a>(call: &Call<'a>) -> Result<(usize, Vec<ValueRef<'a>>)> {
     let Some(ValueRef::Array(items)) = call.get(1) else {
         return Err(Error::location(5_788_200, "Input must be an array"));
     };
-    Ok((count, items.iter().collect()))
+    let items: Vec<ValueRef<'_>> = items.iter().collect();
+    call.context.spend(items.len() as u64 / 8)?;
+    Ok((count, items))
 }
 
 fn owned(items: &[ValueRef<'_>]) -> Result<Option<Value>> {

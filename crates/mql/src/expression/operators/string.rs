@@ -31,7 +31,7 @@ const NULL: Result<Option<Value>> = Ok(Some(Value::Null));
 
 fn concat(call: &Call<'_>) -> Result<Option<Value>> {
     let mut all = String::new();
-    let mut budget = Budget::default();
+    let mut budget = Budget::new(call.context);
     for value in call.values() {
         if is_nullish(value) {
             return NULL;
@@ -55,7 +55,7 @@ fn split(call: &Call<'_>) -> Result<Option<Value>> {
         return Err(Error::location(40087, "$split requires a non-empty separator"));
     }
     let mut parts = Vec::new();
-    let mut budget = Budget::default();
+    let mut budget = Budget::new(call.context);
     for part in input.split(separator) {
         budget.item(ValueRef::String(part))?;
         parts.push(Value::from(part));
@@ -74,6 +74,7 @@ fn to_upper(call: &Call<'_>) -> Result<Option<Value>> {
 
 fn compare_ignoring_case(call: &Call<'_>) -> Result<Option<Value>> {
     let (left, right) = (coerce_to_string(call.get(0))?, coerce_to_string(call.get(1))?);
+    call.context.spend((left.len() + right.len()) as u64 / 64)?;
     Ok(Some(Value::Int32(left.to_ascii_uppercase().cmp(&right.to_ascii_uppercase()) as i32)))
 }
 
@@ -123,6 +124,7 @@ fn substring_of_code_points(call: &Call<'_>) -> Result<Option<Value>> {
         })
     };
     let text = coerce_to_string(call.get(0))?;
+    call.context.spend(text.len() as u64 / 64)?;
     let start = number(1, 34450, "starting index")?;
     let length = number(2, 34452, "length")?;
     let length = usize::try_from(length)
@@ -139,6 +141,7 @@ fn length_in_bytes(call: &Call<'_>) -> Result<Option<Value>> {
 
 fn length_in_code_points(call: &Call<'_>) -> Result<Option<Value>> {
     let text = string(call.get(0), Refusal(34471, "$strLenCP requires a string argument, found: {}"))?;
+    call.context.spend(text.len() as u64 / 64)?;
     Ok(Some(Value::Int32(text.chars().count() as i32)))
 }
 
@@ -185,6 +188,7 @@ fn index_of_code_point(call: &Call<'_>) -> Result<Option<Value>> {
     let wanted = string(call.get(1), Refusal(40094, words))?;
     let start = bound(call, 2, "starting index")?.unwrap_or(0);
     let end = bound(call, 3, "ending index")?.unwrap_or(usize::MAX);
+    call.context.spend(text.len() as u64 / 64)?;
     let byte = |position: usize| text.char_indices().nth(position).map(|(at, _)| at);
     let found = match byte(start) {
         None if start == 0 && wanted.is_empty() => Some(0),

@@ -63,7 +63,7 @@ impl Special for Let {
         for (name, node) in &self.variables {
             values.push((name.as_str(), node.evaluate(scope, context)?));
         }
-        Ok(self.body.evaluate(&scope.with_all(&values), context)?.into_owned())
+        Ok(self.body.evaluate(&scope.with_all(&values), context)?.keep(context)?.into())
     }
 }
 

@@ -80,7 +80,7 @@ impl Special for Zip {
         let rows = if self.longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
         let mut columns: Vec<_> = columns.into_iter().map(ArrayRef::iter).collect();
         let mut zipped = Vec::new();
-        let mut budget = Budget::default();
+        let mut budget = Budget::new(context);
         for _ in 0..rows {
             context.spend(columns.len() as u64)?;
             budget.bytes(8)?;
