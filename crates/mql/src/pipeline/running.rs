@@ -6,12 +6,12 @@ use bson::{Document, Value, ValueRef};
 
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
-use crate::pipeline::Pipeline;
 use crate::pipeline::chain::{Chain, Flow, Step, World};
 use crate::pipeline::row::Row;
 use crate::pipeline::source::{Order, Part, Scan, ScanId, Source};
-use crate::pipeline::stage::{Stage, start_stages};
+use crate::pipeline::stage::{Stage, start_behind, start_stages};
 use crate::pipeline::text::{text, type_name};
+use crate::pipeline::{Leading, Pipeline};
 
 /// A pipeline that was started.
 pub struct Running {
@@ -112,19 +112,21 @@ fn open(pipeline: Pipeline, world: &mut World<'_>) -> Result<State> {
             let message = "$changeStream is not supported yet: there is no feed of changes to read from";
             return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
         }
-        first => {
-            let filter = match first {
-                Some(Stage::GeoNear(near)) => {
-                    let key = match near.key() {
-                        Some(key) => key.to_owned(),
-                        None => world.source.geospatial_field(&collection)?,
-                    };
-                    Arc::new(around.filter(near.filter(&key).view())?)
-                }
-                _ => leading.filter,
+        Some(Stage::GeoNear(near)) => {
+            let near = Arc::clone(near);
+            let key = match near.key() {
+                Some(key) => key.to_owned(),
+                None => world.source.geospatial_field(&collection)?,
             };
-            let scan = Scan { collection, part, filter, sort: leading.sort, limit: leading.limit };
+            let filter = Arc::new(around.filter(near.filter(&key).view())?);
+            let scan = Scan { collection, part, filter, sort: None, limit: None };
             let (id, order) = world.source.open(&scan)?;
+            let steps = scan.filter.near().map(|search| near.steps(search, order)).unwrap_or_default();
+            return Ok(State::Open { feed: Feed::Scan { id, part }, chain: start_behind(steps, &stages) });
+        }
+        _ => {
+            let Leading { filter, sort, limit, .. } = leading;
+            let (id, order) = world.source.open(&Scan { collection, part, filter, sort, limit })?;
             if order == Order::Sorted
                 && let Some(Stage::Sort(sorted)) = stages.first()
             {

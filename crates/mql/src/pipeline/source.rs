@@ -63,7 +63,7 @@ pub struct ScanId(pub u64);
 pub enum Order {
     /// In any.
     Any,
-    /// In that of [`Scan::sort`].
+    /// In that of [`Scan::sort`]; nearest first if the filter asks for that ([`Filter::near`]).
     Sorted,
 }
 

@@ -225,8 +225,9 @@ impl Stage {
             Stage::Densify(densify) => densify.start(),
             Stage::Out(target) => out::Writing::step(target),
             Stage::Merge(merge) => merge.start(),
-            Stage::GeoNear(near) => near.start(),
-            Stage::Documents(_) | Stage::Describe(_) | Stage::ChangeStream(_) => return None,
+            Stage::Documents(_) | Stage::Describe(_) | Stage::ChangeStream(_) | Stage::GeoNear(_) => {
+                return None;
+            }
         })
     }
 
@@ -244,7 +245,13 @@ impl Stage {
 
 /// Begins to run stages that are fed from outside.
 pub(crate) fn start_stages(stages: &[Stage]) -> Chain {
-    Chain::new(stages.iter().filter_map(Stage::start).collect())
+    start_behind(Vec::new(), stages)
+}
+
+/// The same behind steps that stand before them.
+pub(crate) fn start_behind(mut steps: Vec<Box<dyn Step>>, stages: &[Stage]) -> Chain {
+    steps.extend(stages.iter().filter_map(Stage::start));
+    Chain::new(steps)
 }
 
 impl Each for Change {

@@ -1,17 +1,20 @@
 //! `$geoNear`: the documents nearest to a point, with their distance.
 //!
-//! The search is a condition on the collection, `$near`: the source comes nearest first and tells each row's distance in its
-//! meta (`geoNearDistance`, `geoNearPoint`). What is left to do here is to put them where the request wants them.
+//! The search is a condition on the collection, `$near`. The source may come nearest first and say so; if it does not, the rows
+//! are sorted here.
 
 use std::sync::Arc;
 
 use bson::{Document, Value, ValueRef};
 
 use crate::error::{Error, Result};
-use crate::pipeline::chain::{Each, EachRow, Step, World};
+use crate::filter::Near;
+use crate::pipeline::chain::{Blocking, BlockingStep, Each, EachRow, Step, World};
+use crate::pipeline::memory::Memory;
 use crate::pipeline::path::Path;
 use crate::pipeline::row::Row;
 use crate::pipeline::settings::Surroundings;
+use crate::pipeline::source::Order;
 use crate::pipeline::text::{as_double, type_name};
 
 /// A `$geoNear` as parsed.
@@ -146,34 +149,77 @@ impl GeoNear {
                 }
             }
         }
-        let near = Document::new().with(key, near);
+        let mut filter = Document::new().with(key, near);
         match &self.query {
-            Some(query) if !query.is_empty() => {
-                Document::new().with("$and", vec![Value::Document(near), Value::Document(query.clone())])
+            Some(query) if query.contains(key) => {
+                let both = vec![Value::Document(filter), Value::Document(query.clone())];
+                filter = Document::new().with("$and", both);
             }
-            _ => near,
+            Some(query) => query.iter().for_each(|(name, value)| filter.push(name, value.clone())),
+            None => {}
         }
+        filter
     }
 
-    pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        EachRow::step(Measuring(Arc::clone(self)))
+    /// What is done to the rows of the search. If they do not come nearest first, they are put in that order.
+    pub(crate) fn steps(self: &Arc<Self>, near: &Near, order: Order) -> Vec<Box<dyn Step>> {
+        let measuring = EachRow::step(Measuring { stage: Arc::clone(self), near: near.clone() });
+        match order {
+            Order::Sorted => vec![measuring],
+            Order::Any => {
+                let memory = Memory::of("$geoNear");
+                vec![measuring, BlockingStep::step(NearestFirst { rows: Vec::new(), memory, given: None })]
+            }
+        }
     }
 }
 
-struct Measuring(Arc<GeoNear>);
+/// Tells the distance of each row, in its document and as meta.
+struct Measuring {
+    stage: Arc<GeoNear>,
+    near: Near,
+}
 
 impl Each for Measuring {
-    fn apply(&mut self, row: Row, _world: &mut World<'_>) -> Result<Option<Row>> {
-        let told = |name: &str| row.meta.as_ref().and_then(|meta| meta.get(name));
+    fn apply(&mut self, row: Row, world: &mut World<'_>) -> Result<Option<Row>> {
+        let Some(distance) = self.near.distance(row.view(), world.context)? else { return Ok(None) };
+        let distance = distance * self.stage.multiplier;
+        let place = self.near.path().get(row.view()).map_or(Value::Null, ValueRef::to_value);
         let mut document = row.body.clone().into_tree();
-        if let (Some(path), Some(distance)) =
-            (&self.0.distance, told("geoNearDistance").and_then(|value| as_double(value.view())))
-        {
-            path.set(&mut document, Value::Double(distance * self.0.multiplier));
+        if let Some(path) = &self.stage.distance {
+            path.set(&mut document, Value::Double(distance));
         }
-        if let (Some(path), Some(point)) = (&self.0.location, told("geoNearPoint")) {
-            path.set(&mut document, point.clone());
+        if let Some(path) = &self.stage.location {
+            path.set(&mut document, place.clone());
         }
-        Ok(Some(row.with_body(document)))
+        let meta = Document::new().with("geoNearDistance", distance).with("geoNearPoint", place);
+        Ok(Some(Row { meta: Some(Box::new(meta)), ..row.with_body(document) }))
+    }
+}
+
+/// Rows by the distance in their meta.
+struct NearestFirst {
+    rows: Vec<(f64, Row)>,
+    given: Option<std::vec::IntoIter<(f64, Row)>>,
+    memory: Memory,
+}
+
+impl Blocking for NearestFirst {
+    fn take(&mut self, row: Row, _world: &mut World<'_>) -> Result<()> {
+        self.memory.take(row.bytes())?;
+        let told = row.meta.as_ref().and_then(|meta| meta.get("geoNearDistance"));
+        let distance = told.and_then(|value| as_double(value.view())).unwrap_or(f64::INFINITY);
+        self.rows.push((distance, row));
+        Ok(())
+    }
+
+    fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>> {
+        if self.given.is_none() {
+            let mut rows = std::mem::take(&mut self.rows);
+            world.context.spend(rows.len() as u64 * 8)?;
+            rows.sort_by(|(left, _), (right, _)| left.total_cmp(right));
+            self.given = Some(rows.into_iter());
+        }
+        Ok(self.given.as_mut().and_then(Iterator::next).map(|(_, row)| row))
     }
 }

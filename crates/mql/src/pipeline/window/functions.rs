@@ -229,9 +229,8 @@ fn area(points: &[Option<(f64, f64)>]) -> Value {
         return Value::Null;
     }
     let points: Vec<(f64, f64)> = points.iter().copied().flatten().collect();
-    let sum: f64 =
-        points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) / 2.0).sum();
-    Value::Double(sum)
+    let parts = points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * (pair[0].1 + pair[1].1) / 2.0);
+    Value::Double(parts.fold(0.0, |sum, part| sum + part))
 }
 
 fn moving_average(values: Vec<Value>, alpha: f64) -> Vec<Value> {
