@@ -422,20 +422,22 @@ pub(crate) fn change_policy(
     partition: PartitionId,
     changes: &[Change],
 ) -> Result<Policy> {
-    let policy = load_policy(tx, partition)?;
-    let changes: Vec<Change> = changes.iter().copied().filter(|change| policy.differs(*change)).collect();
-    if changes.is_empty() {
-        return Ok(policy);
+    let (mut next, mut events) = (load_policy(tx, partition)?, Events::default());
+    let before = next.version;
+    for change in changes {
+        if !next.differs(*change) {
+            continue;
+        }
+        if tx.clock_is_suspect() && next.judges(*change) {
+            return Err(Error::ClockSuspect { what: "an expiry rule is changed" });
+        }
+        let sequence = events.next(tx);
+        let occupied = |queue: Queue, through: Millis| purge::is_occupied(tx, partition, queue, through);
+        next = next.change(*change, tx.time(), sequence, occupied)?;
     }
-    if tx.clock_is_suspect() && changes.iter().any(|change| policy.judges(*change)) {
-        return Err(Error::ClockSuspect { what: "an expiry rule is changed" });
+    if next.version != before {
+        put(tx, Key::Policy(partition), next.encode());
     }
-    let sequence = Events::default().next(tx);
-    let occupied = |queue: Queue, through: Millis| purge::is_occupied(tx, partition, queue, through);
-    let now = tx.time();
-    let next =
-        changes.iter().try_fold(policy, |policy, change| policy.change(*change, now, sequence, occupied))?;
-    put(tx, Key::Policy(partition), next.encode());
     Ok(next)
 }
 

@@ -80,10 +80,14 @@ impl World {
     }
 
     fn change(&self, change: Change) {
+        self.change_all(vec![change]);
+    }
+
+    fn change_all(&self, changes: Vec<Change>) {
         let partition = self.partition();
         let mut lock = partition.policy.write();
         let id = partition.id;
-        *lock = Arc::new(self.engine.change(move |tx| change_policy(tx, id, &[change])).expect("a change"));
+        *lock = Arc::new(self.engine.change(move |tx| change_policy(tx, id, &changes)).expect("a change"));
         partition.next_look.at_once();
     }
 
@@ -387,6 +391,28 @@ fn t27_a_dropped_rule_leaves_nothing_for_good() {
     world.check();
     let snapshot = world.engine.store.snapshot().expect("a snapshot");
     assert!(stored(&*snapshot, world.partition()).iter().all(|record| record.header.bases.is_empty()));
+}
+
+/// Changes of one commit take effect one after the other: a TTL index dropped and made again, for example.
+#[test]
+fn t13_several_changes_in_one_commit_follow_each_other() {
+    let world = World::new();
+    let ten = Change::DefaultTtl(DefaultTtl::Seconds(10));
+    world.change_all(vec![ten, Change::AddRule { id: 1 }, Change::SetDelay { id: 1, delay_ms: 0 }]);
+    let now = world.now_ms();
+    world.write(Wish::new(1, &[(1, now)]));
+    world.write(Wish::new(2, &[]));
+    world.advance(10_000);
+    let again =
+        [Change::DropRule { id: 1 }, Change::AddRule { id: 2 }, Change::DefaultTtl(DefaultTtl::Off), ten];
+    world.change_all(again.to_vec());
+    assert_eq!(world.partition().policy.read().default_ttl, DefaultTtl::Seconds(10));
+    let version = world.partition().policy.read().version;
+    world.change_all(vec![ten, Change::DropRule { id: 1 }]);
+    assert_eq!(world.partition().policy.read().version, version, "nothing differs");
+    world.check();
+    assert_eq!(world.purge(), 2);
+    world.check();
 }
 
 #[test]

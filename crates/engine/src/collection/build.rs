@@ -226,15 +226,17 @@ impl Desk {
     fn bring_in(&self, tx: &mut Transaction<'_>, record: &BsonRecord, numbers: &[u32]) -> Result<usize> {
         let document_keys = DocumentKeys::extract(&self.list, &record.body)?;
         let is_living = !self.gate.policy.is_dead(&record.header, self.gate.now);
+        // Whom only a suspect clock calls dead may live again (T34), and must have its date then.
+        let may_live = !self.gate.may_destroy(tx, record);
         let mut next = record.clone();
-        if is_living {
-            for number in numbers {
-                let Some(index) = self.list.get(*number) else { continue };
+        for number in numbers {
+            let Some(index) = self.list.get(*number) else { continue };
+            if is_living {
                 self.check_unique(tx, index, &document_keys, record)?;
-                if matches!(index.spec.ttl_rule(), Some(TtlRule::Field { .. })) {
-                    let date = index.spec.earliest_date(record.body.view());
-                    next.header.bases = self.gate.policy.rebase(&next.header, *number, date);
-                }
+            }
+            if may_live && matches!(index.spec.ttl_rule(), Some(TtlRule::Field { .. })) {
+                let date = index.spec.earliest_date(record.body.view());
+                next.header.bases = self.gate.policy.rebase(&next.header, *number, date);
             }
         }
         let before = self.footprint_in(record, &document_keys, |index| index.has(record.number));
