@@ -89,18 +89,17 @@ impl Engine {
         let is_whole =
             |index: &CollectionIndex| matches!(index.state, IndexState::Building(build) if build.is_whole());
         if list.iter().any(is_whole) {
-            return self.put_into_service(collection).map(|()| 0);
+            return match self.put_into_service(collection) {
+                Ok(()) => Ok(0),
+                Err(Error::OwnerNotFound { .. }) => Ok(forget(collection)),
+                Err(error) => Err(error),
+            };
         }
         let (working, limit) = (Arc::clone(collection), limit.max(1));
         let lane = Lanes::one(u64::from(collection.partition.id.0));
         let worked = transact(&*self.store, lane, move |tx| work(tx, &working, limit)).wait();
         let Worked { list, policy, entries, failed } = match worked {
-            // The collection is gone, and with it everything that was to be done.
-            Err(Error::OwnerNotFound { .. }) => {
-                let mut gone = IndexList::new(&collection.definition.collation);
-                gone.version = u64::MAX;
-                Worked { list: Arc::new(gone), policy: None, entries: 0, failed: None }
-            }
+            Err(Error::OwnerNotFound { .. }) => return Ok(forget(collection)),
             worked => worked?,
         };
         if let Some((numbers, error)) = failed {
@@ -128,6 +127,14 @@ impl Engine {
         self.alarm.ring();
         Ok(())
     }
+}
+
+/// The collection is gone, and with it everything that was to be done.
+fn forget(collection: &Collection) -> u64 {
+    let mut gone = IndexList::new(&collection.definition.collation);
+    gone.version = u64::MAX;
+    collection.known.install(Arc::new(gone));
+    0
 }
 
 /// What one piece of work did.
@@ -224,7 +231,9 @@ fn bring_in(
 impl Desk {
     /// Brings one stored item into some indexes; returns how many entries it has there.
     fn bring_in(&self, tx: &mut Transaction<'_>, record: &BsonRecord, numbers: &[u32]) -> Result<usize> {
-        let document_keys = DocumentKeys::extract(&self.list, &record.body)?;
+        let was_in = |index: &CollectionIndex| index.has(record.number);
+        let is_in = |index: &CollectionIndex| was_in(index) || numbers.contains(&index.number);
+        let document_keys = DocumentKeys::extract(&self.list, &record.body, is_in)?;
         let is_living = !self.gate.policy.is_dead(&record.header, self.gate.now);
         // Whom only a suspect clock calls dead may live again (T34), and must have its date then.
         let may_live = !self.gate.may_destroy(tx, record);
@@ -239,10 +248,8 @@ impl Desk {
                 next.header.bases = self.gate.policy.rebase(&next.header, *number, date);
             }
         }
-        let before = self.footprint_in(record, &document_keys, |index| index.has(record.number));
-        let after = self.footprint_in(&next, &document_keys, |index| {
-            index.has(record.number) || numbers.contains(&index.number)
-        });
+        let before = self.footprint_in(record, &document_keys, was_in);
+        let after = self.footprint_in(&next, &document_keys, is_in);
         self.note_traits(&document_keys, bson::ValueRef::Null);
         let entries = numbers.iter().map(|number| document_keys.of(*number).len()).sum();
         after.replace(before, tx)?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use storage::{Direction, KeyRange, Keyspace};
 
 use super::footprint::{DocumentKeys, ItemFootprint};
-use super::indexes::ID_INDEX;
+use super::indexes::{CollectionIndex, ID_INDEX};
 use super::{BsonRecord, Collection, Reading, keys};
 use crate::Engine;
 use crate::counters::{self, Tally};
@@ -58,20 +58,19 @@ impl Reading<'_> {
         for entry in self.reader().scan(Keyspace::Item, items, Direction::Forward) {
             let (key, value) = entry?;
             let record = BsonRecord::decode(all_keys::item_number(&key)?, &value)?;
-            let document_keys = DocumentKeys::extract(&list, &record.body)?;
+            let number = record.number;
+            let is_in = |index: &CollectionIndex| index.has(number);
+            let document_keys = DocumentKeys::extract(&list, &record.body, is_in)?;
             let id = record.body.get("_id").unwrap_or(bson::ValueRef::Null);
             let id_key = keys::id(partition, id, &collection.definition.collation);
-            let number = record.number;
-            let footprint = ItemFootprint::new(partition, &list, &record, id_key, &document_keys, |index| {
-                index.has(number)
-            });
+            let footprint = ItemFootprint::new(partition, &list, &record, id_key, &document_keys, is_in);
             total = total.plus(Tally { items: 1, bytes: record.size() });
             self.check_item(&footprint, &record, &mut expected, &mut check)?;
             let gate = self.gate(collection)?;
             if !gate.policy.is_dead(&record.header, gate.now) {
                 check.items += 1;
                 *check.entries.entry(ID_INDEX).or_default() += 1;
-                for index in list.kept().filter(|index| index.has(number)) {
+                for index in list.kept().filter(|index| is_in(index)) {
                     let keys = document_keys.of(index.number).len() as u64;
                     *check.entries.entry(index.number).or_default() += keys;
                 }

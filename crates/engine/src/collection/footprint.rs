@@ -23,28 +23,48 @@ use crate::keys::PartitionId;
 /// The keys that a document has in each index, extracted for one version of the list.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DocumentKeys {
-    version: u64,
+    /// None if they have to be extracted yet.
+    version: Option<u64>,
     /// Number of the index and what the document has in it, in the order of numbers.
     by_index: Vec<(u32, Entries)>,
 }
 
 impl DocumentKeys {
-    /// Extracts the keys of a document for every index that is kept.
-    pub(super) fn extract(list: &IndexList, document: &RawDocument) -> Result<DocumentKeys> {
+    /// Extracts the keys of a document for those of the kept indexes of which `is_in` is true.
+    pub(super) fn extract(
+        list: &IndexList,
+        document: &RawDocument,
+        is_in: impl Fn(&CollectionIndex) -> bool,
+    ) -> Result<DocumentKeys> {
         // Bounded by the size of the document, and run where nobody could cancel it.
         let context = Context::at(0);
         let mut by_index = Vec::new();
-        for index in list.kept() {
+        for index in list.kept().filter(|index| is_in(index)) {
             if let Some(entries) = index.spec.entries(document.view(), &context)? {
                 by_index.push((index.number, entries));
             }
         }
-        Ok(DocumentKeys { version: list.version, by_index })
+        Ok(DocumentKeys { version: Some(list.version), by_index })
+    }
+
+    /// Extracts the keys of a document before its transaction, for all indexes that are known. What cannot be extracted is
+    /// left to the transaction: it knows whether the index is still there.
+    pub(super) fn ahead(list: &IndexList, document: &RawDocument) -> DocumentKeys {
+        DocumentKeys::extract(list, document, |_| true).unwrap_or_default()
     }
 
     /// The same if they were extracted for this version of the list, else anew.
-    pub(super) fn current(self, list: &IndexList, document: &RawDocument) -> Result<DocumentKeys> {
-        if self.version == list.version { Ok(self) } else { DocumentKeys::extract(list, document) }
+    pub(super) fn current(
+        self,
+        list: &IndexList,
+        document: &RawDocument,
+        is_in: impl Fn(&CollectionIndex) -> bool,
+    ) -> Result<DocumentKeys> {
+        if self.version == Some(list.version) {
+            Ok(self)
+        } else {
+            DocumentKeys::extract(list, document, is_in)
+        }
     }
 
     /// The keys in one index.

@@ -20,6 +20,8 @@ mod indexes;
 mod keys;
 mod reading;
 mod receipts;
+#[cfg(test)]
+mod tests;
 mod usage;
 mod workspace;
 mod write;

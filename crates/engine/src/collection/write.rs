@@ -194,7 +194,7 @@ impl Draft {
             let limit = COLLECTION_ITEM_BYTES_MAX;
             return Err(Error::TooLarge { what: "the document", actual: size, limit });
         }
-        let keys = DocumentKeys::extract(list, &document)?;
+        let keys = DocumentKeys::ahead(list, &document);
         Ok(Draft { ttl: OwnTtl::of_bson(document.view()), keys, document })
     }
 
@@ -347,7 +347,8 @@ impl Desk {
             gate::Found::Nobody => {}
         }
         let Draft { document, ttl, keys } = draft;
-        let keys = keys.current(&self.list, &document)?;
+        // A new item is in all of them, also in those that are being built.
+        let keys = keys.current(&self.list, &document, |_| true)?;
         for index in self.list.kept().filter(|index| index.spec.is_unique()) {
             self.claim(tx, index, keys.of(index.number), None, &document)?;
         }
@@ -370,17 +371,18 @@ impl Desk {
             return Err(Error::invalid("a document cannot be given another '_id'"));
         }
         let Draft { document, ttl, keys } = draft;
-        let keys = keys.current(&self.list, &document)?;
-        let old_keys = DocumentKeys::extract(&self.list, &old.body)?;
         let number = old.number;
-        for index in self.list.kept().filter(|index| index.spec.is_unique() && index.has(number)) {
+        let is_in = |index: &CollectionIndex| index.has(number);
+        let keys = keys.current(&self.list, &document, is_in)?;
+        let old_keys = DocumentKeys::extract(&self.list, &old.body, is_in)?;
+        for index in self.list.kept().filter(|index| index.spec.is_unique() && is_in(index)) {
             let known = old_keys.of(index.number);
             let wanted = keys.of(index.number).iter().filter(|key| !known.contains(key));
             self.claim(tx, index, wanted, Some(number), &document)?;
         }
         let record = self.record(number, events.next(tx), ttl, document);
-        let before = self.footprint_in(old, &old_keys, |index| index.has(number));
-        self.footprint_in(&record, &keys, |index| index.has(number)).replace(before, tx)?;
+        let before = self.footprint_in(old, &old_keys, is_in);
+        self.footprint_in(&record, &keys, is_in).replace(before, tx)?;
         self.note_traits(&keys, id_of(&record));
         self.note_death(&record);
         Ok(record)
@@ -478,8 +480,9 @@ impl Desk {
 
     /// Everything that a stored version of an item leaves.
     fn footprint(&self, record: &BsonRecord) -> Result<ItemFootprint> {
-        let keys = DocumentKeys::extract(&self.list, &record.body)?;
-        Ok(self.footprint_in(record, &keys, |index| index.has(record.number)))
+        let is_in = |index: &CollectionIndex| index.has(record.number);
+        let keys = DocumentKeys::extract(&self.list, &record.body, is_in)?;
+        Ok(self.footprint_in(record, &keys, is_in))
     }
 
     /// Everything that a version of an item leaves, in some of the indexes.

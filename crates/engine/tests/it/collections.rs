@@ -11,15 +11,15 @@ use storage::Direction;
 
 use crate::world::{START, World};
 
-fn item(id: i32) -> Document {
+pub(crate) fn item(id: i32) -> Document {
     Document::new().with("_id", id)
 }
 
-fn raw(document: &Document) -> RawDocument {
+pub(crate) fn raw(document: &Document) -> RawDocument {
     RawDocument::from_document(document)
 }
 
-fn id_of(found: &Found) -> i32 {
+pub(crate) fn id_of(found: &Found) -> i32 {
     match found.document.get("_id") {
         Some(ValueRef::Int32(id)) => id,
         other => panic!("{other:?}"),
@@ -27,26 +27,26 @@ fn id_of(found: &Found) -> i32 {
 }
 
 /// An index on one field.
-fn by(field: &str) -> Document {
+pub(crate) fn by(field: &str) -> Document {
     Document::new().with("key", Document::new().with(field, 1)).with("name", format!("{field}_1"))
 }
 
-fn date(seconds: u64) -> Value {
+pub(crate) fn date(seconds: u64) -> Value {
     Value::DateTime(seconds as i64 * 1000)
 }
 
 impl World {
-    fn collection(&self, name: &str) -> Arc<Collection> {
+    pub(crate) fn collection(&self, name: &str) -> Arc<Collection> {
         let made = self.engine.create_collection("db", name, CollectionDefinition::default(), None);
         made.expect("a fresh name")
     }
 
-    fn put(&self, collection: &Arc<Collection>, document: &Document) -> Result<(), Error> {
+    pub(crate) fn put(&self, collection: &Arc<Collection>, document: &Document) -> Result<(), Error> {
         let outcome = self.engine.insert(collection, vec![raw(document)], true, None).wait();
         outcome.expect("an answer").remove(0)
     }
 
-    fn modify(
+    pub(crate) fn modify(
         &self,
         collection: &Arc<Collection>,
         target: Target,
@@ -56,11 +56,11 @@ impl World {
     }
 
     /// Makes an index and waits for its build.
-    fn index(&self, collection: &Arc<Collection>, spec: &Document) -> u32 {
+    pub(crate) fn index(&self, collection: &Arc<Collection>, spec: &Document) -> u32 {
         self.try_index(collection, spec).expect("an index")
     }
 
-    fn try_index(&self, collection: &Arc<Collection>, spec: &Document) -> Result<u32, Error> {
+    pub(crate) fn try_index(&self, collection: &Arc<Collection>, spec: &Document) -> Result<u32, Error> {
         let spec = IndexSpec::parse(spec.view()).expect("a valid specification");
         let numbers = self.engine.create_indexes(collection, vec![spec])?;
         while !self.engine.build_indexes_step(collection, &numbers, 2)?.done {}
@@ -68,7 +68,7 @@ impl World {
     }
 
     /// Numbers of the items that stand in an index, in its order.
-    fn hits(&self, collection: &Arc<Collection>, number: u32, direction: Direction) -> Vec<i32> {
+    pub(crate) fn hits(&self, collection: &Arc<Collection>, number: u32, direction: Direction) -> Vec<i32> {
         let reading = self.engine.reading(&[collection]).expect("a reading");
         let (mut all, mut last) = (Vec::new(), None);
         loop {
@@ -83,12 +83,12 @@ impl World {
         }
     }
 
-    fn get(&self, collection: &Arc<Collection>, id: i32) -> Option<Found> {
+    pub(crate) fn get(&self, collection: &Arc<Collection>, id: i32) -> Option<Found> {
         let reading = self.engine.reading(&[collection]).expect("a reading");
         reading.by_id(collection, ValueRef::Int32(id)).expect("a look")
     }
 
-    fn all(&self, collection: &Arc<Collection>, direction: Direction) -> Vec<i32> {
+    pub(crate) fn all(&self, collection: &Arc<Collection>, direction: Direction) -> Vec<i32> {
         let reading = self.engine.reading(&[collection]).expect("a reading");
         let (mut all, mut last) = (Vec::new(), None);
         loop {

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use engine::{Engine, Operation, Precondition};
-use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, ManualClock, Time};
+use bson::{Document, RawDocument, Value, ValueRef};
+use engine::collection::{Decision, Found, Modified, Target};
+use engine::{CollectionDefinition, Engine, Error, Operation, Precondition};
+use mql::index::IndexSpec;
+use storage::{ClockOptions, Direction, EmbeddedOptions, EmbeddedStore, ManualClock, Time};
 
 use crate::world::{START, body, definition};
 
@@ -90,4 +93,86 @@ fn t19_a_death_set_before_its_commit_is_not_slept_past() {
         clock.advance(Duration::from_secs(5));
         assert_eq!(engine.purge_step(10).expect("a step").purged_items, 1);
     }
+}
+
+fn counter(found: &Found) -> i32 {
+    let Some(ValueRef::Int32(counter)) = found.document.get("counter") else { panic!("no counter") };
+    counter
+}
+
+/// Counts one up, or begins.
+fn count(found: Option<&Found>, fresh: Document) -> Decision {
+    let Some(found) = found else {
+        return Decision::Insert(RawDocument::from_document(&fresh.with("counter", 1)));
+    };
+    let mut next = found.document.to_document();
+    next.insert("counter", counter(found) + 1);
+    Decision::Replace(RawDocument::from_document(&next))
+}
+
+/// T15, T13: writers hammer one `_id` and one unique key of a collection around the instants at which their items die. Each
+/// write that is told as done was alone there; none is lost, none revives another.
+#[test]
+fn t15_one_id_and_one_unique_key_have_one_living_holder_around_the_deadline() {
+    const WRITERS: i32 = 4;
+    const WRITES: i32 = 150;
+    let Machine { engine, clock, _directory } = &machine("");
+    let collection =
+        engine.create_collection("db", "c", CollectionDefinition::default(), None).expect("made");
+    let index = |spec: Document| {
+        let spec = IndexSpec::parse(spec.view()).expect("valid");
+        engine.create_indexes(&collection, vec![spec]).expect("made");
+    };
+    let by = |field: &str| Document::new().with("key", Document::new().with(field, 1)).with("name", field);
+    index(by("_ts").with("expireAfterSeconds", -1));
+    index(by("u").with("unique", true));
+    let running = AtomicU32::new(WRITERS as u32);
+    let (inserted, replaced) = (AtomicU32::new(0), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (collection, running, inserted, replaced) = (&collection, &running, &inserted, &replaced);
+            scope.spawn(move || {
+                for n in 0..WRITES {
+                    // Half of them want the id, the others the key.
+                    let id = if writer % 2 == 0 { 0 } else { 1 + n + writer * WRITES };
+                    let document = Document::new().with("_id", id).with("u", 1).with("ttl", 1 + n % 2);
+                    let decide = move |found: Option<&Found>, _| Ok(count(found, document).into());
+                    let ticket = engine.modify(collection, Target::Id(Value::Int32(id)), decide, None);
+                    clock.advance(Duration::from_millis(u64::from(n as u32 * 37 % 400)));
+                    match ticket.wait() {
+                        Ok(Modified { before: None, .. }) => inserted.fetch_add(1, Ordering::Relaxed),
+                        Ok(_) => replaced.fetch_add(1, Ordering::Relaxed),
+                        Err(Error::DuplicateKey { .. }) => 0,
+                        Err(error) => panic!("{error}"),
+                    };
+                }
+                running.fetch_sub(1, Ordering::Release);
+            });
+        }
+        scope.spawn(|| {
+            while running.load(Ordering::Acquire) > 0 {
+                engine.purge_step(16).expect("a step");
+            }
+        });
+        scope.spawn(|| {
+            let mut last: Option<(u64, i32)> = None;
+            while running.load(Ordering::Acquire) > 0 {
+                let reading = engine.reading(&[&collection]).expect("a reading");
+                let all = reading.natural(&collection, None, Direction::Forward, 9, 1 << 20).expect("a page");
+                assert!(all.len() <= 1, "two living holders of one key: {all:?}");
+                let Some(found) = all.first() else { continue };
+                let counter = counter(found);
+                if let Some((number, before)) = last {
+                    assert!(found.number.0 >= number, "an item that was gone is back");
+                    assert!(found.number.0 > number || counter >= before, "a write was lost");
+                }
+                last = Some((found.number.0, counter));
+            }
+        });
+    });
+    assert!(inserted.load(Ordering::Relaxed) > 10 && replaced.load(Ordering::Relaxed) > 10);
+    clock.advance(Duration::from_secs(10));
+    while engine.purge_step(100).expect("a step").purged_items > 0 {}
+    let check = engine.check_collection(&collection).expect("a check");
+    assert_eq!((check.items, check.faults), (0, Vec::new()));
 }

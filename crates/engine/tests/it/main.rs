@@ -3,6 +3,7 @@
 mod batches;
 mod catalog;
 mod clock;
+mod collection_model;
 mod collections;
 mod concurrency;
 mod expiry;
