@@ -35,6 +35,10 @@ impl Memory {
         Ok(())
     }
 
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
     pub(crate) fn give_back(&mut self, bytes: usize) {
         self.used = self.used.saturating_sub(bytes);
     }

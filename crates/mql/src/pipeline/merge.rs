@@ -14,7 +14,9 @@ use crate::pipeline::rewrite::Rewrite;
 use crate::pipeline::row::Row;
 use crate::pipeline::settings::{Formula, Surroundings};
 use crate::pipeline::source::Namespace;
-use crate::pipeline::stages::lookup::{evaluate_variables, read_stages, read_variables, views};
+use crate::pipeline::stages::lookup::{
+    evaluate_variables, read_stages, read_variables, views, without_values,
+};
 use crate::pipeline::text::{text, type_name};
 
 /// A `$merge`, checked.
@@ -124,8 +126,8 @@ impl Merge {
             Matched::Pipeline { stages, variables, around } => {
                 let row = Row::from(document.clone());
                 let mut values = evaluate_variables(variables, &row, context)?;
-                if !values.contains("new") {
-                    values.push("new", document.to_document());
+                if !values.iter().any(|(name, _)| name == "new") {
+                    values.push(("new".to_owned(), Some(Value::Document(document.to_document()))));
                 }
                 let around = around.with_values(&values);
                 Rewrite::parse_at(&views(stages), &around)?.apply(found, context)?
@@ -269,10 +271,9 @@ fn read_matched(
         Some(stages @ ValueRef::Array(_)) => {
             let stages = read_stages("$merge", stages)?;
             let variables = read_variables(variables, around)?;
-            let mut nulls: Document =
-                variables.iter().map(|(name, _)| (name.as_str(), Value::Null)).collect();
-            nulls.insert("new", Document::new());
-            Rewrite::parse_at(&views(&stages), &around.with_values(&nulls))?;
+            let mut names = without_values(&variables);
+            names.push(("new".to_owned(), None));
+            Rewrite::parse_at(&views(&stages), &around.with_values(&names))?;
             return Ok(Matched::Pipeline { stages, variables, around: around.clone() });
         }
         Some(other) => {

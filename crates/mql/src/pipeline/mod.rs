@@ -149,7 +149,9 @@ impl Pipeline {
     fn start_where(&self, condition: Option<&Document>) -> Result<Running> {
         let mut pipeline = self.clone();
         let Some(condition) = condition else { return Ok(pipeline.start()) };
-        if pipeline.reads_collection() {
+        let plain =
+            pipeline.reads_collection() && !matches!(pipeline.stages.first(), Some(Stage::GeoNear(_)));
+        if plain {
             let mut both = vec![condition.clone()];
             if !pipeline.leading.conditions.is_empty() {
                 both.push(pipeline.leading.conditions);

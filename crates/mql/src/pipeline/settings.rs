@@ -44,13 +44,18 @@ pub struct View {
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
     pub(crate) settings: Arc<Settings>,
+    /// Variables that are known and have no value.
+    missing: Vec<String>,
     /// How many pipelines stand around this one.
-    pub(crate) depth: usize,
+    depth: usize,
 }
+
+/// A variable and its value, if it has one.
+pub(crate) type Binding = (String, Option<Value>);
 
 impl Surroundings {
     pub(crate) fn new(settings: &Settings) -> Surroundings {
-        Surroundings { settings: Arc::new(settings.clone()), depth: 0 }
+        Surroundings { settings: Arc::new(settings.clone()), missing: Vec::new(), depth: 0 }
     }
 
     /// The surroundings of a pipeline over the same rows, within this one.
@@ -61,11 +66,11 @@ impl Surroundings {
                 format!("Maximum number of nested sub-pipelines exceeded. Limit is {DEPTH_MAX}"),
             ));
         }
-        Ok(Surroundings { settings: Arc::clone(&self.settings), depth: self.depth + 1 })
+        Ok(Surroundings { depth: self.depth + 1, ..self.clone() })
     }
 
     /// The surroundings of a pipeline over another collection, with these values as variables too.
-    pub(crate) fn inner(&self, collection: Option<&Namespace>, values: &Document) -> Result<Surroundings> {
+    pub(crate) fn inner(&self, collection: Option<&Namespace>, values: &[Binding]) -> Result<Surroundings> {
         let mut inner = self.within()?.with_values(values);
         let settings = Arc::make_mut(&mut inner.settings);
         settings.collection = collection.map(|name| name.collection.clone());
@@ -76,15 +81,22 @@ impl Surroundings {
     }
 
     /// The same with these values as variables too.
-    pub(crate) fn with_values(&self, values: &Document) -> Surroundings {
-        let mut settings = Arc::clone(&self.settings);
-        if !values.is_empty() {
-            let changed = Arc::make_mut(&mut settings);
-            for (name, value) in values.iter() {
-                changed.variables.insert(name, value.clone());
+    pub(crate) fn with_values(&self, values: &[Binding]) -> Surroundings {
+        let mut changed = self.clone();
+        if values.is_empty() {
+            return changed;
+        }
+        let settings = Arc::make_mut(&mut changed.settings);
+        for (name, value) in values {
+            changed.missing.retain(|missing| missing != name);
+            if let Some(value) = value {
+                settings.variables.insert(name.as_str(), value.clone());
+            } else {
+                settings.variables.remove(name);
+                changed.missing.push(name.clone());
             }
         }
-        Surroundings { settings, depth: self.depth }
+        changed
     }
 
     /// The collection behind a name, and the stages that make a view of it, if it is one.
@@ -112,10 +124,15 @@ impl Surroundings {
         Filter::parse(filter, &self.filter_settings())
     }
 
-    pub(crate) fn filter_settings(&self) -> filter::Settings {
+    /// A filter knows no variables without a value; undefined compares as what is missing does.
+    fn filter_settings(&self) -> filter::Settings {
+        let mut variables = self.settings.variables.clone();
+        for name in &self.missing {
+            variables.push(name.as_str(), Value::Undefined);
+        }
         filter::Settings {
             collation: self.settings.collation.clone(),
-            variables: self.settings.variables.clone(),
+            variables,
             ..filter::Settings::default()
         }
     }
@@ -127,6 +144,9 @@ impl Surroundings {
     /// An expression that may use more names, whose values come when it is evaluated.
     pub(crate) fn formula_with(&self, expression: ValueRef<'_>, names: &[&str]) -> Result<Formula> {
         let mut variables = Variables::of(&self.settings.variables);
+        for name in &self.missing {
+            variables.insert(name.as_str());
+        }
         for name in names {
             variables.insert(*name);
         }

@@ -292,6 +292,39 @@ fn a_stage_that_keeps_too_much_is_refused() {
     );
 }
 
+/// A running pipeline waits in a cursor and moves between threads; what `$merge` does is decided wherever the write happens.
+#[test]
+fn pipelines_can_be_sent() {
+    fn sent<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    sent::<Running>();
+    shared::<Pipeline>();
+    shared::<Merge>();
+    shared::<Scan>();
+}
+
+/// Each row of a growing window is larger than the one before: refused long before memory is.
+#[test]
+fn growing_windows_are_bounded() {
+    let documents: Vec<Document> = (0..4000).map(|number| Document::new().with("_id", number)).collect();
+    let pipeline = stages(
+        r#"[{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"a": {"$push": "$$ROOT", "window": {"documents": ["unbounded", "current"]}}}}}]"#,
+    );
+    let error = run(&pipeline, &settings(), &mut memory(&documents), &Context::at(0)).unwrap_err();
+    assert_eq!(error.code.0, 292);
+}
+
+/// What a lookup finds without looking at the row is found once in a request.
+#[test]
+fn what_is_the_same_for_all_rows_is_found_once() {
+    let documents: Vec<Document> = (0..5).map(|number| Document::new().with("_id", number)).collect();
+    let mut memory = memory(&documents);
+    let pipeline =
+        stages(r#"[{"$lookup": {"from": "docs", "pipeline": [{"$match": {"_id": 1}}], "as": "d"}}]"#);
+    let rows = run(&pipeline, &settings(), &mut memory, &Context::at(0)).unwrap();
+    assert_eq!((rows.len(), memory.asked.len()), (5, 2));
+}
+
 #[test]
 fn a_view_stands_for_its_pipeline() {
     let documents = [json(r#"{"_id": 1, "k": 1}"#), json(r#"{"_id": 2, "k": 1, "old": true}"#)];

@@ -151,7 +151,22 @@ impl Tally {
         Ok(0)
     }
 
-    /// What was counted, without ending the count.
+    /// What was counted.
+    pub(crate) fn into_value(self) -> Value {
+        match self {
+            Tally::List(values)
+            | Tally::Set { values, .. }
+            | Tally::FirstN { values, .. }
+            | Tally::Extremes { values, .. } => Value::Array(values),
+            Tally::Merged(merged) => Value::Document(merged),
+            Tally::Smallest(kept, _) | Tally::Largest(kept, _) | Tally::First(kept) | Tally::Last(kept) => {
+                kept.unwrap_or(Value::Null)
+            }
+            other => other.value(),
+        }
+    }
+
+    /// What was counted so far.
     pub(crate) fn value(&self) -> Value {
         match self {
             Tally::Sum(total) => total.total().into(),

@@ -154,7 +154,7 @@ impl Blocking for Bucketing {
         let id = Document::new().with("min", bucket.least).with("max", bucket.most);
         let mut document = Document::new().with("_id", id);
         for ((name, _), tally) in stage.output.iter().zip(bucket.tallies) {
-            document.push(name.as_str(), tally.value());
+            document.push(name.as_str(), tally.into_value());
         }
         Ok(Some(document.into()))
     }

@@ -92,7 +92,7 @@ impl GraphLookup {
             depth_field: string("depthField").map(Path::parse).transpose()?,
             restriction,
             view,
-            around: around.inner(on.as_ref(), &Document::new())?,
+            around: around.inner(on.as_ref(), &[])?,
             from,
         })
     }
@@ -175,6 +175,7 @@ impl Search<'_> {
 
     /// Everything one step farther.
     fn step(&mut self, depth: u64, world: &mut World<'_>) -> Result<()> {
+        world.context.spend(self.frontier.len() as u64)?;
         let mut condition = among(&self.lookup.connect_to, std::mem::take(&mut self.frontier));
         if let Some(restriction) = &self.lookup.restriction {
             let both = vec![Value::Document(condition), Value::Document(restriction.clone())];

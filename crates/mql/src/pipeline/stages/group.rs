@@ -124,7 +124,7 @@ impl Blocking for Grouping {
         let id = std::mem::replace(id, Value::Null);
         let mut document = Document::new().with("_id", id);
         for ((name, _), tally) in self.group.fields.iter().zip(std::mem::take(tallies)) {
-            document.push(name.as_str(), tally.value());
+            document.push(name.as_str(), tally.into_value());
         }
         Ok(Some(document.into()))
     }

@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::pipeline::chain::{Each, EachRow, Step, World};
 use crate::pipeline::memory::Memory;
 use crate::pipeline::path::Path;
-use crate::pipeline::row::{Row, document_bytes};
+use crate::pipeline::row::{Row, document_bytes, value_bytes};
 use crate::pipeline::rules::Place;
 use crate::pipeline::running::Running;
-use crate::pipeline::settings::{Formula, Surroundings};
+use crate::pipeline::settings::{Binding, Formula, Surroundings};
 use crate::pipeline::source::Namespace;
 use crate::pipeline::text::{text, type_name};
 use crate::pipeline::{Pipeline, parse_inner};
@@ -40,6 +40,8 @@ struct Inner {
     fixed: Option<Arc<Pipeline>>,
     /// How many of its stages make a view: the join comes behind them.
     of_view: usize,
+    /// How many bytes the stages have: what reading them costs.
+    bytes: u64,
 }
 
 /// What is written in a `$lookup`.
@@ -149,16 +151,18 @@ pub(crate) fn read_variables(
         .collect()
 }
 
-/// The values of a `let` for a row. What is missing is undefined, which compares like it.
+/// The values of a `let` for a row.
 pub(crate) fn evaluate_variables(
     variables: &[(String, Formula)],
     row: &Row,
     context: &Context,
-) -> Result<Document> {
-    variables
-        .iter()
-        .map(|(name, formula)| Ok((name.as_str(), formula.of_row(row, context)?.unwrap_or(Value::Undefined))))
-        .collect()
+) -> Result<Vec<Binding>> {
+    variables.iter().map(|(name, formula)| Ok((name.clone(), formula.of_row(row, context)?))).collect()
+}
+
+/// The names of a `let`, for a look at what uses them before there are values.
+pub(crate) fn without_values(variables: &[(String, Formula)]) -> Vec<Binding> {
+    variables.iter().map(|(name, _)| (name.clone(), None)).collect()
 }
 
 impl Lookup {
@@ -200,7 +204,7 @@ impl Lookup {
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        EachRow::step(Looking(Arc::clone(self)))
+        EachRow::step(Looking { lookup: Arc::clone(self), kept: None })
     }
 
     /// The outermost name of the field that is written.
@@ -222,15 +226,15 @@ impl Inner {
         variables: &[(String, Formula)],
         around: &Surroundings,
     ) -> Result<Inner> {
-        let nulls: Document = variables.iter().map(|(name, _)| (name.as_str(), Value::Null)).collect();
-        let checked = around.inner(from, &nulls)?;
+        let checked = around.inner(from, &without_values(variables))?;
         let (on, view) = around.behind(from);
         let plain = parse_inner(&views(&stages), &checked, Place::Lookup)?;
-        let around = around.inner(on.as_ref(), &Document::new())?;
+        let around = around.inner(on.as_ref(), &[])?;
         let fixed = (variables.is_empty() && view.is_empty()).then(|| Arc::new(plain));
         let of_view = view.len();
-        let stages = view.into_iter().chain(stages).collect();
-        Ok(Inner { stages, around, fixed, of_view })
+        let stages: Vec<RawDocument> = view.into_iter().chain(stages).collect();
+        let bytes = stages.iter().map(|stage| stage.as_bytes().len() as u64).sum();
+        Ok(Inner { stages, around, fixed, of_view, bytes })
     }
 
     fn collections(&self, found: &mut Vec<Namespace>) {
@@ -244,7 +248,7 @@ impl Inner {
     }
 
     /// Begins to run for a row.
-    fn start(&self, condition: Option<&Document>, values: &Document) -> Result<Running> {
+    fn start(&self, condition: Option<&Document>, values: &[Binding]) -> Result<Running> {
         if let Some(fixed) = &self.fixed {
             return fixed.start_where(condition);
         }
@@ -263,17 +267,49 @@ pub(crate) fn views(stages: &[RawDocument]) -> Vec<DocumentRef<'_>> {
     stages.iter().map(RawDocument::view).collect()
 }
 
-struct Looking(Arc<Lookup>);
+struct Looking {
+    lookup: Arc<Lookup>,
+    /// What was found, if it is the same for all rows, and when.
+    kept: Option<(i64, Vec<Value>)>,
+}
+
+/// How many bytes are kept for the next row at most.
+const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+impl Looking {
+    fn find(&mut self, row: &Row, world: &mut World<'_>) -> Result<Vec<Value>> {
+        let lookup = &self.lookup;
+        world.context.spend(lookup.inner.bytes / 8)?;
+        let condition = lookup.join.as_ref().map(|(local, foreign)| equality(row.view(), local, foreign));
+        let values = evaluate_variables(&lookup.variables, row, world.context)?;
+        let running = lookup.inner.start(condition.as_ref(), &values)?;
+        gather("$lookup", running, world)
+    }
+
+    /// What does not depend on the row is found once for each request: a later one may find less.
+    fn find_or_repeat(&mut self, row: &Row, world: &mut World<'_>) -> Result<Vec<Value>> {
+        if self.lookup.join.is_some() || !self.lookup.variables.is_empty() {
+            return self.find(row, world);
+        }
+        let now = world.context.now_millis;
+        if let Some((then, found)) = &self.kept
+            && *then == now
+        {
+            world.context.spend(found.len() as u64)?;
+            return Ok(found.clone());
+        }
+        let found = self.find(row, world)?;
+        let bytes: usize = found.iter().map(|value| value_bytes(value.view())).sum();
+        self.kept = (bytes <= KEPT_BYTES_MAX).then(|| (now, found.clone()));
+        Ok(found)
+    }
+}
 
 impl Each for Looking {
     fn apply(&mut self, row: Row, world: &mut World<'_>) -> Result<Option<Row>> {
-        let lookup = &self.0;
-        let condition = lookup.join.as_ref().map(|(local, foreign)| equality(row.view(), local, foreign));
-        let values = evaluate_variables(&lookup.variables, &row, world.context)?;
-        let running = lookup.inner.start(condition.as_ref(), &values)?;
-        let found = gather("$lookup", running, world)?;
+        let found = self.find_or_repeat(&row, world)?;
         let mut document = row.body.clone().into_tree();
-        lookup.output.set(&mut document, Value::Array(found));
+        self.lookup.output.set(&mut document, Value::Array(found));
         Ok(Some(row.with_body(document)))
     }
 }

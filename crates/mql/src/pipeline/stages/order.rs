@@ -29,11 +29,11 @@ impl Sorted {
         if document.is_empty() {
             return Err(Error::location(15976, "$sort stage must have at least one sort key"));
         }
-        Ok(Sorted {
-            sort: Arc::new(Sort::parse(document)?),
-            limit: None,
-            collation: around.collation().clone(),
-        })
+        let sort = Sort::parse(document)?;
+        if sort.natural().is_some() {
+            return Err(Error::bad_value("$natural sort cannot be used in a $sort stage"));
+        }
+        Ok(Sorted { sort: Arc::new(sort), limit: None, collation: around.collation().clone() })
     }
 
     pub(crate) fn start(&self, stage: &'static str) -> Box<dyn Step> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{Document, RawDocument, ValueRef};
+use bson::{RawDocument, ValueRef};
 
 use crate::error::{Error, Result};
 use crate::pipeline::chain::{Flow, Outbox, Step, World};
@@ -61,7 +61,7 @@ impl UnionWith {
         }
         let (on, view) = around.behind(from.as_ref());
         let stages: Vec<RawDocument> = view.into_iter().chain(stages).collect();
-        let inner = around.inner(on.as_ref(), &Document::new())?;
+        let inner = around.inner(on.as_ref(), &[])?;
         let pipeline = Arc::new(parse_inner(&views(&stages), &inner, Place::Union)?);
         Ok(UnionWith { from, pipeline })
     }

@@ -7,7 +7,7 @@ use bson::{Document, Value, ValueRef};
 use crate::error::{Error, Result};
 use crate::pipeline::chain::{Flow, Step, World};
 use crate::pipeline::path::Path;
-use crate::pipeline::row::Row;
+use crate::pipeline::row::{Body, Row, document_bytes};
 use crate::pipeline::text::type_name;
 
 /// An `$unwind` as parsed.
@@ -108,6 +108,8 @@ struct Open {
     row: Row,
     rest: Document,
     items: Items,
+    /// What one copy of it costs.
+    steps: u64,
 }
 
 enum Items {
@@ -145,8 +147,9 @@ impl Step for Unwinding {
             // The place in the document is kept, without a copy of the whole array for each item.
             Items::Of(_) => self.unwind.path.set(&mut rest, Value::Null),
         }
-        let row = Row { body: crate::pipeline::row::Body::Tree(Document::new()), ..row };
-        self.now = Some(Open { row, rest, items });
+        let steps = 1 + document_bytes(rest.view()) as u64 / 64;
+        let row = Row { body: Body::Tree(Document::new()), ..row };
+        self.now = Some(Open { row, rest, items, steps });
         Ok(())
     }
 
@@ -157,7 +160,7 @@ impl Step for Unwinding {
 
     fn pop(&mut self, world: &mut World<'_>) -> Result<Flow> {
         if let Some(open) = &mut self.now {
-            world.context.spend(1)?;
+            world.context.spend(open.steps)?;
             let next = match &mut open.items {
                 Items::Of(items) => items.next().map(|(number, value)| (Some(value), Some(number))),
                 Items::AsItIs | Items::Without => Some((None, None)),

@@ -9,6 +9,8 @@ use super::{Entry, SetWindowFields, name_of, position};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::pipeline::accumulator::{Accumulator, Deviation, Input};
+use crate::pipeline::memory::Memory;
+use crate::pipeline::row::value_bytes;
 use crate::pipeline::settings::Formula;
 use crate::pipeline::text::as_double;
 
@@ -56,6 +58,23 @@ impl Function {
         &self,
         entries: &[Entry],
         stage: &SetWindowFields,
+        memory: &mut Memory,
+        context: &Context,
+    ) -> Result<Vec<Value>> {
+        if let Function::Accumulate(accumulator, window) = self {
+            let windows = window.of_rows(entries, stage, context)?;
+            return accumulate(accumulator, &windows, window, entries, memory, context);
+        }
+        let column = self.small_column(entries, stage, context)?;
+        memory.take(column.iter().map(|value| value_bytes(value.view())).sum())?;
+        Ok(column)
+    }
+
+    /// The values of what makes none that is larger than what it was given.
+    fn small_column(
+        &self,
+        entries: &[Entry],
+        stage: &SetWindowFields,
         context: &Context,
     ) -> Result<Vec<Value>> {
         let values = |formula: &Formula| -> Result<Vec<Value>> {
@@ -68,9 +87,8 @@ impl Function {
             points(entries, &values(formula)?, stage, unit, name)
         };
         match self {
-            Function::Accumulate(accumulator, window) => {
-                accumulate(accumulator, &window.of_rows(entries, stage, context)?, window, entries, context)
-            }
+            // Counted above, value by value.
+            Function::Accumulate(..) => Ok(Vec::new()),
             Function::Rank | Function::DenseRank | Function::DocumentNumber => Ok(self.ranks(entries, stage)),
             Function::Shift { output, by, default } => {
                 let values = values(output)?;
@@ -155,6 +173,7 @@ fn accumulate(
     windows: &[Range<usize>],
     window: &Window,
     entries: &[Entry],
+    memory: &mut Memory,
     context: &Context,
 ) -> Result<Vec<Value>> {
     let inputs: Vec<Input> =
@@ -166,7 +185,9 @@ fn accumulate(
         if *rows == counted
             && let Some(same) = values.last()
         {
-            context.spend(1)?;
+            let bytes = value_bytes(same.view());
+            context.spend(1 + bytes as u64 / 64)?;
+            memory.take(bytes)?;
             values.push(same.clone());
             continue;
         }
@@ -179,7 +200,11 @@ fn accumulate(
             tally.add(input.clone())?;
         }
         counted = rows.clone();
-        values.push(tally.value());
+        let value = tally.value();
+        let bytes = value_bytes(value.view());
+        context.spend(1 + bytes as u64 / 64)?;
+        memory.take(bytes)?;
+        values.push(value);
     }
     Ok(values)
 }

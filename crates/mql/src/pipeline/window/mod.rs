@@ -52,6 +52,7 @@ impl SetWindowFields {
             entries: Vec::new(),
             sorted: None,
             partition: Vec::new().into_iter(),
+            held: 0,
             memory: Memory::of("$setWindowFields"),
         })
     }
@@ -69,6 +70,8 @@ struct Windowing {
     entries: Vec<Entry>,
     sorted: Option<std::iter::Peekable<std::vec::IntoIter<Entry>>>,
     partition: std::vec::IntoIter<Row>,
+    /// How many bytes the fields of that partition take.
+    held: usize,
     memory: Memory,
 }
 
@@ -110,7 +113,10 @@ impl Blocking for Windowing {
         }) {
             entries.push(next);
         }
+        self.memory.give_back(std::mem::take(&mut self.held));
+        let before = self.memory.used();
         self.partition = stage.compute(entries, &mut self.memory, world)?.into_iter();
+        self.held = self.memory.used() - before;
         Ok(self.partition.next())
     }
 }
@@ -138,9 +144,7 @@ impl SetWindowFields {
     fn compute(&self, entries: Vec<Entry>, memory: &mut Memory, world: &mut World<'_>) -> Result<Vec<Row>> {
         let mut columns = Vec::with_capacity(self.outputs.len());
         for (_, function) in &self.outputs {
-            let column = function.column(&entries, self, world.context)?;
-            memory.take(column.iter().map(|value| value_bytes(value.view())).sum())?;
-            columns.push(column.into_iter());
+            columns.push(function.column(&entries, self, memory, world.context)?.into_iter());
         }
         let mut rows = Vec::with_capacity(entries.len());
         for entry in entries {
