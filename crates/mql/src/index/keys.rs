@@ -108,10 +108,11 @@ impl IndexSpec {
             }
             for special in &special {
                 let mut key = Vec::new();
+                let mut pieces = std::iter::once(special);
                 for (part, value) in self.parts.iter().zip(values) {
                     let extent = match part.kind {
                         PartKind::Text | PartKind::Sphere => {
-                            key.extend_from_slice(special);
+                            key.extend_from_slice(pieces.next().map_or(&[], Vec::as_slice));
                             Extent::Whole
                         }
                         kind => encode_part(kind, value.unwrap_or(ValueRef::Null), &self.collation, &mut key),
@@ -204,6 +205,11 @@ pub(super) fn encode_part(
 fn hash(value: ValueRef<'_>, collation: &Collation) -> [u8; HASH_BYTES] {
     let mut key = Vec::new();
     encode_key(value, collation, &mut key);
+    hash_of_key(&key)
+}
+
+/// The hash of the value that has this key.
+pub(super) fn hash_of_key(key: &[u8]) -> [u8; HASH_BYTES] {
     // FNV-1a, then mixed: an index spreads by the first bits.
     let hash = key.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3)

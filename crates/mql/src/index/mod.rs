@@ -1,7 +1,7 @@
 //! Indexes: what a specification says, which keys a document has, and which spans of keys can answer a filter.
 //!
 //! [`IndexSpec::parse`] checks a specification as clients send it; [`IndexSpec::entries`] gives the ordered keys of a document;
-//! [`compare_specs`] says whether two indexes can stand side by side. Nothing here knows where keys are kept.
+//! [`compare_specs`] says whether two indexes can stand side by side; [`plan()`] says which of them help with a filter. Nothing here knows where keys are kept.
 //!
 //! The rule that holds it all together: whatever a filter can find in a document, the index has a key for, or the plan does
 //! not use the index. Keys may be more than a filter asks for, never fewer.
@@ -10,6 +10,7 @@ mod compare;
 mod keys;
 mod parse;
 mod pattern;
+mod plan;
 mod sphere;
 mod text;
 mod ttl;
@@ -20,7 +21,9 @@ use bson::{Collation, Document, DocumentRef, Value, ValueRef};
 pub use compare::{Relation, compare_specs};
 pub use keys::Entries;
 pub use pattern::{Part, PartKind, default_name};
-pub use sphere::{GeoBox, boxes_around_circle, spans as geo_spans};
+pub use plan::{Available, Candidate, Hint, Span, plan};
+pub use sphere::GeoBox;
+pub(crate) use sphere::{boxes_around, boxes_around_circle};
 pub use text::{Language, TextQuery, TextRules, terms};
 pub use ttl::{EXPIRE_AFTER_SECONDS_MAX, TtlRule};
 

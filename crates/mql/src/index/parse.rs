@@ -78,7 +78,7 @@ fn parse_fields(spec: DocumentRef<'_>, unknown: Unknown) -> Result<IndexSpec> {
         sparse: flag(spec, "sparse")?,
         hidden: flag(spec, "hidden")?,
         expire_after_seconds: None,
-        partial: partial(spec)?,
+        partial: partial(spec, &collation)?,
         collation,
         wildcard: None,
         text: None,
@@ -201,13 +201,14 @@ pub(super) fn flag(spec: DocumentRef<'_>, name: &str) -> Result<bool> {
     })
 }
 
-fn partial(spec: DocumentRef<'_>) -> Result<Option<Partial>> {
+fn partial(spec: DocumentRef<'_>, collation: &Collation) -> Result<Option<Partial>> {
     let expression = match spec.get("partialFilterExpression") {
         None => return Ok(None),
         Some(ValueRef::Document(expression)) => expression,
         Some(other) => return Err(wrong_type("partialFilterExpression", "an object", other)),
     };
-    let filter = Filter::parse(expression, &Settings::default())?;
+    let filter =
+        Filter::parse(expression, &Settings { collation: collation.clone(), ..Settings::default() })?;
     check_partial(filter.root(), 0)?;
     Ok(Some(Partial { expression: expression.to_document(), filter }))
 }

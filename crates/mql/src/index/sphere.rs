@@ -20,6 +20,8 @@ const CELLS_PER_BOX: usize = 8;
 const POSITIONS_MAX: usize = 1_000_000;
 /// Added around every box, in degrees, so that rounding never loses an edge.
 const MARGIN: f64 = 1e-7;
+/// How near to a pole longitudes no longer tell places apart, in degrees.
+const POLE_MARGIN: f64 = 1e-4;
 
 /// A box of longitudes and latitudes, in degrees, that does not cross the 180th meridian.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,7 +79,7 @@ impl Cell {
 }
 
 /// The spans of pieces of keys that everything touching these boxes has one of: half-open, in order.
-pub fn spans(boxes: &[GeoBox]) -> Vec<(Vec<u8>, Vec<u8>)> {
+pub(super) fn spans(boxes: &[GeoBox]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut spans = Vec::new();
     for cell in boxes.iter().flat_map(cover) {
         // All cells within it, and itself.
@@ -179,6 +181,10 @@ pub(super) fn boxes_of(value: ValueRef<'_>, out: &mut Vec<GeoBox>) -> Read<()> {
 
 fn geometry_boxes(geometry: DocumentRef<'_>, depth: usize, out: &mut Vec<GeoBox>) -> Read<()> {
     let kind = geometry.get("type").and_then(ValueRef::as_str).unwrap_or("");
+    // With its own reference system a polygon may be the larger part of the globe.
+    if geometry.get("crs").is_some() {
+        out.push(GeoBox::WORLD);
+    }
     if kind == "GeometryCollection" {
         let Some(ValueRef::Array(members)) = geometry.get("geometries") else {
             return Err("GeometryCollection geometries must be an array".into());
@@ -283,7 +289,7 @@ fn polygon(rings: ArrayRef<'_>, out: &mut Vec<GeoBox>) -> Read<()> {
 }
 
 /// The boxes around a line or a closed ring: two where it crosses the 180th meridian, the world where it goes around a pole.
-pub(super) fn boxes_around(vertices: &[Position]) -> Vec<GeoBox> {
+pub(crate) fn boxes_around(vertices: &[Position]) -> Vec<GeoBox> {
     let Some(&(first_longitude, first_latitude)) = vertices.first() else { return Vec::new() };
     let (mut west, mut east) = (first_longitude, first_longitude);
     let (mut south, mut north) = (first_latitude, first_latitude);
@@ -310,11 +316,16 @@ pub(super) fn boxes_around(vertices: &[Position]) -> Vec<GeoBox> {
     if around_pole || east - west >= 180.0 {
         return vec![GeoBox::WORLD];
     }
-    split(west - MARGIN, (south - MARGIN).max(-90.0), east + MARGIN, (north + MARGIN).min(90.0))
+    let (south, north) = ((south - MARGIN).max(-90.0), (north + MARGIN).min(90.0));
+    // All longitudes meet at a pole.
+    if south <= POLE_MARGIN - 90.0 || north >= 90.0 - POLE_MARGIN {
+        return split(-180.0, south, 180.0, north);
+    }
+    split(west - MARGIN, south, east + MARGIN, north)
 }
 
 /// The boxes around a circle on the globe: centre in degrees, radius in radians.
-pub fn boxes_around_circle(longitude: f64, latitude: f64, radius: f64) -> Vec<GeoBox> {
+pub(crate) fn boxes_around_circle(longitude: f64, latitude: f64, radius: f64) -> Vec<GeoBox> {
     let degrees = radius.to_degrees() + MARGIN;
     let (south, north) = (latitude - degrees, latitude + degrees);
     if !degrees.is_finite() || degrees >= 90.0 {

@@ -67,7 +67,6 @@ impl WildcardRules {
     }
 
     /// Whether everything at a path and below it is indexed.
-    #[expect(dead_code, reason = "plans ask it")]
     pub(super) fn includes(&self, path: &FieldPath) -> bool {
         if !self.root.is_prefix_of(path) {
             return false;

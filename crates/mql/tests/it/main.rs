@@ -5,6 +5,7 @@
 mod expression;
 mod filter_properties;
 mod pipeline;
+mod plan;
 mod script;
 mod update;
 mod verbs;

@@ -3,6 +3,7 @@
 //! `GeoJSON` lies on the sphere. The older pairs of coordinates lie in a plane for `$box`, `$polygon`, `$center` and `$near`, and on
 //! the sphere, as longitude and latitude, for everything else.
 
+mod bounds;
 mod parse;
 mod plane;
 mod read;

@@ -109,6 +109,11 @@ impl Ring {
         &self.vertices
     }
 
+    /// Whether the inside is more than half of the sphere.
+    pub(super) fn is_larger_part(&self) -> bool {
+        signed_area(&self.vertices) < 0.0
+    }
+
     pub(super) fn edges(&self) -> impl Iterator<Item = (Vector, Vector)> + Clone {
         let next = self.vertices.iter().cycle().skip(1);
         self.vertices.iter().copied().zip(next.copied())

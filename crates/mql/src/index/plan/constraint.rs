@@ -1,0 +1,174 @@
+//! What a filter says about one field of an index.
+//!
+//! A constraint is a set of keys of which every matching document has at least one. Two such sets on one field may be met by
+//! two different items of an array, so they are only cut with each other where the index has never seen an array; otherwise
+//! the better one is taken. The same goes for two fields below one array, unless one `$elemMatch` asks for both.
+
+use super::set::Set;
+use super::values::Reader;
+use crate::filter::{Node, Test};
+use crate::path::FieldPath;
+
+/// What is known about the keys of one field.
+#[derive(Debug, Clone)]
+pub(super) struct Constraint {
+    /// Every matching document has a key in here.
+    pub(super) set: Set,
+    /// Every document with a key in here matches, as far as this field is concerned.
+    pub(super) exact: bool,
+    /// The key in here is that of a field that is there, be it null.
+    pub(super) present: bool,
+    /// The `$elemMatch` it is from, told by its address.
+    pub(super) group: Option<usize>,
+}
+
+/// A field of an index, and how to read conditions on it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Field<'a> {
+    pub(super) path: &'a FieldPath,
+    /// How many names of the path are already behind, within an `$elemMatch`.
+    pub(super) within: usize,
+    pub(super) reader: Reader<'a>,
+    /// Whether the index has seen arrays.
+    pub(super) multikey: bool,
+}
+
+impl Field<'_> {
+    /// Numbers in a path are positions for some documents and names for others: nothing can be said of what is missing.
+    fn has_position(self) -> bool {
+        self.path.components().iter().any(|component| component.index().is_some())
+    }
+
+    fn is_at(self, path: &FieldPath) -> bool {
+        let own = &self.path.components()[self.within..];
+        own == path.components()
+    }
+
+    /// What a condition says about the field; `None` if nothing.
+    pub(super) fn constraint(self, node: &Node) -> Option<Constraint> {
+        match node {
+            Node::And(nodes) => self.all(nodes.iter()),
+            Node::Or(nodes) => self.any(nodes),
+            Node::Nor(nodes) => {
+                let found = nodes.iter().map(|node| self.negated(node)).collect::<Vec<_>>();
+                self.merged(found, nodes.len())
+            }
+            Node::Not(inner) => self.negated(inner),
+            Node::Field { path, test } => self.field(path, test),
+            Node::False => Some(Constraint { set: Set::empty(), exact: true, present: true, group: None }),
+            _ => None,
+        }
+    }
+
+    /// What several conditions say that all have to hold.
+    pub(super) fn all<'n>(self, nodes: impl Iterator<Item = &'n Node>) -> Option<Constraint> {
+        let found: Vec<Option<Constraint>> = nodes.map(|node| self.constraint(node)).collect();
+        let count = found.len();
+        self.merged(found, count)
+    }
+
+    fn merged(self, found: Vec<Option<Constraint>>, conditions: usize) -> Option<Constraint> {
+        let found: Vec<Constraint> = found.into_iter().flatten().collect();
+        let complete = found.len() == conditions;
+        if self.multikey {
+            let single = found.len() == 1 && complete;
+            let best = found.into_iter().min_by_key(|constraint| constraint.set.rank())?;
+            return Some(Constraint { exact: best.exact && single, ..best });
+        }
+        let present = found.iter().any(|constraint| constraint.present);
+        let exact = complete && found.iter().all(|constraint| constraint.exact);
+        let group = found.first()?.group.filter(|_| found.len() == 1);
+        let set =
+            found.into_iter().map(|constraint| constraint.set).reduce(|all, one| all.intersection(&one))?;
+        Some(Constraint { set, exact, present, group })
+    }
+
+    fn any(self, nodes: &[Node]) -> Option<Constraint> {
+        let branches: Vec<Constraint> =
+            nodes.iter().map(|node| self.constraint(node)).collect::<Option<_>>()?;
+        Some(Constraint {
+            exact: branches.iter().all(|branch| branch.exact),
+            present: branches.iter().all(|branch| branch.present),
+            group: None,
+            set: Set::union(branches.into_iter().map(|branch| branch.set)),
+        })
+    }
+
+    fn field(self, path: &FieldPath, test: &Test) -> Option<Constraint> {
+        if let Test::ElementFields(node) = test {
+            return self.element(path, node);
+        }
+        if !self.is_at(path) {
+            return None;
+        }
+        let keys = self.reader.keys(test)?;
+        // A path that ends at a position finds the item there as it is, without its items being asked.
+        if self.has_position() && (keys.missing || matches!(test, Test::ElementValue(_) | Test::Exists)) {
+            return None;
+        }
+        let exact = keys.exact && !self.has_position() && self.is_certain(&keys.set);
+        Some(Constraint { exact, present: !keys.missing, group: None, set: keys.set })
+    }
+
+    /// Whether keys of this set always stand for a value that is there as it looks: the key of an empty array is that of
+    /// undefined, and below an array null may stand for an item without any fields.
+    fn is_certain(self, set: &Set) -> bool {
+        use bson::Kind;
+        !set.meets(&Set::class(Kind::Undefined))
+            && (self.path.len() == 1 || !set.meets(&Set::class(Kind::Null)))
+    }
+
+    /// What must not hold leaves all keys but those that would make it hold: every document in the index has one.
+    fn negated(self, node: &Node) -> Option<Constraint> {
+        let Node::Field { path, test } = node else {
+            return match node {
+                Node::Not(inner) => self.constraint(inner),
+                Node::Or(nodes) => {
+                    let found = nodes.iter().map(|node| self.negated(node)).collect::<Vec<_>>();
+                    self.merged(found, nodes.len())
+                }
+                Node::And(nodes) if nodes.len() == 1 => self.negated(&nodes[0]),
+                _ => None,
+            };
+        };
+        if !self.is_at(path) || self.has_position() {
+            return None;
+        }
+        if matches!(test, Test::Exists) {
+            let null = Set::class(bson::Kind::Null);
+            return Some(Constraint { set: null, exact: false, present: false, group: None });
+        }
+        let held = self.field(path, test).filter(|constraint| constraint.exact)?;
+        // One key outside is not all keys outside, unless there is only one.
+        let exact = !self.multikey && self.path.len() == 1;
+        Some(Constraint { set: held.set.complement(), exact, present: false, group: None })
+    }
+
+    /// `$elemMatch` on the fields of an item: what holds of one item holds of the keys that are made from it.
+    fn element(self, path: &FieldPath, node: &Node) -> Option<Constraint> {
+        let own = &self.path.components()[self.within..];
+        if path.is_empty() || !own.starts_with(path.components()) || self.has_position() {
+            return None;
+        }
+        let inner = Field { within: self.within + path.len(), ..self };
+        let constraint = inner.constraint(node)?;
+        let group = std::ptr::from_ref(node).addr();
+        Some(Constraint { exact: false, group: Some(group), ..constraint })
+    }
+}
+
+/// The constraint of the one `$elemMatch` among these that has this address.
+pub(super) fn of_group<'n>(
+    field: Field<'_>,
+    nodes: impl Iterator<Item = &'n Node>,
+    group: usize,
+) -> Option<Constraint> {
+    nodes
+        .filter(|node| match node {
+            Node::Field { test: Test::ElementFields(inner), .. } => {
+                std::ptr::from_ref::<Node>(inner).addr() == group
+            }
+            _ => false,
+        })
+        .find_map(|node| field.constraint(node))
+}

@@ -1,0 +1,76 @@
+//! Whether a filter only lets documents through that are in a partial index.
+//!
+//! Simple on purpose: a condition of the index follows from a condition of the filter on the same path whose values all pass
+//! it too. What cannot be shown this way does not hold.
+
+use super::values::Reader;
+use crate::filter::{Node, Test};
+use crate::path::FieldPath;
+
+/// Whether every document that passes `filter` passes `partial`.
+pub(super) fn implies(filter: &Node, partial: &Node, reader: Reader<'_>) -> bool {
+    match partial {
+        Node::True => true,
+        Node::And(wanted) => wanted.iter().all(|wanted| implies(filter, wanted, reader)),
+        _ if matches!(filter, Node::False) => true,
+        _ => match filter {
+            Node::And(given) => {
+                given.iter().any(|given| implies(given, partial, reader))
+                    || one_branch(filter, partial, reader)
+            }
+            Node::Or(given) => given.iter().all(|given| implies(given, partial, reader)),
+            Node::Field { path, test } => match partial {
+                Node::Field { path: wanted, test: wanted_test } => {
+                    path == wanted && test_implies(test, wanted_test, reader)
+                        || element_implies(path, test, wanted, wanted_test, reader)
+                }
+                _ => one_branch(filter, partial, reader),
+            },
+            _ => false,
+        },
+    }
+}
+
+fn one_branch(filter: &Node, partial: &Node, reader: Reader<'_>) -> bool {
+    match partial {
+        Node::Or(branches) => branches.iter().any(|branch| implies(filter, branch, reader)),
+        _ => false,
+    }
+}
+
+/// Something that passes the one test is there, so something that passes the other.
+fn test_implies(given: &Test, wanted: &Test, reader: Reader<'_>) -> bool {
+    if let Test::ElementValue(node) = given {
+        // Its items are values at the path.
+        let items = reader.items(node);
+        return reader.leaves(wanted).is_some_and(|wanted| wanted.exact && items.is_within(&wanted.set));
+    }
+    // Whether a field is there is asked of it as a whole, the rest also of its items; and what has items is there.
+    let (Some(given_leaves), Some(wanted_leaves)) = (reader.leaves(given), reader.leaves(wanted)) else {
+        return false;
+    };
+    if given_leaves.missing && !wanted_leaves.missing {
+        return false;
+    }
+    if let (Test::Type(given), Test::Type(wanted)) = (given, wanted) {
+        return given.kinds().all(|kind| wanted.contains(kind));
+    }
+    wanted_leaves.exact && given_leaves.set.is_within(&wanted_leaves.set)
+}
+
+/// `$elemMatch` on the fields of an item says something about the paths below.
+fn element_implies(
+    path: &FieldPath,
+    test: &Test,
+    wanted: &FieldPath,
+    wanted_test: &Test,
+    reader: Reader<'_>,
+) -> bool {
+    let Test::ElementFields(node) = test else { return false };
+    let below = path.len() < wanted.len() && path.is_prefix_of(wanted);
+    if !below {
+        return false;
+    }
+    let rest = FieldPath::of(wanted.names().skip(path.len()));
+    implies(node, &Node::Field { path: rest, test: wanted_test.clone() }, reader)
+}

@@ -1,0 +1,161 @@
+//! Which indexes can answer a filter and serve a sort, and with which spans of their keys.
+//!
+//! A candidate finds every matching document, and may find others: whoever uses it asks the filter again, unless the
+//! candidate is [`exact`](Candidate::exact). A document may be met more than once and counts once, at its first place.
+//!
+//! ```text
+//! filter ── conditions on one field ──> set of keys (values.rs, set.rs)
+//!        ── all conditions, one field of an index ──> constraint (constraint.rs)
+//! index  ── constraints of its fields, first to last ──> spans (spans.rs), order (order.rs)
+//! ```
+
+mod constraint;
+mod hint;
+mod implication;
+mod order;
+mod set;
+mod spans;
+mod special;
+mod values;
+
+use bson::{Collation, Document};
+
+pub use hint::Hint;
+
+use super::IndexSpec;
+use crate::error::Result;
+use crate::filter::{Filter, Node};
+use crate::sort::{Direction, Sort};
+use values::Reader;
+
+/// An index that a plan may use: ready, and not hidden.
+#[derive(Debug, Clone, Copy)]
+pub struct Available<'a> {
+    /// What it is.
+    pub spec: &'a IndexSpec,
+    /// Whether it has ever held a document with [`Entries::multikey`](super::Entries::multikey).
+    pub multikey: bool,
+    /// Whether it has ever held a document with [`Entries::cut`](super::Entries::cut).
+    pub cut: bool,
+}
+
+/// Some keys of an index that follow each other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    /// The first.
+    pub lower: Vec<u8>,
+    /// Behind the last.
+    pub upper: Vec<u8>,
+}
+
+/// A way to answer a filter.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// Which of the indexes.
+    pub index: usize,
+    /// Where to look, in the order of keys. None at all if nothing can match.
+    pub spans: Vec<Span>,
+    /// In which direction to read: keys and spans alike.
+    pub direction: Direction,
+    /// Whether documents then come in the order of the sort.
+    pub serves_sort: bool,
+    /// Whether every span holds a single key.
+    pub point: bool,
+    /// How many fields of the index the spans make use of.
+    pub fields_used: usize,
+    /// How many of these, from the first, are narrowed to single values.
+    pub equalities: usize,
+    /// Whether everything in the spans matches: the filter need not be asked again.
+    pub exact: bool,
+    /// The bounds as explain shows them.
+    pub bounds: Document,
+}
+
+/// All indexes that can help, the most promising first. With a hint that names an index, that one alone; with one that says
+/// `$natural`, none.
+pub fn plan(
+    filter: &Filter,
+    sort: Option<&Sort>,
+    collation: &Collation,
+    indexes: &[Available<'_>],
+    hint: Option<&Hint>,
+) -> Result<Vec<Candidate>> {
+    let forced = match hint {
+        None => None,
+        Some(Hint::Natural(_)) => return Ok(Vec::new()),
+        Some(hint) => Some(hint.find(indexes)?),
+    };
+    let mut candidates = Vec::new();
+    for (number, index) in indexes.iter().enumerate() {
+        if forced.is_some_and(|forced| forced != number) {
+            continue;
+        }
+        let planner = Planner { filter, sort, collation, index, number };
+        candidates.extend(planner.candidate(forced.is_some()));
+    }
+    if forced.is_some() && candidates.is_empty() {
+        return Err(hint::unusable());
+    }
+    candidates.sort_by_key(Candidate::rank);
+    Ok(candidates)
+}
+
+impl Candidate {
+    /// Less is better: nothing to read, then single keys, then more fields, then an order that needs no sorting.
+    fn rank(&self) -> (usize, usize, usize, usize) {
+        let none = usize::from(!self.spans.is_empty());
+        let narrow = usize::MAX - self.equalities * 2 - usize::from(self.fields_used > self.equalities);
+        (none, narrow, usize::from(!self.serves_sort), self.spans.len())
+    }
+}
+
+/// What one candidate is made from.
+struct Planner<'p> {
+    filter: &'p Filter,
+    sort: Option<&'p Sort>,
+    collation: &'p Collation,
+    index: &'p Available<'p>,
+    number: usize,
+}
+
+impl<'p> Planner<'p> {
+    fn spec(&self) -> &'p IndexSpec {
+        self.index.spec
+    }
+
+    fn reader(&self) -> Reader<'p> {
+        Reader { index: self.spec().collation(), query: self.collation }
+    }
+
+    /// The conditions that all have to hold.
+    fn conditions(&self) -> impl Iterator<Item = &'p Node> + Clone {
+        self.filter.root().conjuncts().iter()
+    }
+
+    fn candidate(&self, forced: bool) -> Option<Candidate> {
+        let spec = self.spec();
+        if spec.is_collection_ttl() {
+            return None;
+        }
+        if let Some(partial) = spec.partial_filter()
+            && !implication::implies(self.filter.root(), partial.root(), self.reader())
+        {
+            return None;
+        }
+        if spec.wildcard.is_some() {
+            return self.wildcard();
+        }
+        if spec.parts.iter().any(|part| !part.kind.is_ordinary() && part.kind != super::PartKind::Hashed) {
+            return self.special();
+        }
+        let found = self.ordinary(&[]);
+        // Documents without any of its fields are not in a sparse index. A hint takes it as it is.
+        if spec.is_sparse() && !found.present && !forced {
+            return None;
+        }
+        let candidate = found.candidate;
+        let useful =
+            forced || candidate.fields_used > 0 || candidate.serves_sort || candidate.spans.is_empty();
+        useful.then_some(candidate)
+    }
+}

@@ -1,0 +1,400 @@
+//! Plans against the naive way: whatever a filter finds by reading everything, every candidate finds too; what a candidate
+//! calls exact needs no filter; and where a candidate serves the sort, documents come in its order.
+
+use std::collections::BTreeSet;
+
+use bson::{Collation, Document, Value, parse_extended_json};
+use mql::Context;
+use mql::filter::{Filter, Settings};
+use mql::index::{Available, Candidate, IndexSpec, plan};
+use mql::sort::{Direction, Sort};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn json(text: &str) -> Value {
+    parse_extended_json(text).expect(text)
+}
+
+fn scalar() -> impl Strategy<Value = Value> + Clone {
+    prop_oneof![
+        20 => (0..4_i32).prop_map(Value::Int32),
+        4 => select(vec!["a", "A", "b", "ab", "é", ""]).prop_map(Value::from),
+        4 => Just(Value::Null),
+        2 => select(vec![1.0, 2.5, f64::NAN, -0.0, f64::INFINITY]).prop_map(Value::Double),
+        1 => select(vec![
+            Value::Bool(true),
+            Value::DateTime(5),
+            Value::MinKey,
+            Value::MaxKey,
+            Value::Undefined,
+            json(r#"{"$regularExpression":{"pattern":"^a","options":""}}"#),
+            json(r#"{"$numberDecimal":"2.50"}"#),
+            json(r#"{"$oid":"ffffffffffffffffffffffff"}"#),
+            Value::Int64(i64::MAX),
+        ]),
+    ]
+}
+
+fn value() -> impl Strategy<Value = Value> + Clone {
+    scalar().prop_recursive(3, 12, 3, |inner| {
+        let fields = prop::collection::btree_map(select(vec!["a", "b", "c", "0"]), inner.clone(), 0..3);
+        prop_oneof![
+            3 => prop::collection::vec(inner, 0..3).prop_map(Value::Array),
+            2 => fields.prop_map(|fields| Value::Document(fields.into_iter().collect())),
+        ]
+    })
+}
+
+fn document() -> impl Strategy<Value = Document> {
+    let items = prop::collection::vec(
+        prop::collection::btree_map(select(vec!["b", "c"]), value(), 0..3)
+            .prop_map(|fields| Value::Document(fields.into_iter().collect())),
+        0..4,
+    );
+    let numbers = prop::collection::vec((0..4_i32).prop_map(Value::Int32), 0..4);
+    let a = prop_oneof![
+        3 => value(),
+        2 => items.prop_map(Value::Array),
+        2 => numbers.prop_map(Value::Array),
+        1 => (0..4_i32).prop_map(Value::Int32),
+    ];
+    (prop::option::weighted(0.9, a), prop::option::weighted(0.5, value())).prop_map(|(a, b)| {
+        let fields = [("a", a), ("b", b)].into_iter();
+        fields.filter_map(|(name, value)| value.map(|value| (name, value))).collect()
+    })
+}
+
+const PATHS: &[&str] =
+    &["a", "a", "a", "a", "a.b", "a.b", "a.b", "a.b", "a.c", "a.c", "b", "b", "a.b.c", "a.0", "a.0.b"];
+
+fn operator(name: &str, operand: impl Into<Value>) -> Document {
+    Document::new().with(name, operand)
+}
+
+/// The operators on one value.
+fn test() -> BoxedStrategy<Document> {
+    let comparison =
+        (select(vec!["$eq", "$gt", "$gte", "$lt", "$lte", "$ne"]), prop_oneof![2 => scalar(), 1 => value()]);
+    let list = (select(vec!["$in", "$nin", "$all"]), prop::collection::vec(value(), 0..4));
+    let simple = prop_oneof![
+        6 => comparison.prop_map(|(name, operand)| operator(name, operand)),
+        2 => list.prop_map(|(name, operands)| operator(name, operands)),
+        1 => any::<bool>().prop_map(|exists| operator("$exists", exists)),
+        1 => select(vec!["number", "string", "array", "object", "null", "undefined", "bool"])
+            .prop_map(|kind| operator("$type", kind)),
+        1 => select(vec!["^a", "b", "^ab?", "^A"]).prop_map(|pattern| operator("$regex", pattern)),
+        1 => (0..3_i32).prop_map(|size| operator("$size", size)),
+        1 => Just(operator("$mod", vec![Value::Int32(2), Value::Int32(0)])),
+    ];
+    let both =
+        (simple.clone(), simple.clone()).prop_map(|(one, other)| one.into_iter().chain(other).collect());
+    let range = (0..4_i32, 0..4_i32).prop_map(|(low, high)| operator("$gte", low).with("$lte", high));
+    prop_oneof![
+        4 => simple.clone(),
+        1 => both,
+        4 => range.clone(),
+        1 => simple.clone().prop_map(|inner| operator("$not", inner)),
+        1 => range.prop_map(|inner| operator("$elemMatch", inner)),
+        1 => simple.clone().prop_map(|inner| operator("$elemMatch", inner)),
+        2 => (select(vec!["b", "c", "a"]), simple.clone(), select(vec!["b", "c"]), simple).prop_map(
+            |(first, one, second, other)| {
+                let mut inner = Document::new();
+                inner.insert(first, one);
+                inner.insert(second, other);
+                operator("$elemMatch", inner)
+            }
+        ),
+    ]
+    .boxed()
+}
+
+fn condition() -> BoxedStrategy<Document> {
+    prop_oneof![
+        3 => (select(PATHS), test()).prop_map(|(path, test)| operator(path, test)),
+        1 => (select(PATHS), value()).prop_map(|(path, value)| operator(path, value)),
+        1 => (0..4_i32, 0..4_i32).prop_map(|(b, c)| operator("a.b", b).with("a.c", c)),
+    ]
+    .boxed()
+}
+
+fn filter() -> impl Strategy<Value = Document> {
+    condition().prop_recursive(2, 8, 3, |inner| {
+        let list = |name: &'static str| {
+            prop::collection::vec(inner.clone(), 1..4).prop_map(move |nodes| {
+                operator(name, nodes.into_iter().map(Value::Document).collect::<Vec<_>>())
+            })
+        };
+        prop_oneof![
+            3 => (inner.clone(), inner.clone()).prop_map(|(mut one, other)| {
+                other.into_iter().for_each(|(name, value)| one.insert(name, value));
+                one
+            }),
+            1 => list("$or"),
+            1 => list("$and"),
+            1 => list("$nor"),
+        ]
+    })
+}
+
+fn index() -> impl Strategy<Value = Document> {
+    let direction = prop_oneof![
+        6 => Just(Value::Int32(1)),
+        3 => Just(Value::Int32(-1)),
+        1 => Just(Value::from("hashed")),
+    ];
+    let fields = prop::collection::vec((select(PATHS), direction), 1..3);
+    let options = select(vec![
+        "{}",
+        "{}",
+        "{}",
+        "{}",
+        "{}",
+        r#"{"sparse":true}"#,
+        r#"{"collation":{"locale":"en","strength":2}}"#,
+        r#"{"partialFilterExpression":{"a":{"$gt":1}}}"#,
+        r#"{"partialFilterExpression":{"b":{"$exists":true}}}"#,
+        r#"{"partialFilterExpression":{"$or":[{"a":1},{"a":{"$type":"string"}}]}}"#,
+    ]);
+    let ordinary = (fields, options).prop_map(|(fields, options)| {
+        let mut key = Document::new();
+        let mut hashed = false;
+        for (path, direction) in fields {
+            let is_hash = direction.as_str().is_some();
+            key.insert(path, if is_hash && hashed { Value::Int32(1) } else { direction });
+            hashed |= is_hash;
+        }
+        let mut spec = Document::new().with("key", key).with("name", "x");
+        let options = json(options);
+        for (name, value) in options.as_document().expect("options").iter() {
+            spec.push(name, value.clone());
+        }
+        spec
+    });
+    let wildcard = select(vec![
+        r#"{"key":{"$**":1},"name":"x"}"#,
+        r#"{"key":{"a.$**":1},"name":"x"}"#,
+        r#"{"key":{"$**":1},"name":"x","wildcardProjection":{"a":1}}"#,
+        r#"{"key":{"$**":1},"name":"x","wildcardProjection":{"a.b":0}}"#,
+    ])
+    .prop_map(|text| json(text).as_document().expect("a document").clone());
+    prop_oneof![6 => ordinary, 1 => wildcard]
+}
+
+fn sort() -> impl Strategy<Value = Option<Document>> {
+    let fields = prop::collection::vec((select(PATHS), select(vec![1, -1])), 1..3);
+    prop::option::of(fields.prop_map(|fields| {
+        let mut sort = Document::new();
+        for (path, direction) in fields {
+            sort.insert(path, direction);
+        }
+        sort
+    }))
+}
+
+/// An index with its entries, as a store would keep it.
+struct Stored {
+    spec: IndexSpec,
+    entries: BTreeSet<(Vec<u8>, usize)>,
+    multikey: bool,
+    cut: bool,
+}
+
+/// Builds the index over the documents it takes; gives those too.
+fn build(spec: IndexSpec, documents: Vec<Document>) -> (Stored, Vec<Document>) {
+    let context = Context::at(0);
+    let mut stored = Stored { spec, entries: BTreeSet::new(), multikey: false, cut: false };
+    let mut taken = Vec::new();
+    for document in documents {
+        let Ok(entries) = stored.spec.entries(document.view(), &context) else { continue };
+        if let Some(entries) = entries {
+            stored.multikey |= entries.multikey;
+            stored.cut |= entries.cut;
+            stored.entries.extend(entries.keys.into_iter().map(|key| (key, taken.len())));
+        }
+        taken.push(document);
+    }
+    (stored, taken)
+}
+
+/// The documents that a candidate finds, each at its first place.
+fn found(stored: &Stored, candidate: &Candidate) -> Vec<usize> {
+    assert!(candidate.spans.is_sorted());
+    let mut hits: Vec<usize> = Vec::new();
+    for span in &candidate.spans {
+        let within = |key: &Vec<u8>| span.lower <= *key && *key < span.upper;
+        hits.extend(stored.entries.iter().filter(|(key, _)| within(key)).map(|(_, number)| number));
+    }
+    if candidate.direction == Direction::Descending {
+        hits.reverse();
+    }
+    let mut seen = BTreeSet::new();
+    hits.retain(|number| seen.insert(*number));
+    hits
+}
+
+fn check(
+    spec: &Document,
+    documents: Vec<Document>,
+    filter: &Document,
+    sort: Option<&Document>,
+    strict: bool,
+) {
+    let context = Context::at(0);
+    let Ok(spec) = IndexSpec::parse(spec.view()) else { return };
+    let collation = if strict { spec.collation().clone() } else { Collation::simple() };
+    let settings = Settings { collation: collation.clone(), ..Settings::default() };
+    let Ok(parsed) = Filter::parse(filter.view(), &settings) else { return };
+    let sort = sort.map(|sort| Sort::parse(sort.view()).expect("a sort"));
+    let (stored, documents) = build(spec, documents);
+    let matches = |number: &usize| parsed.matches(documents[*number].view(), &context).expect("an answer");
+    let expected: BTreeSet<usize> = (0..documents.len()).filter(matches).collect();
+    let available = [Available { spec: &stored.spec, multikey: stored.multikey, cut: stored.cut }];
+    for candidate in plan(&parsed, sort.as_ref(), &collation, &available, None).expect("a plan") {
+        let hits = found(&stored, &candidate);
+        let told = || {
+            format!(
+                "{filter:?}\n{:?}\n{:?} multikey {}\n{documents:?}",
+                stored.spec.to_document(),
+                candidate.bounds,
+                stored.multikey
+            )
+        };
+        if candidate.exact {
+            assert!(hits.iter().all(matches), "exact: {hits:?} is not {expected:?}\n{}", told());
+        }
+        let filtered: Vec<usize> = hits.into_iter().filter(matches).collect();
+        assert_eq!(filtered.iter().copied().collect::<BTreeSet<_>>(), expected, "{}", told());
+        if let (Some(sort), true) = (&sort, candidate.serves_sort) {
+            let keys: Vec<_> = filtered
+                .iter()
+                .map(|number| sort.key(documents[*number].view(), &collation, None, &context).expect("a key"))
+                .collect();
+            let ordered = keys.windows(2).all(|pair| sort.compare(&pair[0], &pair[1]).is_le());
+            assert!(ordered, "sort {sort:?}: {filtered:?}\n{}", told());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn candidates_miss_nothing(
+        spec in index(),
+        documents in prop::collection::vec(document(), 1..20),
+        filter in filter(),
+        sort in sort(),
+        strict in any::<bool>(),
+    ) {
+        check(&spec, documents, &filter, sort.as_ref(), strict);
+    }
+
+    /// The same without arrays, where bounds are cut with each other.
+    #[test]
+    fn candidates_over_plain_documents_miss_nothing(
+        spec in index(),
+        values in prop::collection::vec((scalar(), scalar(), any::<bool>()), 1..12),
+        filter in filter(),
+        sort in sort(),
+    ) {
+        let documents = values
+            .into_iter()
+            .map(|(a, b, nested)| {
+                let a = if nested { Value::Document(Document::new().with("b", a)) } else { a };
+                Document::new().with("a", a).with("b", b)
+            })
+            .collect();
+        check(&spec, documents, &filter, sort.as_ref(), true);
+    }
+}
+
+/// Filter, sort, key, options, and what comes out: the bounds, whether it serves the sort and is exact.
+const PLANS: &[(&str, &str, &str, &str)] = &[
+    (r#"{"a":5}"#, "{}", r#"{"a":1}"#, r#"{ a: [ "[5, 5]" ] } exact"#),
+    (r#"{"a":{"$gt":5}}"#, r#"{"a":1}"#, r#"{"a":1}"#, r#"{ a: [ "(5, inf]" ] } sorted exact"#),
+    (
+        r#"{"a":{"$gte":1,"$lt":5}}"#,
+        r#"{"a":-1}"#,
+        r#"{"a":1}"#,
+        r#"{ a: [ "[1, 5)" ] } sorted backwards exact"#,
+    ),
+    (r#"{"a":{"$in":[3,1]}}"#, "{}", r#"{"a":1}"#, r#"{ a: [ "[1, 1]", "[3, 3]" ] } exact"#),
+    (
+        r#"{"a":5,"b":{"$lt":3}}"#,
+        r#"{"b":-1}"#,
+        r#"{"a":1,"b":-1}"#,
+        r#"{ a: [ "[5, 5]" ], b: [ "(3, -inf]" ] } sorted exact"#,
+    ),
+    (r#"{"b":3}"#, "{}", r#"{"a":1,"b":1}"#, "none"),
+    (
+        r#"{"a":{"$gt":1},"b":3}"#,
+        "{}",
+        r#"{"a":1,"b":1}"#,
+        r#"{ a: [ "(1, inf]" ], b: [ "[MinKey, MaxKey]" ] }"#,
+    ),
+    (
+        "{}",
+        r#"{"a":1,"b":-1}"#,
+        r#"{"a":-1,"b":1}"#,
+        r#"{ a: [ "[MaxKey, MinKey]" ], b: [ "[MinKey, MaxKey]" ] } sorted backwards exact"#,
+    ),
+    ("{}", r#"{"a":1,"b":1}"#, r#"{"a":-1,"b":1}"#, "none"),
+    (
+        r#"{"a":{"$in":[1,2]}}"#,
+        r#"{"b":1}"#,
+        r#"{"a":1,"b":1}"#,
+        r#"{ a: [ "[1, 1]", "[2, 2]" ], b: [ "[MinKey, MaxKey]" ] } exact"#,
+    ),
+    (r#"{"a":{"$regex":"^ab"}}"#, "{}", r#"{"a":1}"#, r#"{ a: [ "[\"ab\", \"ac\")", "[/^ab/, /^ab/]" ] }"#),
+    (r#"{"a":null}"#, "{}", r#"{"a":1}"#, r#"{ a: [ "[null, null]" ] } exact"#),
+    (r#"{"a":{"$ne":5}}"#, "{}", r#"{"a":1}"#, r#"{ a: [ "[MinKey, 5)", "(5, MaxKey]" ] } exact"#),
+    (r#"{"$or":[{"a":1},{"a":{"$gt":8}}]}"#, "{}", r#"{"a":1}"#, r#"{ a: [ "[1, 1]", "(8, inf]" ] } exact"#),
+    (r#"{"$or":[{"a":1},{"b":1}]}"#, "{}", r#"{"a":1}"#, "none"),
+    (r#"{"a":5}"#, "{}", r#"{"a":"hashed"}"#, r#"{ a: [ "[5, 5]" ] }"#),
+    (r#"{"a":{"$gt":5}}"#, "{}", r#"{"a":"hashed"}"#, "none"),
+    (r#"{"a":"x"}"#, "{}", r#"{"a":1}"#, r#"{ a: [ "[\"x\", \"x\"]" ] } exact"#),
+    (r#"{"a":{"$exists":true}}"#, "{}", r#"{"$**":1}"#, "none"),
+    (
+        r#"{"a.b":{"$lt":3}}"#,
+        "{}",
+        r#"{"$**":1}"#,
+        r#"{ $_path: [ "[\"a.b\", \"a.b\"]" ], a.b: [ "[-inf, 3)" ] }"#,
+    ),
+    (r#"{"_ts":3}"#, "{}", r#"{"_ts":1}"#, r#"{ _ts: [ "[3, 3]" ] } exact"#),
+    (r#"{"$nor":[{"a":1}]}"#, "{}", r#"{"a":1}"#, r#"{ a: [ "[MinKey, 1)", "(1, MaxKey]" ] } exact"#),
+    (
+        r#"{"a":5,"b":6}"#,
+        r#"{"a":1,"c":1}"#,
+        r#"{"a":1,"b":1,"c":1}"#,
+        r#"{ a: [ "[5, 5]" ], b: [ "[6, 6]" ], c: [ "[MinKey, MaxKey]" ] } sorted exact"#,
+    ),
+];
+
+fn describe(candidates: &[Candidate]) -> String {
+    let Some(candidate) = candidates.first() else { return "none".into() };
+    let mut text = bson::shell_text(Value::Document(candidate.bounds.clone()).view());
+    if candidate.serves_sort {
+        text.push_str(" sorted");
+    }
+    if candidate.direction == Direction::Descending {
+        text.push_str(" backwards");
+    }
+    if candidate.exact {
+        text.push_str(" exact");
+    }
+    text.replace("\\\"", "\"")
+}
+
+#[test]
+fn bounds_are_as_explain_shows_them() {
+    for (filter, sort, key, expected) in PLANS {
+        let spec = json(&format!(r#"{{"key":{key},"name":"x"}}"#));
+        let spec = IndexSpec::parse(spec.as_document().expect("a document").view()).expect(key);
+        let filter = Filter::parse(json(filter).as_document().expect(filter).view(), &Settings::default())
+            .expect(filter);
+        let sort = Sort::parse(json(sort).as_document().expect(sort).view()).expect(sort);
+        let available = [Available { spec: &spec, multikey: false, cut: false }];
+        let candidates = plan(&filter, Some(&sort), &Collation::simple(), &available, None).expect("a plan");
+        assert_eq!(describe(&candidates), expected.replace("\\\"", "\""), "{filter:?} {sort:?} {key}");
+    }
+}
