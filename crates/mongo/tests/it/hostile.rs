@@ -1,0 +1,258 @@
+//! Peers that break the rules: they get an error or the door, and nobody else notices.
+
+use std::time::Duration;
+
+use bson::{Document, Writer};
+use mongo::{Authentication, Limits};
+
+use crate::client::{Server, code, frame, kind_0, op_msg, op_query, ping_message, reply, settings};
+
+/// The server closes the connection that sends this, and serves the next one.
+async fn is_shown_the_door(server: &Server, bytes: &[u8], what: &str) {
+    let mut client = server.connect().await;
+    client.send(bytes).await;
+    assert!(client.is_closed().await, "{what}");
+    server.connect().await.ping().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_lengths_and_opcodes_end_the_connection() {
+    let server = Server::start().await;
+    for length in [0, 1, 15, -1, i32::MIN, i32::MAX, 48_000_001] {
+        let mut message = ping_message(1);
+        message[..4].copy_from_slice(&length.to_le_bytes());
+        is_shown_the_door(&server, &message, &format!("length {length}")).await;
+    }
+    for opcode in [0, 1, 2001, 2002, 2003, 2005, 2006, 2007, 2010, 2011, -1, i32::MAX] {
+        is_shown_the_door(&server, &frame(1, opcode, &[0; 40]), &format!("opcode {opcode}")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_cut_of_a_message_is_survived() {
+    let server = Server::start().await;
+    let whole = op_msg(1, 0, &[kind_0(&Document::new().with("hello", 1).with("$db", "admin"))]);
+    // Cut where the frame still says its length: the rest never comes.
+    for end in (1..whole.len()).step_by(7) {
+        let mut client = server.connect().await;
+        client.send(&whole[..end]).await;
+        drop(client);
+    }
+    // Cut with a frame that fits.
+    for end in 16..whole.len() {
+        let mut client = server.connect().await;
+        client.send(&frame(1, 2013, &whole[16..end])).await;
+        match client.read().await {
+            None => {}
+            Some(message) => assert_ne!(code(&reply(&message)), 0, "{end}"),
+        }
+    }
+    server.connect().await.ping().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_required_flags_are_refused_and_optional_ones_are_not() {
+    let server = Server::start().await;
+    let ping = kind_0(&Document::new().with("ping", 1).with("$db", "admin"));
+    for bit in 2..16 {
+        let mut client = server.connect().await;
+        client.send(&op_msg(1, 1 << bit, std::slice::from_ref(&ping))).await;
+        assert_eq!(code(&reply(&client.read().await.unwrap())), 223, "bit {bit}");
+        assert!(client.is_closed().await);
+    }
+    let mut client = server.connect().await;
+    for bit in 16..32 {
+        client.send(&op_msg(1, 1 << bit, std::slice::from_ref(&ping))).await;
+        assert!(reply(&client.read().await.unwrap()).get("code").is_none(), "bit {bit}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deep_nesting_is_an_error_and_not_the_end() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    for levels in [201, 1000, 100_000] {
+        let mut writer = Writer::default();
+        for _ in 0..levels {
+            writer.open_document("a");
+        }
+        let document = writer.finish();
+        client.send(&op_msg(1, 0, &[[&[0], document.as_bytes()].concat()])).await;
+        assert_eq!(code(&reply(&client.read().await.unwrap())), 15, "{levels}");
+    }
+    client.ping().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_compression_ends_the_connection() {
+    let server = Server::start().await;
+    let packed = |opcode: i32, size: i32, id: u8, payload: &[u8]| {
+        let head = [opcode, size].map(i32::to_le_bytes).concat();
+        frame(1, 2012, &[&head[..], &[id], payload].concat())
+    };
+    let zeros = {
+        use std::io::Write;
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(&vec![0; 60_000_000]).unwrap();
+        encoder.finish().unwrap()
+    };
+    let ping = ping_message(1).split_off(16);
+    for (message, what) in [
+        (packed(2013, 100, 1, b"rubbish"), "snappy"),
+        (packed(2013, 100, 2, b"rubbish"), "zlib"),
+        (packed(2013, 100, 3, b"rubbish"), "zstd"),
+        (packed(2013, ping.len() as i32, 9, &ping), "an unknown compressor"),
+        (packed(2012, ping.len() as i32, 0, &ping), "compressed twice"),
+        (packed(1, ping.len() as i32, 0, &ping), "a reply"),
+        (packed(2013, -1, 0, &ping), "a negative size"),
+        (packed(2013, i32::MAX, 0, &ping), "an enormous size"),
+        (packed(2013, ping.len() as i32 + 1, 0, &ping), "a size that is not true"),
+        (packed(2013, 47_000_000, 2, &zeros), "more than it says"),
+        (packed(2013, 1000, 2, &zeros), "much more than it says"),
+        (frame(1, 2012, &[0; 8]), "half a header"),
+    ] {
+        is_shown_the_door(&server, &message, what).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_bytes_hurt_nobody() {
+    let server = Server::start().await;
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let sound = [
+        ping_message(1),
+        op_query(1, "admin.$cmd", &Document::new().with("ismaster", 1)),
+        op_msg(1, 1, &[kind_0(&Document::new().with("hello", 1).with("$db", "admin")), vec![0; 4]]),
+    ];
+    for _ in 0..300 {
+        let mut client = server.connect().await;
+        let mut bytes = sound[random.usize(..sound.len())].clone();
+        for _ in 0..random.usize(1..6) {
+            // The length stays, so that there is a whole message to look at.
+            let at = random.usize(4..bytes.len());
+            bytes[at] = random.u8(..);
+        }
+        client.send(&bytes).await;
+        drop(client);
+    }
+    server.connect().await.ping().await;
+}
+
+fn hasty() -> Limits {
+    Limits {
+        handshake_timeout: Duration::from_millis(100),
+        idle_timeout: Duration::from_millis(300),
+        read_pause_timeout: Duration::from_millis(100),
+        message_timeout: Duration::from_millis(300),
+        write_pause_timeout: Duration::from_millis(300),
+        ..Limits::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_peers_lose_their_place() {
+    let mut settings = settings();
+    settings.limits = hasty();
+    let server = Server::with(settings).await;
+    for said in [0, 1, 2, 15, 16, 20] {
+        let mut client = server.connect().await;
+        client.send(&ping_message(1)[..said]).await;
+        assert!(client.is_closed().await, "after {said} bytes");
+    }
+    // The first bytes of a TLS handshake, and of a message that looks like one.
+    for said in [&[0x16][..], &[0x16, 0x03], &[0x16, 0x03, 0x00]] {
+        let mut client = server.connect().await;
+        client.send(said).await;
+        assert!(client.is_closed().await, "after {said:?}");
+    }
+    let mut client = server.connect().await;
+    client.ping().await;
+    assert!(client.is_closed().await, "idle for too long");
+    // Steady drops do not keep a message open either.
+    let mut client = server.connect().await;
+    client.ping().await;
+    for byte in &frame(1, 2013, &[0; 400])[..200] {
+        client.send(std::slice::from_ref(byte)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(client.is_closed().await, "a message that trickles");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn there_are_only_so_many_connections() {
+    let mut settings = settings();
+    settings.limits.connections = 3;
+    let server = Server::with(settings).await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let mut client = server.connect().await;
+        client.ping().await;
+        held.push(client);
+    }
+    assert!(server.connect().await.is_closed().await, "one too many");
+    held.pop();
+    // The place is free once the server has noticed.
+    for _ in 0..200 {
+        let mut client = server.connect().await;
+        client.send(&ping_message(1)).await;
+        if client.read().await.is_some() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the place of a client that has left was never given to another");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_send_no_large_messages() {
+    let mut settings = settings();
+    settings.authentication = Authentication::Required;
+    let server = Server::with(settings).await;
+    let mut message = ping_message(1);
+    message[..4].copy_from_slice(&2_000_000_i32.to_le_bytes());
+    is_shown_the_door(&server, &message, "2 MB announced").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_announced_is_not_allocated() {
+    let server = Server::start().await;
+    let mut message = ping_message(1);
+    message[..4].copy_from_slice(&48_000_000_i32.to_le_bytes());
+    let mut held = Vec::new();
+    // Ten gigabytes are announced; there is room for twenty such messages, and small ones pass by.
+    for _ in 0..200 {
+        let mut client = server.connect().await;
+        client.send(&message).await;
+        held.push(client);
+    }
+    let mut client = server.connect().await;
+    client.ping().await;
+    assert!(resident_mebibytes().is_none_or(|mebibytes| mebibytes < 1000));
+}
+
+fn resident_mebibytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? / 1024)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_lets_a_message_finish_and_closes_the_idle() {
+    let mut server = Server::start().await;
+    let (mut idle, mut busy) = (server.connect().await, server.connect().await);
+    idle.ping().await;
+    busy.ping().await;
+    let message = ping_message(7);
+    busy.send(&message[..20]).await;
+    // The server has the first bytes once it answers something that was sent later.
+    server.connect().await.ping().await;
+    server.shut_down();
+    assert!(idle.is_closed().await);
+    busy.send(&message[20..]).await;
+    let answered = busy.read().await;
+    assert_eq!(answered.unwrap().response_to, 7);
+    assert!(busy.is_closed().await);
+    server.ended.take().unwrap().await.unwrap();
+}
