@@ -6,4 +6,5 @@ mod clock;
 mod configuration;
 mod connections;
 mod lifecycle;
+mod mongo;
 mod process;

@@ -34,6 +34,8 @@ pub(crate) struct Server {
     /// `127.0.0.1:port`, as the connection string says.
     pub(crate) address: String,
     pub(crate) connection_string: String,
+    /// The connection string of the MongoDB API, unless that is off.
+    pub(crate) mongo: Option<String>,
     /// Kept open, or the server's next line would break its pipe.
     stdout: BufReader<std::process::ChildStdout>,
 }
@@ -53,14 +55,16 @@ impl Server {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
+        let mut mongo = None;
         while !line.starts_with("AccountEndpoint=") {
+            mongo = mongo.or_else(|| line.starts_with("mongodb://").then(|| line.trim().to_owned()));
             line.clear();
             assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "the server ended before it was ready");
         }
         let connection_string = line.trim().to_owned();
         let endpoint = connection_string.strip_prefix("AccountEndpoint=http://").unwrap();
         let address = endpoint.split('/').next().unwrap().to_owned();
-        Server { child, address, connection_string, stdout }
+        Server { child, address, connection_string, mongo, stdout }
     }
 
     /// What the server prints after its connection string.
