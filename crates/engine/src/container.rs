@@ -98,6 +98,11 @@ impl Database {
         self.stamp.ts
     }
 
+    /// What it was given for all that is in it.
+    pub fn throughput(&self) -> Option<Throughput> {
+        self.provision.map(|provision| provision.throughput)
+    }
+
     /// `dbs/…/`.
     pub fn self_link(&self) -> String {
         format!("dbs/{}/", self.rid)

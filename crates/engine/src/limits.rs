@@ -48,3 +48,5 @@ pub const INDEXES_MAX: usize = 64;
 pub const WORKSPACE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Items that the figures of indexes are told from: exact up to so many, estimated beyond.
 pub const INDEX_USAGE_ITEMS: usize = 1000;
+/// The keys of one document in all indexes: an array beside a long value makes many long keys of few bytes.
+pub const DOCUMENT_KEYS_BYTES_MAX: usize = 48 * 1024 * 1024;

@@ -91,9 +91,11 @@ impl Engine {
                 report.next_due = Some(self.store.now()?);
             }
         }
-        let sessions = self.forget_sessions(limit)?;
-        report.other_entries += sessions.entries;
-        report.next_due = sessions.next_due.into_iter().chain(report.next_due).min();
+        let sessions = self.forget_sessions(limit);
+        if let Ok(sessions) = &sessions {
+            report.other_entries += sessions.entries;
+            report.next_due = sessions.next_due.into_iter().chain(report.next_due).min();
+        }
         if !self.purge.paused.load(Ordering::Acquire) && self.store.clock_status()?.suspect.is_none() {
             let now = self.store.now()?;
             if let Some(cleared) = self.clear_dropped(limit)? {
@@ -108,7 +110,7 @@ impl Engine {
         }
         self.purge.record(&report, self.store.now()?);
         self.alarm.sleep_until(report.next_due);
-        outcome.and(index.and(collection_index).map(|_| report))
+        outcome.and(index).and(collection_index).and(sessions).map(|_| report)
     }
 
     /// The purge's figures.

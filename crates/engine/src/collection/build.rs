@@ -177,7 +177,7 @@ fn build_step(tx: &mut Transaction<'_>, desk: &Desk, build: Build, limit: usize)
             list.store(tx, id);
             Ok(Worked { list: Arc::new(list), policy: None, entries, failed: None })
         }
-        Err(error @ (Error::DuplicateKey { .. } | Error::Language(_))) => {
+        Err(error @ (Error::DuplicateKey { .. } | Error::Language(_) | Error::TooLarge { .. })) => {
             list.indexes.retain(|index| !numbers.contains(&index.number));
             list.clearing.extend(&numbers);
             list.store(tx, id);

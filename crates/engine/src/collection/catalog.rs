@@ -80,6 +80,30 @@ impl Engine {
         Ok(database)
     }
 
+    /// Gives a database another throughput; from then on it stays when it has no collection.
+    pub fn change_collection_database(
+        &self,
+        name: &str,
+        throughput: Option<Throughput>,
+    ) -> Result<Arc<Database>> {
+        throughput.map(Throughput::check).transpose()?;
+        let _change = self.changes.lock();
+        let Some(database) = self.collection_database(name) else {
+            return Err(Error::NotFound { what: format!("database '{name}'") });
+        };
+        let changed = self.change(move |tx| {
+            let stamp = stamp(tx);
+            let provision = throughput.map(|throughput| Provision { throughput, stamp });
+            let changed = Database { kept: true, stamp, provision, ..(*database).clone() };
+            put(tx, Key::Database(changed.rid.0), changed.encode());
+            Ok(Arc::new(changed))
+        })?;
+        self.update(|catalog| {
+            catalog.collection_databases.insert(changed.name.clone(), Arc::clone(&changed))
+        });
+        Ok(changed)
+    }
+
     /// Removes a database with all its collections.
     pub fn drop_collection_database(&self, name: &str) -> Result<()> {
         let _change = self.changes.lock();

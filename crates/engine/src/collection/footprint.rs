@@ -14,11 +14,12 @@ use storage::{Keyspace, Transaction};
 
 use super::indexes::{CollectionIndex, IndexList};
 use super::{BsonRecord, keys};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::expiry::Places;
 use crate::footprint::Traces;
 use crate::index::Mark;
 use crate::keys::PartitionId;
+use crate::limits::DOCUMENT_KEYS_BYTES_MAX;
 
 /// The keys that a document has in each index, extracted for one version of the list.
 #[derive(Debug, Clone, Default)]
@@ -38,9 +39,18 @@ impl DocumentKeys {
     ) -> Result<DocumentKeys> {
         // Bounded by the size of the document, and run where nobody could cancel it.
         let context = Context::at(0);
-        let mut by_index = Vec::new();
+        let (mut by_index, mut bytes) = (Vec::new(), 0);
         for index in list.kept().filter(|index| is_in(index)) {
             if let Some(entries) = index.spec.entries(document.view(), &context)? {
+                bytes += entries.keys.iter().map(Vec::len).sum::<usize>();
+                if bytes > DOCUMENT_KEYS_BYTES_MAX {
+                    let (actual, limit) = (bytes, DOCUMENT_KEYS_BYTES_MAX);
+                    return Err(Error::TooLarge {
+                        what: "the sum of the document's index keys",
+                        actual,
+                        limit,
+                    });
+                }
                 by_index.push((index.number, entries));
             }
         }

@@ -47,7 +47,7 @@ use crate::header::Record;
 pub struct Found {
     /// Its number: the order of creation.
     pub number: ItemNumber,
-    /// The sequence of its last write: its version.
+    /// The sequence of its last write: its version, and its place among all changes.
     pub sequence: Sequence,
     /// What the user stored.
     pub document: RawDocument,
@@ -55,6 +55,13 @@ pub struct Found {
 
 /// A stored item of a collection.
 pub(crate) type BsonRecord = Record<RawDocument>;
+
+impl Found {
+    /// Whether it was never changed since it was created.
+    pub fn is_first_version(&self) -> bool {
+        self.sequence.0 == self.number.0
+    }
+}
 
 impl From<BsonRecord> for Found {
     fn from(record: BsonRecord) -> Found {

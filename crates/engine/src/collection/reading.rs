@@ -5,9 +5,9 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use bson::ValueRef;
+use bson::{RawDocument, ValueRef};
 use bytes::Bytes;
-use document::ItemNumber;
+use document::{ItemNumber, Sequence};
 use storage::{Direction, KeyRange, Keyspace, Read, Scratch, Snapshot, Time};
 
 use super::footprint::split_entry;
@@ -16,6 +16,7 @@ use super::{BsonRecord, Collection, Found, keys};
 use crate::Engine;
 use crate::catalog::load_policy;
 use crate::error::{Error, Result};
+use crate::events;
 use crate::gate::{Gate, Usage, View};
 use crate::index::Mark;
 use crate::keys::{self as all_keys, Key, PartitionId};
@@ -127,6 +128,38 @@ impl<'a> Reading<'a> {
             }
         }
         Ok(all)
+    }
+
+    /// The next living items in the order of their last writes, behind a sequence: up to so many, or until so many bytes are
+    /// reached. None only if there are no more.
+    pub fn changes(
+        &self,
+        collection: &Collection,
+        after: Sequence,
+        max_items: usize,
+        max_bytes: usize,
+    ) -> Result<Vec<Found>> {
+        let gate = self.gate(collection)?;
+        let id = collection.partition.id;
+        let range = KeyRange::prefix(all_keys::partition(id)).after(Key::Feed(id, after).encode().1);
+        let (mut all, mut bytes) = (Vec::new(), 0);
+        for entry in self.reader().scan(Keyspace::Feed, range, Direction::Forward) {
+            if all.len() >= max_items || bytes >= max_bytes {
+                break;
+            }
+            let (key, value) = entry?;
+            let (_, number) = all_keys::feed_entry(&key, &value)?;
+            if let Some(record) = gate.by_number::<RawDocument>(self.reader(), number)?.living() {
+                bytes += record.body.as_bytes().len();
+                all.push(Found::from(record));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The sequence behind which [`changes`](Reading::changes) tells what comes after this reading.
+    pub fn last_change(&self) -> Sequence {
+        events::last_of_commit(self.sequence)
     }
 
     /// The indexes as they are at the reading's snapshot: only these may be read through here.

@@ -200,7 +200,10 @@ fn replay(tx: &mut Transaction<'_>, touched: BTreeMap<PartitionId, Touched>) -> 
     let mut events = Events::default();
     let mut desks = Vec::with_capacity(touched.len());
     for Touched { collection, items } in touched.into_values() {
-        let mut desk = Desk::open(tx, &collection)?;
+        let mut desk = match Desk::open(tx, &collection) {
+            Err(Error::OwnerNotFound { .. }) => return Err(conflict(&collection)),
+            desk => desk?,
+        };
         let stored = items.iter().filter(|(_, pending)| pending.base.is_some());
         desk.rewritten = stored.map(|(number, _)| *number).collect::<BTreeSet<_>>();
         let outcome = replay_items(tx, &desk, &mut events, items);

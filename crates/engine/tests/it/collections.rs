@@ -580,3 +580,64 @@ fn figures_of_indexes_count_the_living() {
     assert_eq!((check.items, check.entries[&number]), (5, 10));
     assert_whole(&world, &collection);
 }
+
+#[test]
+fn changes_come_in_the_order_of_writing_and_only_of_the_living() {
+    let world = World::new();
+    let collection = world.collection("c");
+    world.index(&collection, &by("_ts").with("expireAfterSeconds", -1));
+    for id in 1..5 {
+        world.put(&collection, &item(id).with("ttl", if id == 3 { 5 } else { -1 })).expect("free");
+    }
+    let replacement = Decision::Replace(raw(&item(1).with("x", 1)));
+    world.modify(&collection, Target::Id(Value::Int32(1)), replacement).expect("there");
+    world.modify(&collection, Target::Id(Value::Int32(4)), Decision::Delete).expect("there");
+    world.pass(5);
+    let changes = |after| {
+        let reading = world.engine.reading(&[&collection]).expect("a reading");
+        let (mut all, mut last) = (Vec::new(), after);
+        loop {
+            let page = reading.changes(&collection, last, 1, 1 << 20).expect("a page");
+            let Some(found) = page.last() else { return (all, reading.last_change()) };
+            last = found.sequence;
+            all.extend(page.iter().map(|found| (id_of(found), found.is_first_version())));
+        }
+    };
+    let (all, last) = changes(document::Sequence(0));
+    assert_eq!(all, [(2, true), (1, false)]);
+    world.put(&collection, &item(6)).expect("free");
+    assert_eq!(changes(last).0, [(6, true)]);
+}
+
+#[test]
+fn a_database_made_by_itself_stays_and_has_a_throughput() {
+    let mut world = World::new();
+    let rate = Some(engine::Throughput::Manual(400));
+    world.engine.create_collection_database("own", rate).expect("a fresh name");
+    let collection = world.engine.create_collection("own", "c", CollectionDefinition::default(), rate);
+    world.engine.drop_collection(&collection.expect("made")).expect("there");
+    world.collection("c");
+    world.engine.change_collection_database("db", None).expect("there");
+    world.restart();
+    assert_eq!(world.engine.collection_database("own").expect("kept").throughput(), rate);
+    world.engine.drop_collection(&world.engine.collection("db", "c").expect("there")).expect("there");
+    assert!(world.engine.collection_database("db").is_some());
+}
+
+#[test]
+fn definitions_come_back_as_they_were_given() {
+    let mut world = World::new();
+    let collation = Document::new().with("locale", "de").with("strength", 2);
+    let definition = CollectionDefinition {
+        uuid: [7; 16],
+        options: raw(&Document::new().with("capped", true)),
+        collation: bson::Collation::parse(collation.view()).expect("valid"),
+        shard_key: Some("a".into()),
+    };
+    let made = world.engine.create_collection("db", "c", definition.clone(), None).expect("made");
+    world.put(&made, &Document::new().with("_id", "x")).expect("free");
+    assert!(matches!(world.put(&made, &Document::new().with("_id", "X")), Err(Error::DuplicateKey { .. })));
+    world.restart();
+    let found = world.engine.collection("db", "c").expect("there");
+    assert_eq!(found.definition, definition);
+}
