@@ -16,6 +16,7 @@
 
 mod accumulator;
 mod chain;
+mod found;
 mod memory;
 mod merge;
 mod optimize;
@@ -33,7 +34,7 @@ mod window;
 
 use std::sync::Arc;
 
-use bson::{Document, DocumentRef};
+use bson::{Document, DocumentRef, ValueRef};
 
 use crate::error::Result;
 use crate::filter::Filter;
@@ -51,6 +52,7 @@ use rules::Place;
 use settings::Surroundings;
 use stage::{Stage, parse_stages};
 use stages::matching::{Match, all_of};
+use stages::order::Sorted;
 
 /// A pipeline, checked and ready to start.
 #[derive(Debug, Clone)]
@@ -75,6 +77,19 @@ pub struct Leading {
     pub conditions: Document,
 }
 
+/// What a `find` asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct Find<'a> {
+    /// The conditions.
+    pub filter: DocumentRef<'a>,
+    /// The order.
+    pub sort: Option<DocumentRef<'a>>,
+    /// How many documents are left out at the beginning.
+    pub skip: u64,
+    /// How many come at most.
+    pub limit: Option<u64>,
+}
+
 /// Where a pipeline writes to.
 #[derive(Debug, Clone, Copy)]
 pub enum Writes<'a> {
@@ -89,6 +104,33 @@ impl Pipeline {
     pub fn parse(stages: &[DocumentRef<'_>], settings: &Settings) -> Result<Pipeline> {
         let around = Surroundings::new(settings);
         Pipeline::of(parse_stages(stages, &around, Place::Top)?, &around, Part::Leading)
+    }
+
+    /// The pipeline of a `find`. Unlike stages, it may ask for the nearest first (`$near`) and for the order in which documents are
+    /// stored (`$natural`), which only the source knows. `view` is what makes the collection, if it is a view.
+    pub fn find(view: &[DocumentRef<'_>], find: &Find<'_>, settings: &Settings) -> Result<Pipeline> {
+        let around = Surroundings::new(settings);
+        let mut stages = parse_stages(view, &around, Place::Top)?;
+        let direct = stages.is_empty();
+        if !find.filter.is_empty() {
+            stages.push(Stage::Match(if direct {
+                Match::of(find.filter.to_document(), &around)?
+            } else {
+                Match::parse(ValueRef::Document(find.filter), &around)?
+            }));
+        }
+        if let Some(sort) = find.sort.filter(|sort| !sort.is_empty()) {
+            stages.push(Stage::Sort(if direct {
+                Sorted::of(Sort::parse(sort)?, &around)
+            } else {
+                Sorted::parse(ValueRef::Document(sort), &around)?
+            }));
+        }
+        if find.skip > 0 {
+            stages.push(Stage::Skip(find.skip));
+        }
+        stages.extend(find.limit.map(Stage::Limit));
+        Pipeline::of(stages, &around, Part::Leading)
     }
 
     fn of(stages: Vec<Stage>, around: &Surroundings, part: Part) -> Result<Pipeline> {

@@ -11,7 +11,7 @@ use crate::pipeline::row::Row;
 use crate::pipeline::source::{Order, Part, Scan, ScanId, Source};
 use crate::pipeline::stage::{Stage, start_behind, start_stages};
 use crate::pipeline::text::{text, type_name};
-use crate::pipeline::{Leading, Pipeline};
+use crate::pipeline::{Pipeline, found};
 
 /// A pipeline that was started.
 pub struct Running {
@@ -101,7 +101,7 @@ impl Feed {
 }
 
 fn open(pipeline: Pipeline, world: &mut World<'_>) -> Result<State> {
-    let Pipeline { leading, mut stages, around, part } = pipeline;
+    let Pipeline { leading, stages, around, part } = pipeline;
     let collection = around.own_namespace();
     let rows = match stages.first() {
         Some(Stage::Documents(formula)) => {
@@ -112,33 +112,39 @@ fn open(pipeline: Pipeline, world: &mut World<'_>) -> Result<State> {
             let message = "$changeStream is not supported yet: there is no feed of changes to read from";
             return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
         }
-        Some(Stage::GeoNear(near)) => {
-            let near = Arc::clone(near);
-            let key = match near.key() {
-                Some(key) => key.to_owned(),
-                None => world.source.geospatial_field(&collection)?,
-            };
-            let filter = Arc::new(around.filter(near.filter(&key).view())?);
-            let scan = Scan { collection, part, filter, sort: None, limit: None };
-            let (id, order) = world.source.open(&scan)?;
-            let steps = scan.filter.near().map(|search| near.steps(search, order)).unwrap_or_default();
-            return Ok(State::Open { feed: Feed::Scan { id, part }, chain: start_behind(steps, &stages) });
-        }
-        _ => {
-            let Leading { filter, sort, limit, .. } = leading;
-            let (id, order) = world.source.open(&Scan { collection, part, filter, sort, limit })?;
-            if order == Order::Sorted
-                && let Some(Stage::Sort(sorted)) = stages.first()
-            {
-                match sorted.limit {
-                    Some(limit) => stages[0] = Stage::Limit(limit),
-                    None => drop(stages.remove(0)),
-                }
+        first => {
+            let (mut filter, mut limit) = (leading.filter, leading.limit);
+            if let Some(Stage::GeoNear(near)) = first {
+                let key = match near.key() {
+                    Some(key) => key.to_owned(),
+                    None => world.source.geospatial_field(&collection)?,
+                };
+                filter = Arc::new(around.filter(near.filter(&key).view())?);
             }
-            return Ok(State::Open { feed: Feed::Scan { id, part }, chain: start_stages(&stages) });
+            if filter.near().is_some() {
+                // The nearest are wanted, not any.
+                limit = None;
+            }
+            let scan = Scan { collection, part, filter, sort: leading.sort, limit };
+            return open_scan(&scan, stages, world);
         }
     };
     Ok(State::Open { feed: Feed::Rows(rows.into_iter()), chain: start_stages(&stages) })
+}
+
+fn open_scan(scan: &Scan, mut stages: Vec<Stage>, world: &mut World<'_>) -> Result<State> {
+    let (id, order) = world.source.open(scan)?;
+    if let Some(Stage::Sort(sorted)) = stages.first()
+        && (order == Order::Sorted || sorted.sort.natural().is_some())
+    {
+        match sorted.limit {
+            Some(limit) => stages[0] = Stage::Limit(limit),
+            None => drop(stages.remove(0)),
+        }
+    }
+    let steps = found::steps(&scan.filter, scan.sort.as_deref(), order);
+    let chain = start_behind(steps, &stages);
+    Ok(State::Open { feed: Feed::Scan { id, part: scan.part }, chain })
 }
 
 /// What `$documents` was given.

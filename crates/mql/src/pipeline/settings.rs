@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::error::{Code, Error, Result};
 use crate::expression::{Expression, Scope, Variables};
 use crate::filter::{self, Filter};
+use crate::index::TextRules;
 use crate::pipeline::row::Row;
 use crate::pipeline::source::Namespace;
 
@@ -15,7 +16,7 @@ use crate::pipeline::source::Namespace;
 const DEPTH_MAX: usize = 20;
 
 /// What surrounds a pipeline.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The database that the pipeline runs in.
     pub database: String,
@@ -27,6 +28,8 @@ pub struct Settings {
     pub variables: Document,
     /// The views among the collections that the pipeline looks into: see [`Pipeline::collections`](super::Pipeline::collections).
     pub views: Vec<View>,
+    /// What the text index of the collection says, if there is one: what `$text` asks.
+    pub text: Option<Arc<TextRules>>,
 }
 
 /// A collection that is a pipeline over another one.
@@ -74,6 +77,7 @@ impl Surroundings {
         let mut inner = self.within()?.with_values(values);
         let settings = Arc::make_mut(&mut inner.settings);
         settings.collection = collection.map(|name| name.collection.clone());
+        settings.text = None;
         if let Some(name) = collection {
             settings.database.clone_from(&name.database);
         }
@@ -130,11 +134,8 @@ impl Surroundings {
         for name in &self.missing {
             variables.push(name.as_str(), Value::Undefined);
         }
-        filter::Settings {
-            collation: self.settings.collation.clone(),
-            variables,
-            ..filter::Settings::default()
-        }
+        let collation = self.settings.collation.clone();
+        filter::Settings { collation, variables, text: self.settings.text.clone() }
     }
 
     pub(crate) fn formula(&self, expression: ValueRef<'_>) -> Result<Formula> {

@@ -39,7 +39,7 @@ pub struct Scan {
     pub part: Part,
     /// The conditions that every row meets. The source asks them; nobody asks them again.
     pub filter: Arc<Filter>,
-    /// An order that is wanted if it costs nothing: the source may come in it, and then says so.
+    /// An order that is wanted if it costs nothing: the source may come in it, and then says so. `$natural` it must serve.
     pub sort: Option<Arc<Sort>>,
     /// How many rows are asked for at most, in that order if there is one. The source need not stop there.
     pub limit: Option<u64>,
@@ -63,7 +63,7 @@ pub struct ScanId(pub u64);
 pub enum Order {
     /// In any.
     Any,
-    /// In that of [`Scan::sort`]; nearest first if the filter asks for that ([`Filter::near`]).
+    /// In that of [`Scan::sort`]; without one, nearest first if the filter asks for that ([`Filter::near`]).
     Sorted,
 }
 
@@ -83,7 +83,7 @@ pub trait Source {
     /// Begins to read. The id stays good until `close`, over any number of requests.
     fn open(&mut self, scan: &Scan) -> Result<(ScanId, Order)>;
 
-    /// The next row. Its origin is the number of the item it is.
+    /// The next row. Its origin is the number of the item it is; scores and distances need not be told.
     fn next(&mut self, scan: ScanId) -> Result<Option<Row>>;
 
     /// Forgets a scan, finished or not.

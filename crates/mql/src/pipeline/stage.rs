@@ -225,9 +225,8 @@ impl Stage {
             Stage::Densify(densify) => densify.start(),
             Stage::Out(target) => out::Writing::step(target),
             Stage::Merge(merge) => merge.start(),
-            Stage::Documents(_) | Stage::Describe(_) | Stage::ChangeStream(_) | Stage::GeoNear(_) => {
-                return None;
-            }
+            Stage::GeoNear(near) => near.start(),
+            Stage::Documents(_) | Stage::Describe(_) | Stage::ChangeStream(_) => return None,
         })
     }
 

@@ -19,11 +19,9 @@ impl Stages {
             stages.iter().map(|stage| stage.as_document().ok_or_else(not_a_stage)).collect::<Result<_>>()?;
         // No stage that an update may have looks beyond the document.
         let settings = Settings {
-            database: String::new(),
-            collection: None,
             collation: settings.collation.clone(),
             variables: settings.variables.clone(),
-            views: Vec::new(),
+            ..Settings::default()
         };
         Rewrite::parse(&stages, &settings).map(Stages)
     }

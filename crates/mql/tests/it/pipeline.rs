@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bson::{Collation, Document, DocumentRef, RawDocument, Value, ValueRef};
 use mql::filter::{Filter, Settings as FilterSettings};
 use mql::pipeline::{
-    Description, Merge, Namespace, Order, Outcome, Pipeline, Row, Running, Scan, ScanId, Settings, Source,
+    Description, Find, Merge, Namespace, Order, Outcome, Pipeline, Row, Running, Scan, ScanId, Settings,
+    Source,
 };
 use mql::{Context, Result};
 use proptest::prelude::*;
@@ -119,8 +120,7 @@ pub(crate) fn settings() -> Settings {
         database: "test".to_owned(),
         collection: Some(LEADING.to_owned()),
         collation: Collation::simple(),
-        variables: Document::new(),
-        views: Vec::new(),
+        ..Settings::default()
     }
 }
 
@@ -323,6 +323,23 @@ fn what_is_the_same_for_all_rows_is_found_once() {
         stages(r#"[{"$lookup": {"from": "docs", "pipeline": [{"$match": {"_id": 1}}], "as": "d"}}]"#);
     let rows = run(&pipeline, &settings(), &mut memory, &Context::at(0)).unwrap();
     assert_eq!((rows.len(), memory.asked.len()), (5, 2));
+}
+
+/// A `find` may ask for the nearest first, also with a limit, and for an order beside.
+#[test]
+fn a_find_brings_the_nearest_first() {
+    let documents: Vec<Document> =
+        [5, 1, 3].iter().map(|far| json(&format!(r#"{{"_id": {far}, "p": [0, {far}]}}"#))).collect();
+    let ids = |sort: Option<&Document>, limit| {
+        let filter = json(r#"{"p": {"$near": [0, 0]}, "_id": {"$gt": 0}}"#);
+        let find = Find { filter: filter.view(), sort: sort.map(Document::view), skip: 0, limit };
+        let mut running = Pipeline::find(&[], &find, &settings()).unwrap().start();
+        let rows = drain(&mut running, &mut memory(&documents), &Context::at(0)).unwrap();
+        rows.iter().map(|row| bson::shell_text(row.view().get("_id").unwrap())).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(ids(None, None), "1 3 5");
+    assert_eq!(ids(None, Some(2)), "1 3");
+    assert_eq!(ids(Some(&json(r#"{"_id": -1}"#)), None), "5 3 1");
 }
 
 #[test]

@@ -1,20 +1,17 @@
 //! `$geoNear`: the documents nearest to a point, with their distance.
 //!
-//! The search is a condition on the collection, `$near`. The source may come nearest first and say so; if it does not, the rows
-//! are sorted here.
+//! The search is a condition on the collection, `$near`, whose distances are measured as for every other search (`found`). What
+//! is left to do here is to put them where the request wants them.
 
 use std::sync::Arc;
 
 use bson::{Document, Value, ValueRef};
 
 use crate::error::{Error, Result};
-use crate::filter::Near;
-use crate::pipeline::chain::{Blocking, BlockingStep, Each, EachRow, Step, World};
-use crate::pipeline::memory::Memory;
+use crate::pipeline::chain::{Each, EachRow, Step, World};
 use crate::pipeline::path::Path;
 use crate::pipeline::row::Row;
 use crate::pipeline::settings::Surroundings;
-use crate::pipeline::source::Order;
 use crate::pipeline::text::{as_double, type_name};
 
 /// A `$geoNear` as parsed.
@@ -161,65 +158,25 @@ impl GeoNear {
         filter
     }
 
-    /// What is done to the rows of the search. If they do not come nearest first, they are put in that order.
-    pub(crate) fn steps(self: &Arc<Self>, near: &Near, order: Order) -> Vec<Box<dyn Step>> {
-        let measuring = EachRow::step(Measuring { stage: Arc::clone(self), near: near.clone() });
-        match order {
-            Order::Sorted => vec![measuring],
-            Order::Any => {
-                let memory = Memory::of("$geoNear");
-                vec![measuring, BlockingStep::step(NearestFirst { rows: Vec::new(), memory, given: None })]
-            }
-        }
+    /// Puts what was found out about the rows where the request wants it.
+    pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
+        EachRow::step(Telling(Arc::clone(self)))
     }
 }
 
-/// Tells the distance of each row, in its document and as meta.
-struct Measuring {
-    stage: Arc<GeoNear>,
-    near: Near,
-}
+struct Telling(Arc<GeoNear>);
 
-impl Each for Measuring {
-    fn apply(&mut self, row: Row, world: &mut World<'_>) -> Result<Option<Row>> {
-        let Some(distance) = self.near.distance(row.view(), world.context)? else { return Ok(None) };
-        let distance = distance * self.stage.multiplier;
-        let place = self.near.path().get(row.view()).map_or(Value::Null, ValueRef::to_value);
+impl Each for Telling {
+    fn apply(&mut self, row: Row, _world: &mut World<'_>) -> Result<Option<Row>> {
+        let told = |name: &str| row.meta.as_ref().and_then(|meta| meta.get(name));
         let mut document = row.body.clone().into_tree();
-        if let Some(path) = &self.stage.distance {
-            path.set(&mut document, Value::Double(distance));
+        if let (Some(path), Some(distance)) = (&self.0.distance, told("geoNearDistance")) {
+            let distance = as_double(distance.view()).unwrap_or_default();
+            path.set(&mut document, Value::Double(distance * self.0.multiplier));
         }
-        if let Some(path) = &self.stage.location {
-            path.set(&mut document, place.clone());
+        if let (Some(path), Some(point)) = (&self.0.location, told("geoNearPoint")) {
+            path.set(&mut document, point.clone());
         }
-        let meta = Document::new().with("geoNearDistance", distance).with("geoNearPoint", place);
-        Ok(Some(Row { meta: Some(Box::new(meta)), ..row.with_body(document) }))
-    }
-}
-
-/// Rows by the distance in their meta.
-struct NearestFirst {
-    rows: Vec<(f64, Row)>,
-    given: Option<std::vec::IntoIter<(f64, Row)>>,
-    memory: Memory,
-}
-
-impl Blocking for NearestFirst {
-    fn take(&mut self, row: Row, _world: &mut World<'_>) -> Result<()> {
-        self.memory.take(row.bytes())?;
-        let told = row.meta.as_ref().and_then(|meta| meta.get("geoNearDistance"));
-        let distance = told.and_then(|value| as_double(value.view())).unwrap_or(f64::INFINITY);
-        self.rows.push((distance, row));
-        Ok(())
-    }
-
-    fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>> {
-        if self.given.is_none() {
-            let mut rows = std::mem::take(&mut self.rows);
-            world.context.spend(rows.len() as u64 * 8)?;
-            rows.sort_by(|(left, _), (right, _)| left.total_cmp(right));
-            self.given = Some(rows.into_iter());
-        }
-        Ok(self.given.as_mut().and_then(Iterator::next).map(|(_, row)| row))
+        Ok(Some(row.with_body(document)))
     }
 }

@@ -22,15 +22,15 @@ impl Match {
         let ValueRef::Document(document) = argument else {
             return Err(Error::location(15959, "the match filter must be an expression in an object"));
         };
-        Match::of(document.to_document(), around)
-    }
-
-    pub(crate) fn of(document: Document, around: &Surroundings) -> Result<Match> {
-        if asks_for_distance(document.view()) {
+        if asks_for_distance(document) {
             let message = "$geoNear, $near, and $nearSphere are not allowed in this context, as these operators \
                            require sorting geospatial data. If you do not need sort, consider using $geoWithin instead.";
             return Err(Error::location(5_626_500, message));
         }
+        Match::of(document.to_document(), around)
+    }
+
+    pub(crate) fn of(document: Document, around: &Surroundings) -> Result<Match> {
         let filter = Arc::new(around.filter(document.view())?);
         Ok(Match { document, filter })
     }

@@ -33,7 +33,11 @@ impl Sorted {
         if sort.natural().is_some() {
             return Err(Error::bad_value("$natural sort cannot be used in a $sort stage"));
         }
-        Ok(Sorted { sort: Arc::new(sort), limit: None, collation: around.collation().clone() })
+        Ok(Sorted::of(sort, around))
+    }
+
+    pub(crate) fn of(sort: Sort, around: &Surroundings) -> Sorted {
+        Sorted { sort: Arc::new(sort), limit: None, collation: around.collation().clone() }
     }
 
     pub(crate) fn start(&self, stage: &'static str) -> Box<dyn Step> {
