@@ -12,6 +12,8 @@
 
 mod arithmetic;
 mod convert;
+mod fixed;
+mod functions;
 mod order;
 mod text;
 mod wide;

@@ -276,7 +276,7 @@ fn check(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(3000), max_shrink_iters: 20_000, ..ProptestConfig::default() })]
 
     #[test]
     fn candidates_miss_nothing(

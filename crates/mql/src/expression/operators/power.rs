@@ -1,7 +1,7 @@
 //! Powers, roots and logarithms.
 //!
-//! Roots and whole powers of decimals are decimal arithmetic. What is transcendental goes through doubles, so that a decimal
-//! result has the fifteen digits that a double can be trusted with.
+//! Of a decimal the result is a decimal with all of its digits; of anything else it is a double, or an integer where a power of
+//! integers is one.
 
 use bson::{Decimal128, Value};
 
@@ -32,24 +32,36 @@ pub(super) fn like(value: f64, decimal: bool) -> Option<Value> {
 
 fn exp(call: &Call<'_>) -> Result<Option<Value>> {
     let Some(number) = one_number(call)? else { return NULL };
-    Ok(like(number.to_f64().exp(), number.is_decimal()))
+    Ok(Some(of(number, Decimal128::exp, f64::exp)))
 }
 
 fn ln(call: &Call<'_>) -> Result<Option<Value>> {
     let Some(number) = one_number(call)? else { return NULL };
     positive(number, Refusal(28766, "$ln's argument must be a positive number, but is {}"))?;
-    Ok(like(number.to_f64().ln(), number.is_decimal()))
+    Ok(Some(of(number, Decimal128::ln, f64::ln)))
 }
 
 fn log10(call: &Call<'_>) -> Result<Option<Value>> {
     let Some(number) = one_number(call)? else { return NULL };
     positive(number, Refusal(28761, "$log10's argument must be a positive number, but is {}"))?;
-    Ok(like(number.to_f64().log10(), number.is_decimal()))
+    Ok(Some(of(number, Decimal128::log10, f64::log10)))
+}
+
+/// A function of a number in the number's own type.
+fn of(number: Number, decimal: fn(Decimal128) -> Decimal128, double: fn(f64) -> f64) -> Value {
+    match number {
+        Number::Decimal(value) => Value::Decimal128(decimal(value)),
+        other => Value::Double(double(other.to_f64())),
+    }
 }
 
 fn positive(number: Number, refusal: Refusal) -> Result<()> {
-    let value = number.to_f64();
-    if value > 0.0 || value.is_nan() { Ok(()) } else { Err(refusal.about(&number.to_string())) }
+    let accepted = match number {
+        // Some decimals are too small to be a double.
+        Number::Decimal(value) => value.is_nan() || !value.is_negative() && !value.is_zero(),
+        other => other.to_f64() > 0.0 || other.to_f64().is_nan(),
+    };
+    if accepted { Ok(()) } else { Err(refusal.about(&number.to_string())) }
 }
 
 fn two_numbers(call: &Call<'_>, first: Refusal, second: Refusal) -> Result<Option<(Number, Number)>> {
@@ -74,8 +86,11 @@ fn log(call: &Call<'_>) -> Result<Option<Value>> {
     if base.exact_i64() == Some(1) {
         return Err(wrong.about(&base.to_string()));
     }
-    let value = number.to_f64().ln() / base.to_f64().ln();
-    Ok(like(value, number.is_decimal() || base.is_decimal()))
+    if number.is_decimal() || base.is_decimal() {
+        let value = number.to_decimal().ln() / base.to_decimal().ln();
+        return Ok(Some(Value::Decimal128(value)));
+    }
+    Ok(Some(Value::Double(number.to_f64().ln() / base.to_f64().ln())))
 }
 
 fn sqrt(call: &Call<'_>) -> Result<Option<Value>> {
@@ -83,10 +98,7 @@ fn sqrt(call: &Call<'_>) -> Result<Option<Value>> {
     if number.to_f64() < 0.0 {
         return Err(Error::location(28714, "$sqrt's argument must be greater than or equal to 0"));
     }
-    Ok(Some(match number {
-        Number::Decimal(value) => Value::Decimal128(value.sqrt()),
-        other => Value::Double(other.to_f64().sqrt()),
-    }))
+    Ok(Some(of(number, Decimal128::sqrt, f64::sqrt)))
 }
 
 fn pow(call: &Call<'_>) -> Result<Option<Value>> {
@@ -99,7 +111,7 @@ fn pow(call: &Call<'_>) -> Result<Option<Value>> {
         return Err(Error::location(28764, "$pow cannot take a base of 0 and a negative exponent"));
     }
     if base.is_decimal() || exponent.is_decimal() {
-        return Ok(Some(Value::Decimal128(decimal_power(base.to_decimal(), exponent))));
+        return Ok(Some(Value::Decimal128(base.to_decimal().pow(exponent.to_decimal()))));
     }
     if let (Some(whole), Some(times)) = (base.integer(), exponent.integer())
         && let Some(power) = integer_power(whole, times)
@@ -116,24 +128,5 @@ fn integer_power(base: i64, exponent: i64) -> Option<i64> {
         (-1, _) => Some(if exponent % 2 == 0 { 1 } else { -1 }),
         (0, _) => Some(i64::from(exponent == 0)),
         _ => base.checked_pow(u32::try_from(exponent).ok().filter(|exponent| *exponent < 64)?),
-    }
-}
-
-fn decimal_power(base: Decimal128, exponent: Number) -> Decimal128 {
-    const EXPONENT_MAX: u32 = 10_000;
-    match exponent.exact_i32() {
-        Some(times) if times.unsigned_abs() <= EXPONENT_MAX => {
-            let mut left = times.unsigned_abs();
-            let (mut power, mut factor) = (Decimal128::from(1_i32), base);
-            while left > 0 {
-                if left % 2 == 1 {
-                    power = power * factor;
-                }
-                factor = factor * factor;
-                left /= 2;
-            }
-            if times < 0 { Decimal128::from(1_i32) / power } else { power }
-        }
-        _ => Decimal128::from_f64(base.to_f64().powf(exponent.to_f64())),
     }
 }
