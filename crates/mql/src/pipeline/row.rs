@@ -1,6 +1,9 @@
 //! What passes from stage to stage: a document, where it comes from, and what a search found out about it.
 
+use bson::limits::DEPTH_MAX;
 use bson::{Document, DocumentRef, RawDocument, Value, ValueRef};
+
+use crate::error::{Code, Error, Result};
 
 /// A document on its way through a pipeline.
 #[derive(Debug, Clone)]
@@ -40,6 +43,21 @@ impl Row {
     #[must_use]
     pub(crate) fn with_body(self, document: Document) -> Row {
         Row { body: Body::Tree(document), ..self }
+    }
+
+    /// A row of a document that a stage has put together, which must not be nested too deeply.
+    pub(crate) fn made(document: Document) -> Result<Row> {
+        Row::from(Document::new()).with_made(document)
+    }
+
+    /// The same row with a document that a stage has put together, which must not be nested too deeply.
+    pub(crate) fn with_made(self, document: Document) -> Result<Row> {
+        if !document.view().iter().all(|(_, value)| is_at_most(value, DEPTH_MAX - 1)) {
+            let message =
+                format!("a stage would make a document that is nested more than {DEPTH_MAX} levels deep");
+            return Err(Error::new(Code::OVERFLOW, message));
+        }
+        Ok(self.with_body(document))
     }
 
     /// How many bytes this row takes while it is kept, roughly.
@@ -87,6 +105,17 @@ impl From<RawDocument> for Row {
 impl From<Document> for Row {
     fn from(document: Document) -> Row {
         Row { body: Body::Tree(document), origin: None, meta: None }
+    }
+}
+
+/// Whether a value is nested at most that deep. It is not looked at deeper than that.
+fn is_at_most(value: ValueRef<'_>, levels: usize) -> bool {
+    match value {
+        ValueRef::Document(document) => {
+            levels > 0 && document.iter().all(|(_, value)| is_at_most(value, levels - 1))
+        }
+        ValueRef::Array(items) => levels > 0 && items.iter().all(|value| is_at_most(value, levels - 1)),
+        _ => true,
     }
 }
 

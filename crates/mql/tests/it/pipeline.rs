@@ -314,6 +314,24 @@ fn growing_windows_are_bounded() {
     assert_eq!(error.code.0, 292);
 }
 
+/// Stages that nest and double their input, one behind the other: refused before the stack or the memory ends.
+#[test]
+fn growth_from_stage_to_stage_is_bounded() {
+    for stage in [
+        r#"{"$project": {"a": "$$ROOT", "b": "$$ROOT"}}"#,
+        r#"{"$replaceWith": {"a": "$$ROOT"}}"#,
+        r#"{"$group": {"_id": null, "a": {"$push": "$$ROOT"}, "b": {"$push": "$$ROOT"}}}"#,
+        r#"{"$group": {"_id": "$$ROOT"}}"#,
+        r#"{"$facet": {"a": []}}"#,
+        r#"{"$setWindowFields": {"output": {"a.a.a.a.a": {"$push": "$$ROOT"}}}}"#,
+        r#"{"$bucketAuto": {"groupBy": "$_id", "buckets": 1, "output": {"a": {"$first": "$$ROOT"}}}}"#,
+    ] {
+        let pipeline = vec![json(stage); 900];
+        let error = run(&pipeline, &settings(), &mut memory(&[json(r#"{"_id": 1}"#)]), &Context::at(0));
+        assert!(error.is_err(), "{stage}");
+    }
+}
+
 /// What a lookup finds without looking at the row is found once in a request.
 #[test]
 fn what_is_the_same_for_all_rows_is_found_once() {
@@ -412,7 +430,172 @@ fn texts(rows: Vec<Row>) -> Vec<String> {
     rows.into_iter().map(|row| bson::to_extended_json(ValueRef::Document(row.view()), false)).collect()
 }
 
+/// Words that mean something somewhere in a pipeline.
+const WORDS: &[&str] = &[
+    "_id",
+    "a",
+    "b",
+    "a.b",
+    "$a",
+    "$a.b",
+    "$$ROOT",
+    "$$v",
+    "$sum",
+    "$push",
+    "$first",
+    "$topN",
+    "$percentile",
+    "$rank",
+    "$shift",
+    "input",
+    "n",
+    "p",
+    "method",
+    "approximate",
+    "output",
+    "sortBy",
+    "by",
+    "window",
+    "documents",
+    "range",
+    "unit",
+    "bounds",
+    "step",
+    "full",
+    "partition",
+    "unbounded",
+    "current",
+    "path",
+    "preserveNullAndEmptyArrays",
+    "includeArrayIndex",
+    "from",
+    "localField",
+    "foreignField",
+    "as",
+    "let",
+    "pipeline",
+    "docs",
+    "startWith",
+    "connectFromField",
+    "connectToField",
+    "maxDepth",
+    "depthField",
+    "groupBy",
+    "boundaries",
+    "buckets",
+    "default",
+    "granularity",
+    "R5",
+    "newRoot",
+    "size",
+    "coll",
+    "into",
+    "on",
+    "whenMatched",
+    "whenNotMatched",
+    "replace",
+    "fail",
+    "partitionBy",
+    "field",
+    "near",
+    "distanceField",
+    "value",
+    "linear",
+    "locf",
+    "$and",
+    "$expr",
+    "$eq",
+    "$in",
+    "$gt",
+    "$literal",
+    "$match",
+    "$limit",
+    "day",
+    "month",
+    "partitionByFields",
+    "",
+    ".",
+    "a.",
+    "$",
+];
+
+const STAGES: &[&str] = &[
+    "$match",
+    "$project",
+    "$addFields",
+    "$set",
+    "$unset",
+    "$group",
+    "$sort",
+    "$limit",
+    "$skip",
+    "$unwind",
+    "$lookup",
+    "$count",
+    "$sortByCount",
+    "$facet",
+    "$bucket",
+    "$bucketAuto",
+    "$replaceRoot",
+    "$replaceWith",
+    "$sample",
+    "$unionWith",
+    "$out",
+    "$merge",
+    "$graphLookup",
+    "$redact",
+    "$setWindowFields",
+    "$densify",
+    "$fill",
+    "$documents",
+    "$geoNear",
+    "$collStats",
+    "$indexStats",
+    "$currentOp",
+    "$changeStream",
+    "$nope",
+];
+
+fn hostile_value() -> impl Strategy<Value = Value> {
+    let word = || (0..WORDS.len()).prop_map(|word| WORDS[word].to_owned());
+    let scalar = prop_oneof![
+        word().prop_map(Value::String),
+        prop_oneof![Just(0), Just(1), Just(-1), Just(2), Just(i32::MAX)].prop_map(Value::Int32),
+        prop_oneof![Just(i64::MIN), Just(i64::MAX)].prop_map(Value::Int64),
+        prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(-0.0), Just(0.5), Just(1e300)]
+            .prop_map(Value::Double),
+        prop_oneof![Just(i64::MIN), Just(i64::MAX), Just(0)].prop_map(Value::DateTime),
+        any::<bool>().prop_map(Value::Bool),
+        Just(Value::Null),
+    ];
+    scalar.prop_recursive(4, 24, 4, move |inner| {
+        prop_oneof![
+            1 => prop::collection::vec(inner.clone(), 0..3).prop_map(Value::Array),
+            3 => prop::collection::vec((word(), inner), 0..4)
+                .prop_map(|fields| Value::Document(fields.into_iter().collect())),
+        ]
+    })
+}
+
 proptest! {
+    /// Whatever is asked, there is an answer: rows or an error.
+    #[test]
+    fn every_pipeline_is_answered(
+        picks in prop::collection::vec((0..STAGES.len(), hostile_value()), 1..4),
+        documents in prop::collection::vec(hostile_value(), 0..4),
+        collectionless in any::<bool>(),
+    ) {
+        let documents: Vec<Document> =
+            documents.into_iter().map(|value| Document::new().with("_id", 1).with("a", value)).collect();
+        let pipeline: Vec<Document> =
+            picks.into_iter().map(|(stage, argument)| Document::new().with(STAGES[stage], argument)).collect();
+        let mut settings = settings();
+        if collectionless {
+            settings.collection = None;
+        }
+        let _ = run(&pipeline, &settings, &mut memory(&documents), &Context::at(0));
+    }
+
     /// What is moved to the front or asked of the collection changes nothing: all stages at once are the stages one by one.
     #[test]
     fn stages_together_are_stages_one_by_one(

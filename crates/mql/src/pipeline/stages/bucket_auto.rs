@@ -156,7 +156,7 @@ impl Blocking for Bucketing {
         for ((name, _), tally) in stage.output.iter().zip(bucket.tallies) {
             document.push(name.as_str(), tally.into_value());
         }
-        Ok(Some(document.into()))
+        Row::made(document).map(Some)
     }
 }
 

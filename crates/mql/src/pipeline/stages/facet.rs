@@ -142,7 +142,7 @@ impl Step for Faceting {
             }
             document.push(part.name.as_str(), std::mem::take(&mut part.found));
         }
-        self.outbox.put(document.into());
+        self.outbox.put(Row::made(document)?);
         self.outbox.end();
         Ok(())
     }

@@ -177,6 +177,6 @@ impl Each for Telling {
         if let (Some(path), Some(point)) = (&self.0.location, told("geoNearPoint")) {
             path.set(&mut document, point.clone());
         }
-        Ok(Some(row.with_body(document)))
+        row.with_made(document).map(Some)
     }
 }

@@ -159,7 +159,7 @@ impl Each for Searching {
         }
         let mut document = row.body.clone().into_tree();
         self.0.output.set(&mut document, Value::Array(search.found));
-        Ok(Some(row.with_body(document)))
+        row.with_made(document).map(Some)
     }
 }
 

@@ -126,7 +126,7 @@ impl Blocking for Grouping {
         for ((name, _), tally) in self.group.fields.iter().zip(std::mem::take(tallies)) {
             document.push(name.as_str(), tally.into_value());
         }
-        Ok(Some(document.into()))
+        Row::made(document).map(Some)
     }
 }
 

@@ -310,7 +310,7 @@ impl Each for Looking {
         let found = self.find_or_repeat(&row, world)?;
         let mut document = row.body.clone().into_tree();
         self.lookup.output.set(&mut document, Value::Array(found));
-        Ok(Some(row.with_body(document)))
+        row.with_made(document).map(Some)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bson::{DocumentRef, ValueRef};
 
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::path::FieldPath;
 use crate::pipeline::path::Path;
 use crate::pipeline::row::Row;
@@ -177,6 +177,9 @@ impl Wishes<'_> {
                 return Err(Error::location(40183, message));
             }
             let path: Vec<String> = above.iter().chain(path.names()).cloned().collect();
+            if path.len() > bson::limits::DEPTH_MAX {
+                return Err(Error::new(Code::OVERFLOW, "FieldPath is too long"));
+            }
             self.value(path, value)?;
         }
         Ok(())

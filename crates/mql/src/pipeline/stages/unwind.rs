@@ -177,7 +177,7 @@ impl Step for Unwinding {
             if let Some(index) = &self.unwind.index {
                 index.set(&mut document, number.map_or(Value::Null, |number| Value::Int64(number as i64)));
             }
-            let row = open.row.clone().with_body(document);
+            let row = open.row.clone().with_made(document)?;
             if last {
                 self.now = None;
             }

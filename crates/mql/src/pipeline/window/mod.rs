@@ -152,7 +152,7 @@ impl SetWindowFields {
             for ((path, _), column) in self.outputs.iter().zip(&mut columns) {
                 path.set(&mut document, column.next().unwrap_or(Value::Null));
             }
-            rows.push(entry.row.with_body(document));
+            rows.push(entry.row.with_made(document)?);
         }
         Ok(rows)
     }
