@@ -1,39 +1,19 @@
-//! The targets' common ground: what they check, and mutations that know what a query is made of.
+//! The targets' common ground: what they check, and which language their inputs are in.
 //!
-//! libFuzzer changes bytes, which rarely leaves a text that parses. So half of the mutations change *tokens*: words of
-//! the [dictionary](../dictionary.txt) come in, pieces between brackets move, go or are wrapped in something. What is
-//! checked of the outcome stands with the corpus, in `crates/query/tests/corpus/cases.rs`.
+//! What is checked of an input stands with the corpus of the crate it is about, in `tests/corpus/cases.rs`.
 
+mod mutation;
+
+#[path = "../../crates/bson/tests/corpus/cases.rs"]
+mod bson_cases;
+#[path = "../../crates/mql/tests/corpus/cases.rs"]
+mod mql_cases;
 #[path = "../../crates/query/tests/corpus/cases.rs"]
-mod cases;
-
-use std::ops::Range;
-use std::sync::OnceLock;
+mod query_cases;
 
 use libfuzzer_sys::Corpus;
 
-/// Pieces that something may be put between.
-const WRAPS: &[(&str, &str)] = &[
-    ("(", ")"),
-    ("[", "]"),
-    ("[1,", ",null]"),
-    ("{\"a\":", "}"),
-    ("NOT (", ")"),
-    ("-(", ")"),
-    ("(", " ?? 1)"),
-    ("(", ") = 1"),
-    ("(c.a ? ", " : 2)"),
-    ("IIF(c.a, ", ", 1)"),
-    ("(SELECT VALUE ", ")"),
-    ("ARRAY(SELECT VALUE ", " FROM t IN c.a)"),
-    ("EXISTS(SELECT VALUE ", " FROM t IN c.a)"),
-    ("COUNT(", ")"),
-    ("MAX(", ")"),
-    ("MAKELIST(", ")"),
-    ("TOSTRING(", ")"),
-    ("STRINGTOARRAY(", ")"),
-    ("OBJECTTOARRAY(", ")"),
-];
+pub use mutation::{Language, mutate};
 
 /// Longest input with a regular expression. Every crate is instrumented, so longer and longer patterns look like
 /// progress, while they only explore the library that compiles them.
@@ -41,12 +21,33 @@ const PATTERN_INPUT_BYTES: usize = 400;
 
 /// Checks one input of the target `syntax`.
 pub fn syntax(data: &[u8]) -> Corpus {
-    checked(data, cases::check_syntax)
+    checked(data, query_cases::check_syntax)
 }
 
 /// Checks one input of the target `evaluation`.
 pub fn evaluation(data: &[u8]) -> Corpus {
-    checked(data, cases::check_evaluation)
+    checked(data, query_cases::check_evaluation)
+}
+
+/// Checks one input of the target `bson`.
+pub fn bson(data: &[u8]) -> Corpus {
+    bson_cases::check_bson(data);
+    Corpus::Keep
+}
+
+/// Checks one input of the target `filter`.
+pub fn filter(data: &[u8]) -> Corpus {
+    checked(data, mql_cases::check_filter)
+}
+
+/// Checks one input of the target `update`.
+pub fn update(data: &[u8]) -> Corpus {
+    checked(data, mql_cases::check_update)
+}
+
+/// Checks one input of the target `pipeline`.
+pub fn pipeline(data: &[u8]) -> Corpus {
+    checked(data, mql_cases::check_pipeline)
 }
 
 fn checked(data: &[u8], check: fn(&[u8])) -> Corpus {
@@ -56,165 +57,4 @@ fn checked(data: &[u8], check: fn(&[u8])) -> Corpus {
     }
     check(data);
     Corpus::Keep
-}
-
-/// Changes the first `size` bytes of `data`, which has room for `max_size`; gives the new size.
-pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
-    let mut dice = Dice(u64::from(seed) << 1 | 1);
-    let bytes_alone = dice.roll(2) == 0;
-    let text = std::str::from_utf8(&data[..size]).ok().filter(|text| !bytes_alone && !text.is_empty());
-    let Some(mut text) = text.map(str::to_owned) else {
-        return libfuzzer_sys::fuzzer_mutate(data, size, max_size);
-    };
-    for _ in 0..=dice.roll(3) {
-        text = edit(&text, &mut dice);
-    }
-    let mut end = text.len().min(max_size);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    data[..end].copy_from_slice(&text.as_bytes()[..end]);
-    end
-}
-
-/// One change.
-fn edit(text: &str, dice: &mut Dice) -> String {
-    let tokens = tokens(text);
-    if tokens.is_empty() {
-        return dice.pick(dictionary()).clone();
-    }
-    let piece = piece(text, &tokens, dice);
-    let (before, here, after) = (&text[..piece.start], &text[piece.clone()], &text[piece.end..]);
-    match dice.roll(6) {
-        0 => format!("{before}{}{after}", dice.pick(dictionary())),
-        1 => format!("{before}{}{here}{after}", dice.pick(dictionary())),
-        2 => format!("{before}{after}"),
-        3 => {
-            let (open, close) = dice.pick(WRAPS);
-            format!("{before}{open}{here}{close}{after}")
-        }
-        4 => {
-            let function = dice.pick(functions());
-            let mut arguments = here.to_owned();
-            for _ in 0..dice.roll(3) {
-                arguments = format!("{arguments}, {}", &text[self::piece(text, &tokens, dice)]);
-            }
-            format!("{before}{function}{arguments}){after}")
-        }
-        _ => {
-            let other = self::piece(text, &tokens, dice);
-            format!("{before}{}{after}", &text[other])
-        }
-    }
-}
-
-/// A token, with what follows up to the closing bracket if it opens one or is the name of a call.
-fn piece(text: &str, tokens: &[Range<usize>], dice: &mut Dice) -> Range<usize> {
-    let first = dice.roll(tokens.len());
-    let opens =
-        |index: usize| tokens.get(index).is_some_and(|token| matches!(&text[token.clone()], "(" | "[" | "{"));
-    let from = if opens(first + 1) && dice.roll(2) == 0 { first + 1 } else { first };
-    if !opens(from) {
-        return tokens[first].clone();
-    }
-    let mut depth = 0_usize;
-    for token in &tokens[from..] {
-        match &text[token.clone()] {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return tokens[first].start..token.end;
-        }
-    }
-    tokens[first].clone()
-}
-
-/// Words with their dots, numbers, quoted texts, signs; no spaces.
-fn tokens(text: &str) -> Vec<Range<usize>> {
-    let mut tokens = Vec::new();
-    let mut signs = text.char_indices().peekable();
-    while let Some((start, sign)) = signs.next() {
-        let mut end = start + sign.len_utf8();
-        if sign.is_whitespace() {
-            continue;
-        }
-        if matches!(sign, '"' | '\'') {
-            while let Some((at, next)) = signs.next() {
-                end = at + next.len_utf8();
-                match next {
-                    '\\' => drop(signs.next_if(|(_, escaped)| !escaped.is_control())),
-                    '\n' => break,
-                    _ if next == sign => break,
-                    _ => {}
-                }
-            }
-        } else if is_word(sign) {
-            while let Some((at, next)) = signs.next_if(|(_, next)| is_word(*next)) {
-                end = at + next.len_utf8();
-            }
-        }
-        tokens.push(start..end);
-    }
-    tokens
-}
-
-fn is_word(sign: char) -> bool {
-    sign.is_alphanumeric() || matches!(sign, '_' | '.' | '@' | '$')
-}
-
-/// The tokens of the dictionary.
-fn dictionary() -> &'static [String] {
-    static WORDS: OnceLock<Vec<String>> = OnceLock::new();
-    WORDS.get_or_init(|| {
-        let lines = include_str!("../dictionary.txt").lines();
-        lines.filter_map(|line| unescape(line.strip_prefix('"')?.strip_suffix('"')?)).collect()
-    })
-}
-
-/// Those of them that begin a call.
-fn functions() -> &'static [String] {
-    static NAMES: OnceLock<Vec<String>> = OnceLock::new();
-    NAMES.get_or_init(|| {
-        let begins_call = |word: &&String| word.len() > 2 && word.ends_with('(');
-        dictionary().iter().filter(begins_call).cloned().collect()
-    })
-}
-
-/// A token of the dictionary as text: `\\`, `\"` and `\xAB` stand for bytes.
-fn unescape(token: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(token.len());
-    let mut rest = token.as_bytes();
-    while let Some((&byte, behind)) = rest.split_first() {
-        rest = behind;
-        if byte != b'\\' {
-            bytes.push(byte);
-        } else if let Some(hex) = rest.strip_prefix(b"x") {
-            bytes.push(u8::from_str_radix(std::str::from_utf8(hex.get(..2)?).ok()?, 16).ok()?);
-            rest = &hex[2..];
-        } else {
-            let (&escaped, behind) = rest.split_first()?;
-            bytes.push(escaped);
-            rest = behind;
-        }
-    }
-    String::from_utf8(bytes).ok()
-}
-
-/// Random numbers from libFuzzer's seed.
-struct Dice(u64);
-
-impl Dice {
-    /// A number below `sides`, which is not zero.
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        ((self.0 >> 11) % sides as u64) as usize
-    }
-
-    fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[self.roll(all.len())]
-    }
 }

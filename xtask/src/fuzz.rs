@@ -15,10 +15,33 @@ use crate::rust::verdict;
 /// Compiling the targets from nothing.
 const BUILD_TIMEOUT: Duration = Duration::from_mins(30);
 
+/// What the inputs of a target are, and in which crate the kept ones are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) name: &'static str,
+    package: &'static str,
+    dictionary: &'static str,
+}
+
+const fn target(name: &'static str, package: &'static str, dictionary: &'static str) -> Target {
+    Target { name, package, dictionary }
+}
+
+/// All targets.
+pub(crate) const TARGETS: &[Target] = &[
+    target("syntax", "query", "dictionary.txt"),
+    target("evaluation", "query", "dictionary.txt"),
+    target("bson", "bson", "operators.txt"),
+    target("filter", "mql", "operators.txt"),
+    target("update", "mql", "operators.txt"),
+    target("pipeline", "mql", "operators.txt"),
+];
+
 /// Runs a target for so many seconds.
-pub(crate) fn run(report: &mut Report, target: &str, seconds: u32) {
-    report.part(&format!("fuzz {target}"), || {
-        let found = paths::root().join("fuzz/corpus").join(target);
+pub(crate) fn run(report: &mut Report, target: Target, seconds: u32) {
+    let name = target.name;
+    report.part(&format!("fuzz {name}"), || {
+        let found = paths::root().join("fuzz/corpus").join(name);
         fs::create_dir_all(&found)?;
         let seeds = seeds(target).context("cannot read the golden scripts")?;
         for (number, seed) in seeds.iter().enumerate() {
@@ -29,13 +52,13 @@ pub(crate) fn run(report: &mut Report, target: &str, seconds: u32) {
                 "cargo-fuzz is missing: cargo install cargo-fuzz --locked".to_owned(),
             ));
         }
-        let kept = paths::root().join("crates/query/tests/corpus").join(target);
-        let dictionary = paths::root().join("fuzz/dictionary.txt");
+        let kept = paths::root().join("crates").join(target.package).join("tests/corpus").join(name);
+        let dictionary = paths::root().join("fuzz").join(target.dictionary);
         let mut command = Command::new("cargo");
         command
             .current_dir(paths::root())
             .env("RUSTC_BOOTSTRAP", "1")
-            .args(["fuzz", "run", "--sanitizer", "none", target])
+            .args(["fuzz", "run", "--sanitizer", "none", name])
             .args([&found, &kept])
             .args(["--", "-timeout=5", "-rss_limit_mb=1024", "-print_final_stats=1"])
             .arg(format!("-dict={}", dictionary.display()))
@@ -48,8 +71,11 @@ pub(crate) fn run(report: &mut Report, target: &str, seconds: u32) {
     });
 }
 
-/// Every query of the golden scripts as an input of a target.
-fn seeds(target: &str) -> Result<Vec<String>> {
+/// What the golden scripts ask, as inputs of a target.
+fn seeds(target: Target) -> Result<Vec<String>> {
+    if target.package != "query" {
+        return json_seeds(target.name);
+    }
     let mut seeds = Vec::new();
     for path in paths::files(&paths::root().join("crates/query/tests/scripts"), &["txt"]) {
         let queries = if is_grammar(&path) {
@@ -57,13 +83,72 @@ fn seeds(target: &str) -> Result<Vec<String>> {
         } else {
             script(&fs::read_to_string(&path)?)
         };
-        let as_input = |(query, rest): (String, Vec<String>)| match target {
+        let as_input = |(query, rest): (String, Vec<String>)| match target.name {
             "syntax" => query,
             _ => [vec![query.replace('\n', " ")], rest].concat().join("\n"),
         };
         seeds.extend(queries.into_iter().map(as_input));
     }
     Ok(seeds)
+}
+
+/// The questions of the scripts of the MongoDB API that a target understands, each with the documents before it.
+fn json_seeds(target: &str) -> Result<Vec<String>> {
+    let mut seeds = Vec::new();
+    for path in paths::files(&paths::root().join("crates/mql/tests/scripts"), &["txt"]) {
+        let text = fs::read_to_string(&path)?;
+        let mut documents: Vec<&str> = Vec::new();
+        let mut lines = text.lines().filter(|line| !line.starts_with('#')).peekable();
+        while let Some(line) = lines.next() {
+            if line == "docs" {
+                documents.clear();
+                while let Some(document) = lines.next_if(|line| line.starts_with('{')) {
+                    documents.push(document);
+                }
+            } else if let Some((verb, arguments)) =
+                line.strip_prefix("> ").and_then(|line| line.split_once(' '))
+            {
+                seeds.extend(json_seed(target, verb, values(arguments), &documents));
+            }
+        }
+    }
+    Ok(seeds)
+}
+
+/// A question as an input, if the target understands it.
+fn json_seed(target: &str, verb: &str, mut values: Vec<&str>, documents: &[&str]) -> Option<String> {
+    match (target, verb) {
+        ("filter", "find" | "ids") | ("pipeline", "aggregate") => values.truncate(1),
+        ("update", "update" | "upsert") if values.len() == 2 => values.push("[]"),
+        ("bson", _) | ("update", "update" | "upsert") => {}
+        ("pipeline", "expr") => {
+            let expression = values.first()?;
+            return Some(format!(r#"[{{"$project":{{"x":{expression}}}}}]"#));
+        }
+        _ => return None,
+    }
+    Some([&values, documents].concat().join("\n"))
+}
+
+/// The values of a line, which stand one after the other.
+fn values(line: &str) -> Vec<&str> {
+    let (mut values, mut start, mut depth, mut quoted, mut escaped) = (Vec::new(), 0, 0_i32, false, false);
+    for (at, sign) in line.char_indices() {
+        match sign {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => quoted = !quoted,
+            '{' | '[' if !quoted => depth += 1,
+            '}' | ']' if !quoted => depth -= 1,
+            ' ' if !quoted && depth == 0 => {
+                values.push(&line[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    values.push(&line[start..]);
+    values
 }
 
 /// The grammar's scripts have queries alone, and their own form.
@@ -138,6 +223,22 @@ mod tests {
 
     #[test]
     fn every_script_is_a_seed() {
-        assert!(seeds("evaluation").unwrap().len() > 500);
+        let least: [(&str, usize); 6] = [
+            ("syntax", 500),
+            ("evaluation", 500),
+            ("bson", 300),
+            ("filter", 50),
+            ("update", 300),
+            ("pipeline", 100),
+        ];
+        for target in TARGETS {
+            let least = least.iter().find(|(name, _)| *name == target.name).unwrap().1;
+            assert!(seeds(*target).unwrap().len() > least, "{}", target.name);
+        }
+    }
+
+    #[test]
+    fn values_stand_one_after_the_other() {
+        assert_eq!(values(r#"{"a": "} \" "} [1, {}] 5"#), [r#"{"a": "} \" "}"#, "[1, {}]", "5"]);
     }
 }

@@ -6,7 +6,7 @@
 //! deny                                  licences, bans, sources and published weaknesses of dependencies
 //! compat [python|js|rust|published]     official SDKs against a live server; all of them without a name
 //! tour                                  runs the README's code blocks
-//! fuzz <target> <seconds>               looks for inputs that break the query language
+//! fuzz <target> <seconds>               looks for inputs that break a language: see fuzz/README.md
 //! ```
 //!
 //! Whatever a suite needs is installed into ignored folders. A tool that is missing is named loudly; with `CI=true`
@@ -37,7 +37,7 @@ use anyhow::{Result, bail};
 use crate::report::Report;
 
 const USAGE: &str = "usage: cargo xtask test [--long] | tidy | deny | compat [python|js|rust|published] | tour | \
-     fuzz syntax|evaluation <seconds>";
+     fuzz syntax|evaluation|bson|filter|update|pipeline <seconds>";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -63,7 +63,10 @@ fn dispatch(arguments: &[String], report: &mut Report) -> Result<()> {
             Some(suite) => compat::one(report, suite),
             None => bail!("{USAGE}"),
         },
-        ["fuzz", target @ ("syntax" | "evaluation"), seconds] => fuzz::run(report, target, seconds.parse()?),
+        ["fuzz", name, seconds] => match fuzz::TARGETS.iter().find(|target| target.name == *name) {
+            Some(target) => fuzz::run(report, *target, seconds.parse()?),
+            None => bail!("{USAGE}"),
+        },
         ["tour"] => compat::one(report, compat::Suite::Tour),
         _ => bail!("{USAGE}"),
     }

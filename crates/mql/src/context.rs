@@ -24,13 +24,21 @@ pub struct Context {
     pub timestamp: Timestamp,
     seed: Cell<u64>,
     steps: Cell<u64>,
+    steps_max: u64,
     cancelled: Arc<AtomicBool>,
 }
 
 impl Context {
     /// A context at a time, with a seed for everything random. Setting `cancelled` ends what runs with error 50.
     pub fn new(now_millis: i64, timestamp: Timestamp, seed: u64, cancelled: Arc<AtomicBool>) -> Context {
-        Context { now_millis, timestamp, seed: Cell::new(seed), steps: Cell::new(0), cancelled }
+        Context {
+            now_millis,
+            timestamp,
+            seed: Cell::new(seed),
+            steps: Cell::new(0),
+            steps_max: STEPS_MAX,
+            cancelled,
+        }
     }
 
     /// A context for evaluation that is small by its nature: at a time, never cancelled.
@@ -38,6 +46,12 @@ impl Context {
         let timestamp =
             Timestamp { seconds: (now_millis / 1000).clamp(0, u32::MAX.into()) as u32, increment: 1 };
         Context::new(now_millis, timestamp, 1, Arc::default())
+    }
+
+    /// The same with another bound on the work.
+    #[must_use]
+    pub fn with_steps_max(self, steps_max: u64) -> Context {
+        Context { steps_max, ..self }
     }
 
     /// Counts work; an error once the request is cancelled or has done too much.
@@ -48,7 +62,7 @@ impl Context {
         if before / STEPS_BETWEEN_LOOKS == after / STEPS_BETWEEN_LOOKS {
             return Ok(());
         }
-        if self.cancelled.load(Ordering::Relaxed) || after > STEPS_MAX {
+        if self.cancelled.load(Ordering::Relaxed) || after > self.steps_max {
             return Err(Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"));
         }
         Ok(())
@@ -81,5 +95,7 @@ mod tests {
     #[test]
     fn work_is_bounded() {
         assert!(Context::at(0).spend(u64::MAX).is_err());
+        assert!(Context::at(0).with_steps_max(5_000).spend(4_000).is_ok());
+        assert!(Context::at(0).with_steps_max(5_000).spend(6_000).is_err());
     }
 }

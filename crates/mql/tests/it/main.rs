@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod corpus;
 mod expression;
 mod filter_properties;
 mod pipeline;
