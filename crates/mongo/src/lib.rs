@@ -41,3 +41,8 @@ pub use listener::serve;
 pub use service::Service;
 pub use settings::{Account, Authentication, Host, Profile, Settings};
 pub use tokio_rustls::rustls::ServerConfig as TlsConfig;
+
+/// Whether bytes are a message that names a command and what goes with it. The door for fuzz targets: nothing else asks.
+pub fn is_request(message: bytes::Bytes) -> bool {
+    wire::read(message).is_ok()
+}
