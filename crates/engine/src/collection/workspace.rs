@@ -70,7 +70,10 @@ impl Engine {
     /// Writes what a workspace has come to, all or nothing. [`Error::Conflict`] if something that it rests on was changed,
     /// went or died since it began. With a receipt, a commit that was made already is told as made.
     pub fn commit(&self, workspace: Workspace, receipt: Option<Receipt>) -> Ticket<Result<()>> {
-        let touched = workspace.touched;
+        let touched = match workspace.outcome() {
+            Ok(touched) => touched,
+            Err(error) => return Ticket::ready(Err(error)),
+        };
         let alarm = Arc::clone(&self.alarm);
         let lanes: Lanes = touched.keys().map(|partition| u64::from(partition.0)).collect();
         transact(&*self.store, lanes, move |tx| {
@@ -184,6 +187,20 @@ impl Workspace {
             list.as_new(tx, collection.partition.id);
             Ok(())
         })
+    }
+
+    /// What it has come to. A document that was dead when it was written, and whose place another one has taken since, is not
+    /// in the draft any more.
+    fn outcome(mut self) -> Result<BTreeMap<PartitionId, Touched>> {
+        for (partition, touched) in &mut self.touched {
+            for (number, pending) in &mut touched.items {
+                let (keyspace, key) = Key::Item(*partition, *number).encode();
+                if pending.next.is_some() && self.draft.get(keyspace, &key)?.is_none() {
+                    pending.next = None;
+                }
+            }
+        }
+        Ok(self.touched)
     }
 
     fn check_size(&self) -> Result<()> {
