@@ -80,6 +80,7 @@ codes! {
     INDEX_NOT_FOUND = 27 "IndexNotFound",
     PATH_NOT_VIABLE = 28 "PathNotViable",
     ROLE_NOT_FOUND = 31 "RoleNotFound",
+    CANNOT_BACKFILL_ARRAY = 34 "CannotBackfillArray",
     CONFLICTING_UPDATE_OPERATORS = 40 "ConflictingUpdateOperators",
     CURSOR_NOT_FOUND = 43 "CursorNotFound",
     NAMESPACE_EXISTS = 48 "NamespaceExists",

@@ -266,7 +266,7 @@ impl<'a> Change<'a> {
         let padding = index - items.len();
         if padding > PADDING_MAX {
             let message = format!("can't backfill more than {PADDING_MAX} elements");
-            return Err(Error::new(Code(34), message));
+            return Err(Error::new(Code::CANNOT_BACKFILL_ARRAY, message));
         }
         self.grow(padding * 3)?;
         items.resize(index, Value::Null);

@@ -18,9 +18,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bson::{
-    Collation, Document, DocumentRef, ObjectId, RawDocument, Timestamp, Value, limits, parse_extended_json,
-};
+use bson::{Document, DocumentRef, ObjectId, RawDocument, Timestamp, Value, limits, parse_extended_json};
 use mql::filter::{Filter, Settings};
 use mql::pipeline::{self, Description, Merge, Namespace, Order, Pipeline, Row, Scan, ScanId, Source};
 use mql::update::{Update, describe_change, prepare_insert, upsert_document};
@@ -188,10 +186,7 @@ fn rows(stages: &[DocumentRef<'_>], documents: &[RawDocument]) -> Option<Result<
     let settings = pipeline::Settings {
         database: "test".to_owned(),
         collection: Some("docs".to_owned()),
-        collation: Collation::simple(),
-        variables: Document::new(),
-        views: Vec::new(),
-        text: None,
+        ..pipeline::Settings::default()
     };
     let pipeline = match finished(Pipeline::parse(stages, &settings)).expect("parsing costs nothing") {
         Ok(pipeline) => pipeline,

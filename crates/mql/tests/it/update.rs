@@ -279,3 +279,11 @@ fn many_paths_do_not_cost_the_product() {
     let after = update.apply(&document, None, false, &Context::at(0)).unwrap().unwrap().to_document();
     assert_eq!(after, Document::new().with("_id", 1).with("d", fields(2).collect::<Document>()));
 }
+
+/// An update is read on one thread and applied inside a transaction on another.
+#[test]
+fn an_update_may_go_to_another_thread() {
+    fn check<T: Send + Sync>() {}
+    check::<Update>();
+    check::<Filter>();
+}
