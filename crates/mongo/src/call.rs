@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use bson::{RawDocument, Timestamp, ValueRef};
 use engine::Engine;
+use engine::collection::{Receipt, Receipts};
 use mql::Code;
 use storage::Time;
 
 use crate::commands::Command;
 use crate::connection::Connection;
 use crate::error::{Error, Result};
-use crate::fields::Fields;
+use crate::fields::{Fields, whole};
 use crate::operations::Brake;
 use crate::random;
+use crate::room::Room;
 use crate::service::Service;
-use crate::session::{Numbered, Owner, Session};
+use crate::session::{Numbered, Owner, Session, SessionId};
 use crate::wire::Sequence;
 
 /// A command that may run: known, allowed, and complete.
@@ -35,6 +37,8 @@ pub(crate) struct Call {
     pub(crate) now: Time,
     /// The logical time of this command; a write's own.
     pub(crate) timestamp: Timestamp,
+    /// Where the command reads and writes: the database, or its transaction.
+    pub(crate) room: Room,
     pub(crate) brake: Brake,
     /// Request units so far.
     pub(crate) charge: f64,
@@ -114,6 +118,44 @@ impl Call {
         Owner {
             session: self.session.as_ref().map(|session| session.id.clone()),
             user: self.connection.user_digest(),
+        }
+    }
+
+    /// The transaction that the command is part of, or ends: its session and its number.
+    pub(crate) fn transaction(&self) -> Option<(&SessionId, i64)> {
+        match (self.numbered, &self.session) {
+            (Some(Numbered::Transaction { number, .. }), Some(session)) => Some((&session.id, number)),
+            _ => None,
+        }
+    }
+
+    /// The receipt of a statement that must not run twice.
+    pub(crate) fn receipt(&self, statement: i32) -> Option<Receipt> {
+        let Receipts { session, number, .. } = self.receipts(Vec::new())?;
+        Some(Receipt { session, number, statement: self.statement(statement) })
+    }
+
+    /// The receipts of statements that must not run twice.
+    pub(crate) fn receipts(&self, statements: Vec<i32>) -> Option<Receipts> {
+        match (self.numbered, &self.session) {
+            (Some(Numbered::Retryable { number }), Some(session)) => Some(Receipts {
+                session: session.id.to_bytes(),
+                number,
+                statements: statements.into_iter().map(|statement| self.statement(statement)).collect(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// The client's number for a statement: its own if it gives one, else its position.
+    fn statement(&self, position: i32) -> i32 {
+        let given = self.body.get("stmtIds").and_then(ValueRef::as_array);
+        let given = given.and_then(|ids| ids.get(usize::try_from(position).unwrap_or(usize::MAX)));
+        let first = self.body.get("stmtId").and_then(whole).and_then(|first| i32::try_from(first).ok());
+        match (given.and_then(whole).and_then(|id| i32::try_from(id).ok()), first) {
+            (Some(id), _) => id,
+            (None, Some(first)) => first.saturating_add(position),
+            (None, None) => position,
         }
     }
 

@@ -17,6 +17,7 @@ use crate::fail_points::{Candidate, Failure, Name};
 use crate::fields::Fields;
 use crate::operations::{Brake, Operation, Stop};
 use crate::reply::{Reply, list};
+use crate::room::Room;
 use crate::service::Service;
 use crate::session::{Numbered, SessionId};
 use crate::statistics::Kind;
@@ -128,6 +129,12 @@ fn prepare(
         Effect::Writes => service.clock.tick(now),
         Effect::Reads => service.clock.current(now),
     };
+    let room = match (numbered, &session, command.transaction) {
+        (Some(Numbered::Transaction { number, starts }), Some(session), InTransaction::Allowed) => {
+            service.transactions.room(&service.engine, &session.id, number, starts)?
+        }
+        _ => Room::Open(Arc::clone(&service.engine)),
+    };
     Ok(Call {
         engine: Arc::clone(&service.engine),
         service: Arc::clone(service),
@@ -140,6 +147,7 @@ fn prepare(
         numbered,
         now,
         timestamp,
+        room,
         brake,
         charge: 0.0,
     })
@@ -252,8 +260,16 @@ async fn run_within_limits(call: &mut Call) -> Result<(Reply, Option<Document>)>
         brake: call.brake.clone(),
     });
     let _timer = limit.map(|limit| Timer::start(limit, call.brake.clone()));
-    let reply = (call.command.run)(call).await?;
-    Ok((reply, unmet))
+    let outcome = (call.command.run)(call).await;
+    // A transaction fails with its first statement that does.
+    if outcome.is_err()
+        && call.room.is_transaction()
+        && let Some((session, number)) = call.transaction()
+    {
+        // One that has ended meanwhile needs no end.
+        let _ = call.service.transactions.abort(session, number);
+    }
+    Ok((outcome?, unmet))
 }
 
 /// `maxTimeMS`; zero and absent are no limit.

@@ -8,14 +8,18 @@
 //! limits, errors, figures; `commands` is one table and one file per command; `error` is the one place where an error becomes a
 //! code.
 
-#![allow(dead_code, reason = "the commands that use all of it are to come")]
 
+mod access;
 mod api;
 mod auth;
 mod call;
+mod catalog;
 mod clock;
 mod commands;
 mod connection;
+mod cursor_reply;
+mod cursors;
+mod describe;
 mod dispatch;
 mod error;
 mod fail_points;
@@ -23,18 +27,23 @@ mod fields;
 mod journal;
 pub mod limits;
 mod listener;
+mod matching;
 mod operations;
 mod parameters;
 mod random;
 mod reply;
+mod room;
 mod service;
 mod session;
 mod settings;
+mod statements;
 mod statistics;
 mod stream;
+mod transactions;
 mod usage;
 mod wire;
 mod write_concern;
+mod write_errors;
 
 pub use limits::Limits;
 pub use listener::serve;

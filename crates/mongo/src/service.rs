@@ -1,7 +1,7 @@
 //! What all connections share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use bson::ObjectId;
 use engine::Engine;
@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use crate::auth::{AccountCredentials, Users};
 use crate::clock::ClusterClock;
+use crate::cursors::Cursors;
 use crate::error::Result;
 use crate::fail_points::FailPoints;
 use crate::journal::Journal;
@@ -20,6 +21,7 @@ use crate::random;
 use crate::session::{Session, SessionId, Sessions};
 use crate::settings::{Authentication, Settings};
 use crate::statistics::Statistics;
+use crate::transactions::Transactions;
 use crate::usage::UseByCollection;
 
 /// Large messages are counted in pieces of this size.
@@ -37,6 +39,8 @@ pub struct Service {
     pub(crate) fail_points: FailPoints,
     pub(crate) journal: Journal,
     pub(crate) usage: UseByCollection,
+    pub(crate) cursors: Cursors,
+    pub(crate) transactions: Transactions,
     pub(crate) started: Instant,
     /// Made anew with every process: what tells one from its successor.
     pub(crate) process: ObjectId,
@@ -44,6 +48,8 @@ pub struct Service {
     pub(crate) message_room: Semaphore,
     connections: AtomicI32,
     account: AccountCredentials,
+    /// Counts the ids made for documents.
+    ids: AtomicU32,
 }
 
 impl Service {
@@ -60,6 +66,9 @@ impl Service {
             fail_points: FailPoints::default(),
             journal: Journal::default(),
             usage: UseByCollection::default(),
+            cursors: Cursors::default(),
+            transactions: Transactions::default(),
+            ids: AtomicU32::new(random::number() as u32),
             started: Instant::now(),
             process: ObjectId(random::bytes()),
             message_room: Semaphore::new(LARGE_MESSAGES_BYTES / MESSAGE_PIECE_BYTES),
@@ -87,6 +96,13 @@ impl Service {
         self.connections.fetch_add(1, Ordering::Relaxed) % i32::MAX + 1
     }
 
+    /// An id for a document: the time, this process, and a counter.
+    pub(crate) fn object_id(&self, seconds: u32) -> ObjectId {
+        let mut process = [0; 5];
+        process.copy_from_slice(&self.process.0[4..9]);
+        ObjectId::from_parts(seconds, process, self.ids.fetch_add(1, Ordering::Relaxed))
+    }
+
     /// The session of that name, used just now. Whatever has outlived its time meanwhile is cleaned up.
     pub(crate) fn session(&self, id: SessionId) -> Result<Arc<Session>> {
         let (session, expired) = self.sessions.touch(id, Instant::now())?;
@@ -103,8 +119,10 @@ impl Service {
         }
     }
 
-    /// Ends what belonged to a session: commands that run for it. Cursors and transactions join here.
+    /// Ends what belonged to a session: commands that run for it, its cursors, its transaction.
     fn clean_up(&self, session: &Session) {
         self.operations.stop(|operation| operation.session.as_ref() == Some(&session.id), Stop::Killed);
+        self.cursors.kill_of_session(&session.id);
+        self.transactions.end(&session.id);
     }
 }

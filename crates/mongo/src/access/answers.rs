@@ -1,0 +1,190 @@
+//! A pipeline at work, with everything that it needs between two requests of a cursor.
+
+use std::sync::Arc;
+
+use bson::{Collation, RawDocument};
+use document::ItemNumber;
+use engine::collection::{Collection, Reading};
+use mql::filter::Filter;
+use mql::index::Hint;
+use mql::pipeline::{Namespace, Row, Running};
+use mql::projection::{Beside, Projection};
+use mql::{Code, Context};
+
+use super::library::Library;
+use super::scans::Scans;
+use super::walk::Examined;
+use crate::error::{Error, Result};
+use crate::room::Room;
+use crate::service::Service;
+
+/// The largest batch, in bytes: a reply carries sixteen mebibytes and the words around them.
+const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What an answer reads: the collections by name, and how.
+#[derive(Clone)]
+pub(crate) struct Reads {
+    /// The collection that is read first; it need not exist.
+    pub(crate) leading: Option<Namespace>,
+    /// Every collection that may be looked into.
+    pub(crate) collections: Vec<Namespace>,
+    pub(crate) collation: Collation,
+    pub(crate) hint: Option<Hint>,
+    pub(crate) service: Arc<Service>,
+}
+
+/// Documents that are computed when they are asked for.
+pub(crate) struct Answers {
+    running: Running,
+    reads: Reads,
+    scans: Scans,
+    /// The leading collection as it was when the answer began.
+    leading: Option<Arc<Collection>>,
+    /// What is shown of each document, and the filter that its positional operator asks.
+    projection: Option<(Projection, Arc<Filter>)>,
+    /// How many documents may still be given, if that is limited.
+    left: Option<u64>,
+    /// A document that did not fit into the last batch, and its origin.
+    held: Option<(RawDocument, Option<u64>)>,
+    batches: u64,
+}
+
+/// Some documents of an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) documents: Vec<RawDocument>,
+    /// Whether there are no more.
+    pub(crate) finished: bool,
+}
+
+impl Answers {
+    /// An answer that has not begun.
+    pub(crate) fn new(running: Running, reads: Reads) -> Answers {
+        Answers {
+            running,
+            reads,
+            scans: Scans::default(),
+            leading: None,
+            projection: None,
+            left: None,
+            held: None,
+            batches: 0,
+        }
+    }
+
+    /// The same, showing parts of each document.
+    pub(crate) fn projected(mut self, projection: Projection, filter: Arc<Filter>) -> Answers {
+        self.projection = Some((projection, filter));
+        self
+    }
+
+    /// The same, ending after so many documents.
+    pub(crate) fn limited(mut self, limit: Option<u64>) -> Answers {
+        self.left = limit;
+        self
+    }
+
+    /// What was looked at so far.
+    pub(crate) fn examined(&self) -> Examined {
+        self.scans.examined()
+    }
+
+    /// The next documents: at most `count`, and no more than fit into a reply. One batch sees one time (T16).
+    pub(crate) fn batch(&mut self, room: &Room, context: &Context, count: Option<usize>) -> Result<Batch> {
+        let handles = self.handles(room)?;
+        let collections: Vec<&Arc<Collection>> =
+            handles.iter().filter_map(|(_, handle)| handle.as_ref()).collect();
+        let batch = room.read(&collections, |reading| self.fill(room, reading, &handles, context, count));
+        self.scans.rest();
+        self.batches += 1;
+        if batch.is_err()
+            && let Some(staged) = self.scans.output.take()
+        {
+            staged.abandon(room);
+        }
+        batch
+    }
+
+    fn fill(
+        &mut self,
+        room: &Room,
+        reading: &Reading<'_>,
+        handles: &[(Namespace, Option<Arc<Collection>>)],
+        context: &Context,
+        count: Option<usize>,
+    ) -> Result<Batch> {
+        let (mut batch, mut bytes) = (Batch::default(), 0);
+        while count.is_none_or(|count| batch.documents.len() < count) && self.left != Some(0) {
+            let Some((document, origin)) = self.next(room, reading, handles, context)? else {
+                batch.finished = true;
+                break;
+            };
+            if !batch.documents.is_empty() && bytes + document.as_bytes().len() > BATCH_BYTES_MAX {
+                self.held = Some((document, origin));
+                break;
+            }
+            bytes += document.as_bytes().len();
+            batch.documents.push(document);
+            self.left = self.left.map(|left| left - 1);
+        }
+        batch.finished |= self.left == Some(0);
+        Ok(batch)
+    }
+
+    /// The next document that still lives. What an earlier request computed may come from a document that has died since, or
+    /// was deleted: it is left out.
+    fn next(
+        &mut self,
+        room: &Room,
+        reading: &Reading<'_>,
+        handles: &[(Namespace, Option<Arc<Collection>>)],
+        context: &Context,
+    ) -> Result<Option<(RawDocument, Option<u64>)>> {
+        loop {
+            let (document, origin) = if let Some(held) = self.held.take() {
+                held
+            } else {
+                let mut library = Library::new(room, reading, handles, &self.reads, &mut self.scans, context);
+                let Some(row) = self.running.next(&mut library, context)? else { return Ok(None) };
+                let origin = row.origin;
+                (self.show(row, context)?, origin)
+            };
+            if self.batches == 0 || self.lives(reading, origin)? {
+                return Ok(Some((document, origin)));
+            }
+        }
+    }
+
+    /// What is shown of a row.
+    fn show(&self, row: Row, context: &Context) -> Result<RawDocument> {
+        let Some((projection, filter)) = &self.projection else { return Ok(row.body.into_raw()) };
+        let beside = Beside { filter: Some(filter), meta: row.meta.as_deref() };
+        Ok(RawDocument::from_document(&projection.apply(row.view(), beside, context)?))
+    }
+
+    fn lives(&self, reading: &Reading<'_>, origin: Option<u64>) -> Result<bool> {
+        match (origin, &self.leading) {
+            (Some(number), Some(leading)) => Ok(reading.by_number(leading, ItemNumber(number))?.is_some()),
+            _ => Ok(true),
+        }
+    }
+
+    /// The collections as they are now. An answer that has begun ends if its collection is gone.
+    fn handles(&mut self, room: &Room) -> Result<Vec<(Namespace, Option<Arc<Collection>>)>> {
+        let engine = room.engine();
+        let handle = |name: &Namespace| engine.collection(&name.database, &name.collection);
+        let leading = self.reads.leading.as_ref().and_then(handle);
+        if self.batches > 0 {
+            let id = |collection: &Option<Arc<Collection>>| collection.as_ref().map(|it| it.definition.uuid);
+            if id(&leading) != id(&self.leading) {
+                let name = self.reads.leading.as_ref().map(ToString::to_string).unwrap_or_default();
+                let text =
+                    format!("collection dropped. UUID of '{name}' has changed since the cursor was opened");
+                return Err(Error::new(Code(175), text));
+            }
+        }
+        self.leading = leading;
+        let names = self.reads.leading.iter().chain(&self.reads.collections);
+        Ok(names.map(|name| (name.clone(), handle(name))).collect())
+    }
+}

@@ -1,0 +1,116 @@
+//! The door through which pipelines read and write collections: one request long.
+
+use std::sync::Arc;
+
+use bson::{Document, RawDocument};
+use engine::collection::{Collection, Reading};
+use mql::index::PartKind;
+use mql::pipeline::{Description, Merge, Namespace, Order, Part, Row, Scan, ScanId, Source};
+use mql::{Code, Context, Error};
+
+use super::answers::Reads;
+use super::choose::choose;
+use super::scans::Scans;
+use super::walk::{Walk, Way};
+use crate::room::Room;
+
+/// The collections as one request sees them.
+pub(crate) struct Library<'a> {
+    room: &'a Room,
+    reading: &'a Reading<'a>,
+    handles: &'a [(Namespace, Option<Arc<Collection>>)],
+    reads: &'a Reads,
+    scans: &'a mut Scans,
+    context: &'a Context,
+}
+
+impl<'a> Library<'a> {
+    pub(crate) fn new(
+        room: &'a Room,
+        reading: &'a Reading<'a>,
+        handles: &'a [(Namespace, Option<Arc<Collection>>)],
+        reads: &'a Reads,
+        scans: &'a mut Scans,
+        context: &'a Context,
+    ) -> Library<'a> {
+        Library { room, reading, handles, reads, scans, context }
+    }
+
+    fn handle(&self, name: &Namespace) -> Option<&Arc<Collection>> {
+        self.handles.iter().find(|(known, _)| known == name).and_then(|(_, handle)| handle.as_ref())
+    }
+}
+
+impl Source for Library<'_> {
+    fn open(&mut self, scan: &Scan) -> mql::Result<(ScanId, Order)> {
+        let Some(collection) = self.handle(&scan.collection).cloned() else {
+            let walk = Walk::new(None, Arc::clone(&scan.filter), Way::Nothing);
+            return Ok((self.scans.add(walk), Order::Sorted));
+        };
+        let hint = self.reads.hint.as_ref().filter(|_| scan.part == Part::Leading);
+        let sort = scan.sort.as_deref();
+        let plan =
+            choose(self.reading, &collection, &scan.filter, sort, scan.limit, &self.reads.collation, hint)
+                .map_err(into_language)?;
+        let order = if sort.is_some() && plan.sorted { Order::Sorted } else { Order::Any };
+        Ok((self.scans.add(plan.into_walk(&collection, &scan.filter)), order))
+    }
+
+    fn next(&mut self, scan: ScanId) -> mql::Result<Option<Row>> {
+        match self.scans.get(scan) {
+            Some(walk) => walk.next_row(self.reading, self.context).map_err(into_language),
+            None => Ok(None),
+        }
+    }
+
+    fn close(&mut self, scan: ScanId) {
+        self.scans.remove(scan);
+    }
+
+    fn geospatial_field(&mut self, collection: &Namespace) -> mql::Result<String> {
+        let missing = || {
+            let text =
+                format!("$geoNear requires a 2d or 2dsphere index, but none were found on {collection}");
+            Error::new(Code::INDEX_NOT_FOUND, text)
+        };
+        let handle = self.handle(collection).ok_or_else(missing)?;
+        let list = self.reading.indexes(handle).map_err(|error| into_language(error.into()))?;
+        let parts = list.iter().flat_map(|index| index.spec.parts());
+        let mut fields = parts.filter(|part| part.kind == PartKind::Sphere).map(|part| part.name.clone());
+        let field = fields.next().ok_or_else(missing)?;
+        if fields.next().is_some() {
+            let text =
+                "There is more than one geospatial index; the option 'key' of $geoNear must name a field";
+            return Err(Error::new(Code::INDEX_NOT_FOUND, text));
+        }
+        Ok(field)
+    }
+
+    fn describe(&mut self, collection: &Namespace, what: &Description) -> mql::Result<Vec<Document>> {
+        crate::describe::describe(
+            &self.reads.service,
+            self.reading,
+            self.handle(collection),
+            collection,
+            what,
+        )
+        .map_err(into_language)
+    }
+
+    fn stage_documents(&mut self, target: &Namespace, documents: Vec<RawDocument>) -> mql::Result<()> {
+        super::output::stage(self.room, &mut self.scans.output, target, documents).map_err(into_language)
+    }
+
+    fn replace_collection(&mut self, target: &Namespace) -> mql::Result<()> {
+        super::output::replace(self.room, &mut self.scans.output, target).map_err(into_language)
+    }
+
+    fn merge(&mut self, merge: &Arc<Merge>, document: RawDocument, context: &Context) -> mql::Result<()> {
+        super::output::merge(self.room, merge, &document, context).map_err(into_language)
+    }
+}
+
+/// An error as the language tells it: code and words stay.
+fn into_language(error: crate::error::Error) -> Error {
+    Error::new(error.code, error.message)
+}

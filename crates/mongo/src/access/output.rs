@@ -1,0 +1,170 @@
+//! What pipelines write: `$out` and `$merge`.
+//!
+//! `$out` fills a collection that nobody knows of, with the options and indexes of the one it is to replace, and gives it that
+//! one's name at the end, in one commit. `$merge` shows each document to its counterpart inside the store's transaction.
+
+use std::sync::Arc;
+
+use bson::{RawDocument, Value, ValueRef};
+use engine::collection::{Collection, Decision, Found, Target, Verdict};
+use mql::filter::{Filter, Settings};
+use mql::pipeline::{Merge, Namespace, Outcome};
+use mql::{Code, Context};
+
+use super::choose::choose;
+use crate::catalog;
+use crate::error::{Error, Result};
+use crate::random;
+use crate::room::Room;
+
+/// How often a document looks for its counterpart before it gives up with a conflict.
+const LOOKS_MAX: usize = 1_000;
+
+/// A collection in the making.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    collection: Arc<Collection>,
+}
+
+impl Staged {
+    fn begin(room: &Room, target: &Namespace) -> Result<Staged> {
+        let engine = room.engine();
+        let replaced = engine.collection(&target.database, &target.collection);
+        if let Some(replaced) = &replaced {
+            catalog::refuse_view(replaced)?;
+        }
+        catalog::refuse_system(&target.database, &target.collection)?;
+        let name = format!("tmp.agg_out.{:016x}", random::number());
+        let mut definition = catalog::definition(RawDocument::default());
+        if let Some(replaced) = replaced {
+            definition = engine::collection::CollectionDefinition {
+                uuid: definition.uuid,
+                ..replaced.definition.clone()
+            };
+        }
+        let collection = engine.create_collection(&target.database, &name, definition, None)?;
+        Ok(Staged { collection })
+    }
+
+    /// Forgets what was staged: the pipeline has failed.
+    pub(crate) fn abandon(self, room: &Room) {
+        // What cannot be dropped now stays under a name that says what it is.
+        let _ = room.engine().drop_collection(&self.collection);
+    }
+}
+
+/// Adds documents to what will replace a collection.
+pub(super) fn stage(
+    room: &Room,
+    staged: &mut Option<Staged>,
+    target: &Namespace,
+    documents: Vec<RawDocument>,
+) -> Result<()> {
+    let collection = match staged {
+        Some(staged) => &staged.collection,
+        None => &staged.insert(Staged::begin(room, target)?).collection,
+    };
+    let namespace = target.to_string();
+    for outcome in room.engine().insert(collection, documents, true, None).wait()? {
+        outcome.map_err(|error| Error::in_namespace(error, &namespace))?;
+    }
+    Ok(())
+}
+
+/// Puts what was staged in place of a collection.
+pub(super) fn replace(room: &Room, staged: &mut Option<Staged>, target: &Namespace) -> Result<()> {
+    let ready = match staged.take() {
+        Some(ready) => ready,
+        None => Staged::begin(room, target)?,
+    };
+    let renamed =
+        room.engine().rename_collection(&ready.collection, &target.database, &target.collection, true);
+    match renamed {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            ready.abandon(room);
+            Err(error.into())
+        }
+    }
+}
+
+/// Shows a document to its counterpart and writes what becomes of them.
+pub(super) fn merge(
+    room: &Room,
+    merge: &Arc<Merge>,
+    document: &RawDocument,
+    context: &Context,
+) -> Result<()> {
+    let target = merge.target();
+    let collection = catalog::for_write(room.engine(), &target.database, &target.collection)?;
+    let filter = Arc::new(Filter::parse(merge.counterpart(document.view())?.view(), &Settings::default())?);
+    let by_id = merge.on().len() == 1 && merge.on()[0] == "_id";
+    let id = document.get("_id").map_or(Value::Null, ValueRef::to_value);
+    for _ in 0..LOOKS_MAX {
+        let aim = if by_id {
+            Target::Id(id.clone())
+        } else {
+            match counterpart(room, &collection, &filter, context)? {
+                Some(found) => Target::Number(found.number),
+                None => Target::Id(id.clone()),
+            }
+        };
+        match modify(room, &collection, aim, merge, &filter, document, context) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            // Somebody else has inserted the counterpart meanwhile: it is looked for again.
+            Err(error) if error.code == Code::DUPLICATE_KEY && !by_id => {
+                if counterpart(room, &collection, &filter, context)?.is_none() {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::new(Code::WRITE_CONFLICT, "the counterpart of a document of $merge kept changing"))
+}
+
+fn counterpart(
+    room: &Room,
+    collection: &Arc<Collection>,
+    filter: &Arc<Filter>,
+    context: &Context,
+) -> Result<Option<Found>> {
+    room.read(&[collection], |reading| {
+        let simple = bson::Collation::simple();
+        let plan = choose(reading, collection, filter, None, Some(1), &simple, None)?;
+        plan.into_walk(collection, filter).next(reading, context)
+    })
+}
+
+/// One attempt; false if the counterpart is not the one that was found any more.
+fn modify(
+    room: &Room,
+    collection: &Arc<Collection>,
+    aim: Target,
+    merge: &Arc<Merge>,
+    filter: &Arc<Filter>,
+    document: &RawDocument,
+    context: &Context,
+) -> Result<bool> {
+    let (merge, filter, document) = (Arc::clone(merge), Arc::clone(filter), document.clone());
+    let (timestamp, seed) = (context.timestamp, context.random());
+    let decide = move |found: Option<&Found>, now: storage::Time| {
+        let millis = i64::try_from(now.millis()).unwrap_or(i64::MAX);
+        let context = Context::new(millis, timestamp, seed, Arc::default());
+        if let Some(found) = found
+            && !filter.matches(found.document.view(), &context)?
+        {
+            return Ok(Verdict::from(Decision::Keep));
+        }
+        let decision = match merge.decide(found.map(|found| found.document.view()), &document, &context)? {
+            Outcome::Keep => Decision::Keep,
+            Outcome::Insert(document) => Decision::Insert(document),
+            Outcome::Replace(document) => Decision::Replace(document),
+        };
+        Ok(Verdict { decision, answer: Some(RawDocument::default()) })
+    };
+    let modified = room.engine().modify(collection, aim, decide, None).wait();
+    let modified = modified.map_err(|error| Error::in_namespace(error, &collection.namespace()))?;
+    Ok(modified.answer.is_some())
+}

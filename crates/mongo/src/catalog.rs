@@ -1,0 +1,123 @@
+//! Collections by name: those that exist, those that a write brings into being, and views.
+
+use std::sync::Arc;
+
+use bson::{Document, RawDocument, ValueRef};
+use engine::Engine;
+use engine::collection::{Collection, CollectionDefinition};
+use mql::Code;
+
+use crate::error::{Error, Result};
+use crate::random;
+
+/// How many views may stand upon each other.
+const VIEWS_MAX: usize = 20;
+
+/// The definition of a new collection with these options.
+pub(crate) fn definition(options: RawDocument) -> CollectionDefinition {
+    let mut uuid: [u8; 16] = random::bytes();
+    // Version 4, variant 1: a UUID as tools expect it.
+    uuid[6] = uuid[6] & 0x0F | 0x40;
+    uuid[8] = uuid[8] & 0x3F | 0x80;
+    CollectionDefinition { uuid, options, ..CollectionDefinition::default() }
+}
+
+/// The collection of that name, made if there is none: collections appear with the first write.
+pub(crate) fn for_write(engine: &Engine, database: &str, name: &str) -> Result<Arc<Collection>> {
+    if let Some(collection) = engine.collection(database, name) {
+        refuse_view(&collection)?;
+        return Ok(collection);
+    }
+    refuse_system(database, name)?;
+    match engine.create_collection(database, name, definition(RawDocument::default()), None) {
+        Ok(collection) => Ok(collection),
+        // Somebody else was faster.
+        Err(engine::Error::Exists { .. }) => {
+            engine.collection(database, name).ok_or_else(|| missing(database, name))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The collection of that name, which must exist.
+pub(crate) fn existing(engine: &Engine, database: &str, name: &str) -> Result<Arc<Collection>> {
+    engine.collection(database, name).ok_or_else(|| missing(database, name))
+}
+
+/// The error for a collection that is not there.
+pub(crate) fn missing(database: &str, name: &str) -> Error {
+    Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns does not exist: {database}.{name}"))
+}
+
+/// Users cannot make what belongs to the system.
+pub(crate) fn refuse_system(database: &str, name: &str) -> Result<()> {
+    if name.starts_with("system.") {
+        let text = format!("Invalid system namespace: {database}.{name}");
+        return Err(Error::new(Code::INVALID_NAMESPACE, text));
+    }
+    Ok(())
+}
+
+/// A view can only be read.
+pub(crate) fn refuse_view(collection: &Collection) -> Result<()> {
+    if view(collection).is_some() {
+        let text = format!("Namespace {} is a view, not a collection", collection.namespace());
+        return Err(Error::new(Code::COMMAND_NOT_SUPPORTED_ON_VIEW, text));
+    }
+    Ok(())
+}
+
+/// What a view is made of.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    /// The name of the collection, or view, behind it.
+    pub(crate) on: String,
+    /// What makes the view of it.
+    pub(crate) pipeline: Vec<RawDocument>,
+}
+
+/// The view that a collection is, if it is one.
+pub(crate) fn view(collection: &Collection) -> Option<View> {
+    let options = collection.definition.options.view();
+    let on = options.get("viewOn").and_then(ValueRef::as_str)?.to_owned();
+    let stages = options.get("pipeline").and_then(ValueRef::as_array);
+    let stages = stages.map_or_else(Vec::new, |stages| {
+        stages.iter().filter_map(ValueRef::as_document).map(RawDocument::from_view).collect()
+    });
+    Some(View { on, pipeline: stages })
+}
+
+/// A name followed through views to the collection behind them, and the stages on the way.
+pub(crate) fn resolve(engine: &Engine, database: &str, name: &str) -> Result<(String, Vec<RawDocument>)> {
+    let (mut name, mut stages) = (name.to_owned(), Vec::new());
+    for _ in 0..VIEWS_MAX {
+        let Some(View { on, pipeline }) = engine.collection(database, &name).and_then(|it| view(&it)) else {
+            return Ok((name, stages));
+        };
+        stages.splice(0..0, pipeline);
+        name = on;
+    }
+    let text = format!("View depth too deep or view cycle detected; maximum depth is {VIEWS_MAX}");
+    Err(Error::location(165, text))
+}
+
+/// A collection's entry in `listCollections`.
+pub(crate) fn describe(collection: &Collection, name_only: bool) -> Document {
+    let is_view = view(collection).is_some();
+    let kind = if is_view { "view" } else { "collection" };
+    let entry = Document::new().with("name", collection.name.as_str()).with("type", kind);
+    if name_only {
+        return entry;
+    }
+    let mut info = Document::new().with("readOnly", is_view);
+    if !is_view {
+        info.push("uuid", bson::Binary { subtype: 4, bytes: collection.definition.uuid.to_vec() });
+    }
+    let entry = entry.with("options", collection.definition.options.to_document()).with("info", info);
+    if is_view {
+        return entry;
+    }
+    let id_index =
+        Document::new().with("v", 2).with("key", Document::new().with("_id", 1)).with("name", "_id_");
+    entry.with("idIndex", id_index)
+}

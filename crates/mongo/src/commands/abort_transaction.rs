@@ -1,0 +1,23 @@
+//! `abortTransaction`.
+
+use mql::Code;
+
+use crate::call::Call;
+use crate::error::{Error, Result};
+use crate::reply::Reply;
+
+#[expect(clippy::unused_async, reason = "all commands have one shape")]
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let (session, number) = call.transaction().ok_or_else(outside)?;
+    call.service.transactions.abort(session, number)?;
+    call.service.cursors.kill_of_transaction(session, number);
+    Ok(Reply::ok())
+}
+
+/// The error for the end of a transaction that nobody has begun.
+pub(super) fn outside() -> Error {
+    Error::new(
+        Code::INVALID_OPTIONS,
+        "a transaction is ended within a session, with 'txnNumber' and 'autocommit: false'",
+    )
+}

@@ -1,0 +1,138 @@
+//! `aggregate`.
+
+use std::sync::Arc;
+
+use bson::{RawDocument, ValueRef};
+use mql::filter;
+use mql::index::Hint;
+use mql::pipeline::{Namespace, Pipeline, Settings, View};
+use mql::{Code, Error as LanguageError};
+
+use crate::access::{self, Answers, Reads};
+use crate::call::{Call, check_collection};
+use crate::catalog;
+use crate::cursor_reply::{self, Opening};
+use crate::error::{Error, Result};
+use crate::fields::Fields;
+use crate::reply::Reply;
+use crate::statements;
+
+const KNOWN: &[&str] = &[
+    "aggregate",
+    "pipeline",
+    "cursor",
+    "explain",
+    "allowDiskUse",
+    "collation",
+    "hint",
+    "let",
+    "bypassDocumentValidation",
+];
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let fields = call.fields();
+    fields.only(KNOWN)?;
+    let cursor = fields.document("cursor")?.ok_or_else(|| {
+        let text = "The 'cursor' option is required, except for aggregate with the explain argument";
+        Error::new(Code::FAILED_TO_PARSE, text)
+    })?;
+    let batch_size = Fields::new("aggregate.cursor", cursor).count("batchSize")?;
+    let answers = answers(call, fields)?;
+    let namespace = match collection(call)? {
+        Some(name) => format!("{}.{name}", call.database),
+        None => format!("{}.$cmd.aggregate", call.database),
+    };
+    let opening = Opening {
+        namespace: &namespace,
+        batch_size: batch_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX)),
+        single_batch: false,
+        keep: false,
+    };
+    cursor_reply::open(call, answers, &opening)
+}
+
+/// The collection that a pipeline runs on; none for `aggregate: 1`.
+fn collection(call: &Call) -> Result<Option<&str>> {
+    match call.argument() {
+        ValueRef::String(name) => Ok(Some(check_collection(&call.database, name)?)),
+        ValueRef::Int32(1) | ValueRef::Int64(1) => Ok(None),
+        ValueRef::Double(number) if (number - 1.0).abs() < f64::EPSILON => Ok(None),
+        _ => Err(Error::new(
+            Code::FAILED_TO_PARSE,
+            "Invalid command format: the 'aggregate' field must specify a collection name or 1",
+        )),
+    }
+}
+
+/// The answer of an `aggregate` that has not begun; also what `explain` asks for.
+pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
+    let pipeline = call.documents("pipeline")?;
+    let pipeline = fields.required("pipeline", pipeline)?;
+    let name = collection(call)?;
+    let (on, stages) = match name {
+        Some(name) => {
+            let (on, mut stages) = catalog::resolve(&call.engine, &call.database, name)?;
+            stages.extend(pipeline);
+            (Some(on), stages)
+        }
+        None => (None, pipeline),
+    };
+    let handle = on.as_ref().and_then(|name| call.engine.collection(&call.database, name));
+    let language =
+        statements::with_defaults(statements::settings(fields)?, fields, handle.as_deref());
+    build(call, on.as_deref(), &stages, &language, access::hint(fields)?)
+}
+
+/// What surrounds a pipeline over that collection.
+pub(super) fn settings(call: &Call, collection: Option<&str>, language: &filter::Settings) -> Settings {
+    Settings {
+        database: call.database.clone(),
+        collection: collection.map(str::to_owned),
+        collation: language.collation.clone(),
+        variables: language.variables.clone(),
+        views: Vec::new(),
+        text: language.text.clone(),
+    }
+}
+
+/// A pipeline over a collection, ready to run.
+pub(crate) fn build(
+    call: &Call,
+    on: Option<&str>,
+    stages: &[RawDocument],
+    language: &filter::Settings,
+    hint: Option<Hint>,
+) -> Result<Answers> {
+    let mut settings = settings(call, on, language);
+    let stage_views: Vec<_> = stages.iter().map(RawDocument::view).collect();
+    let mut pipeline = Pipeline::parse(&stage_views, &settings)?;
+    settings.views = views(call, &pipeline.collections())?;
+    if !settings.views.is_empty() {
+        pipeline = Pipeline::parse(&stage_views, &settings)?;
+    }
+    if pipeline.writes().is_some() && call.room.is_transaction() {
+        let text = "a pipeline with $out or $merge cannot be part of a transaction";
+        return Err(LanguageError::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, text).into());
+    }
+    let reads = Reads {
+        leading: on.map(|name| Namespace { database: call.database.clone(), collection: name.to_owned() }),
+        collections: pipeline.collections(),
+        collation: settings.collation.clone(),
+        hint,
+        service: Arc::clone(&call.service),
+    };
+    Ok(Answers::new(pipeline.start(), reads))
+}
+
+/// The views among the collections that a pipeline looks into.
+fn views(call: &Call, names: &[Namespace]) -> Result<Vec<View>> {
+    let mut views = Vec::new();
+    for name in names {
+        let (on, pipeline) = catalog::resolve(&call.engine, &name.database, &name.collection)?;
+        if on != name.collection {
+            let on = Namespace { database: name.database.clone(), collection: on };
+            views.push(View { name: name.clone(), on, pipeline });
+        }
+    }
+    Ok(views)
+}

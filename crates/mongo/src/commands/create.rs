@@ -1,0 +1,128 @@
+//! `create`.
+
+use bson::{Document, RawDocument, ValueRef};
+use mql::Code;
+use mql::filter::{Filter, Settings};
+
+use crate::call::{Call, check_collection};
+use crate::catalog;
+use crate::error::{Error, Result};
+use crate::fields::Fields;
+use crate::reply::Reply;
+
+const KNOWN: &[&str] = &[
+    "create",
+    "capped",
+    "size",
+    "max",
+    "validator",
+    "validationLevel",
+    "validationAction",
+    "viewOn",
+    "pipeline",
+    "collation",
+    "timeseries",
+    "clusteredIndex",
+    "expireAfterSeconds",
+    "changeStreamPreAndPostImages",
+    "storageEngine",
+    "indexOptionDefaults",
+    "idIndex",
+    "encryptedFields",
+    "autoIndexId",
+    "temp",
+];
+
+/// Options that are part of a collection; the others say nothing that could be kept.
+const KEPT: &[&str] = &[
+    "validator",
+    "validationLevel",
+    "validationAction",
+    "viewOn",
+    "pipeline",
+    "collation",
+    "changeStreamPreAndPostImages",
+];
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let fields = call.fields();
+    fields.only(KNOWN)?;
+    let name = call.collection()?;
+    catalog::refuse_system(&call.database, name)?;
+    check(call, fields)?;
+    let options = options(fields);
+    if let Some(existing) = call.engine.collection(&call.database, name) {
+        return same_or_conflict(&existing, &options);
+    }
+    match call.engine.create_collection(&call.database, name, catalog::definition(options), None) {
+        Ok(_) => Ok(Reply::ok()),
+        Err(engine::Error::Exists { .. }) => Err(exists(&format!("{}.{name}", call.database))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Asking for what is there already is a success.
+fn same_or_conflict(existing: &engine::Collection, options: &RawDocument) -> Result<Reply> {
+    let same = existing.definition.options.to_document() == options.to_document();
+    if same { Ok(Reply::ok()) } else { Err(exists(&existing.namespace())) }
+}
+
+fn exists(namespace: &str) -> Error {
+    let text = format!("namespace {namespace} already exists, but with different options");
+    Error::new(Code::NAMESPACE_EXISTS, text)
+}
+
+fn options(fields: Fields<'_>) -> RawDocument {
+    let kept = fields
+        .document
+        .iter()
+        .filter(|(name, value)| KEPT.contains(name) && !matches!(value, ValueRef::Null));
+    RawDocument::from_document(&kept.map(|(name, value)| (name, value.to_value())).collect::<Document>())
+}
+
+fn check(call: &Call, fields: Fields<'_>) -> Result<()> {
+    let clustered = fields.value("timeseries").is_some() || fields.value("clusteredIndex").is_some();
+    if fields.value("expireAfterSeconds").is_some() && !clustered {
+        let text = "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified";
+        return Err(Error::new(Code::INVALID_OPTIONS, text));
+    }
+    for name in ["timeseries", "clusteredIndex", "encryptedFields"] {
+        if fields.value(name).is_some() {
+            return Err(Error::not_supported(format!("the option '{name}' of create")));
+        }
+    }
+    if fields.is_set("capped")? {
+        return Err(Error::not_supported("a capped collection"));
+    }
+    if let Some(collation) = fields.document("collation")? {
+        bson::Collation::parse(collation)?;
+    }
+    if let Some(rules) = fields.document("validator")? {
+        Filter::parse(rules, &Settings::default())?;
+    }
+    one_of(fields, "validationLevel", &["off", "strict", "moderate"])?;
+    one_of(fields, "validationAction", &["error", "warn"])?;
+    match (fields.text("viewOn")?, fields.array("pipeline")?) {
+        (Some(on), _) => {
+            check_collection(&call.database, on)?;
+            if fields.value("validator").is_some() {
+                return Err(Error::new(Code::INVALID_OPTIONS, "a view cannot have a validator"));
+            }
+            Ok(())
+        }
+        (None, Some(_)) => {
+            Err(Error::new(Code::INVALID_OPTIONS, "'pipeline' requires 'viewOn' to also be specified"))
+        }
+        (None, None) => Ok(()),
+    }
+}
+
+pub(super) fn one_of(fields: Fields<'_>, name: &str, known: &[&str]) -> Result<()> {
+    match fields.text(name)? {
+        Some(value) if !known.contains(&value) => Err(Error::bad_value(format!(
+            "Enumeration value '{value}' for field '{}.{name}' is not a valid value.",
+            fields.owner
+        ))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,80 @@
+//! `createIndexes`.
+
+use std::sync::Arc;
+
+use bson::{Document, RawDocument};
+use engine::collection::Collection;
+use mql::index::IndexSpec;
+
+use crate::call::Call;
+use crate::catalog;
+use crate::error::{Error, Result};
+use crate::reply::Reply;
+
+/// How many documents are brought into an index at once while the command waits.
+const BUILD_CHUNK: usize = 1_000;
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let fields = call.fields();
+    fields.only(&["createIndexes", "indexes", "commitQuorum", "ignoreUnknownIndexOptions"])?;
+    let name = call.collection()?;
+    let lenient = fields.is_set("ignoreUnknownIndexOptions")?;
+    let asked = call.documents("indexes")?;
+    let asked = fields.required("indexes", asked)?;
+    if asked.is_empty() {
+        return Err(Error::bad_value("Must specify at least one index to create"));
+    }
+    let created = call.engine.collection(&call.database, name).is_none();
+    let collection_of_defaults = call.engine.collection(&call.database, name);
+    let specs = asked.iter().map(|spec| parse(spec, lenient, collection_of_defaults.as_deref()));
+    let specs = specs.collect::<Result<Vec<_>>>()?;
+    let collection = catalog::for_write(&call.engine, &call.database, name)?;
+    let before = collection.indexes().iter().count();
+    let count = specs.len();
+    let numbers = call
+        .engine
+        .create_indexes(&collection, specs)
+        .map_err(|error| Error::in_namespace(error, &collection.namespace()))?;
+    build(call, &collection, &numbers)?;
+    let after = collection.indexes().iter().count();
+    let mut reply = Document::new()
+        .with("numIndexesBefore", before as i32)
+        .with("numIndexesAfter", after as i32)
+        .with("createdCollectionAutomatically", created);
+    if after == before {
+        reply.push("note", "all indexes already exist");
+    } else if after - before < count {
+        reply.push("note", "index already exists");
+    }
+    Ok(reply.into())
+}
+
+/// An index takes over the collation of its collection unless it names one.
+fn parse(spec: &RawDocument, lenient: bool, collection: Option<&Collection>) -> Result<IndexSpec> {
+    let mut spec = spec.to_document();
+    let options = collection.map(|collection| collection.definition.options.to_document());
+    if let Some(collation) = options.and_then(|options| options.get("collation").cloned())
+        && !spec.contains("collation")
+    {
+        spec.push("collation", collation);
+    }
+    Ok(if lenient { IndexSpec::parse_ignoring_unknown(spec.view())? } else { IndexSpec::parse(spec.view())? })
+}
+
+/// Builds indexes until they are ready. The work is done in steps, between which others write; a command that is stopped
+/// leaves the rest to the background.
+pub(super) fn build(call: &Call, collection: &Arc<Collection>, numbers: &[u32]) -> Result<()> {
+    let context = call.context();
+    call.blocking(|| {
+        loop {
+            let progress = call
+                .engine
+                .build_indexes_step(collection, numbers, BUILD_CHUNK)
+                .map_err(|error| Error::in_namespace(error, &collection.namespace()))?;
+            if progress.done {
+                return Ok(());
+            }
+            context.spend(BUILD_CHUNK as u64)?;
+        }
+    })
+}

@@ -1,0 +1,61 @@
+//! `delete`.
+
+use std::sync::Arc;
+
+use bson::{Document, RawDocument};
+
+use crate::call::Call;
+use crate::catalog;
+use crate::error::{Error, Result};
+use crate::fields::Fields;
+use crate::reply::Reply;
+use crate::statements::{self, check_batch};
+use crate::write_errors::{WriteErrors, is_fatal};
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let fields = call.fields();
+    let name = call.collection()?.to_owned();
+    let ordered = fields.boolean("ordered")?.unwrap_or(true);
+    let deletes = call.documents("deletes")?;
+    let deletes = fields.required("deletes", deletes)?;
+    check_batch(deletes.len())?;
+    let in_transaction = call.room.is_transaction();
+    let (mut count, mut errors) = (0, WriteErrors::default());
+    for (position, delete) in deletes.iter().enumerate() {
+        match one(call, &name, delete, position).await {
+            Ok(gone) => count += gone,
+            Err(error) if is_fatal(&error, in_transaction) => return Err(error),
+            Err(error) => {
+                errors.push(position, &error);
+                if ordered {
+                    break;
+                }
+            }
+        }
+    }
+    let mut reply = Document::new().with("n", count as i32);
+    errors.add_to(&mut reply);
+    Ok(reply.into())
+}
+
+async fn one(call: &Call, name: &str, delete: &RawDocument, position: usize) -> Result<u64> {
+    let fields = Fields::new("delete.deletes", delete.view());
+    fields.only(&["q", "limit", "collation", "hint", "let"])?;
+    let filter = fields.required("q", fields.document("q")?)?;
+    let all = match fields.required("limit", fields.integer("limit")?)? {
+        0 => true,
+        1 => false,
+        limit => {
+            let text = format!("The limit field in delete objects must be 0 or 1. Got {limit}");
+            return Err(Error::new(mql::Code::FAILED_TO_PARSE, text));
+        }
+    };
+    let room = call.room.clone();
+    let Some(collection) = call.engine.collection(&call.database, name) else { return Ok(0) };
+    catalog::refuse_view(&collection)?;
+    let statement = Arc::new(statements::delete(call, &collection, fields, filter)?);
+    if all {
+        return statement.all(&room, &collection).await;
+    }
+    Ok(statement.one(&room, &collection, call.receipt(position as i32)).await?.count)
+}

@@ -1,0 +1,115 @@
+//! `findAndModify`.
+
+use std::sync::Arc;
+
+use bson::{Document, RawDocument, Value};
+use mql::Code;
+use mql::projection::{Beside, Projection};
+
+use crate::call::Call;
+use crate::catalog;
+use crate::error::{Error, Result};
+use crate::fields::Fields;
+use crate::reply::Reply;
+use crate::statements::{self, Images};
+
+const KNOWN: &[&str] = &[
+    "findAndModify",
+    "findandmodify",
+    "query",
+    "sort",
+    "remove",
+    "update",
+    "new",
+    "fields",
+    "upsert",
+    "bypassDocumentValidation",
+    "collation",
+    "hint",
+    "arrayFilters",
+    "let",
+];
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let fields = call.fields();
+    fields.only(KNOWN)?;
+    let (remove, upsert, new) = (fields.is_set("remove")?, fields.is_set("upsert")?, fields.is_set("new")?);
+    let update = fields.value("update");
+    let refused = match (remove, update.is_some()) {
+        (true, true) => Some("Cannot specify both an update and remove=true"),
+        (false, false) => Some("Either an update or remove=true must be specified"),
+        (true, false) if upsert => Some("Cannot specify both upsert=true and remove=true"),
+        (true, false) if new => {
+            Some("Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
+        }
+        _ => None,
+    };
+    if let Some(text) = refused {
+        return Err(Error::new(Code::FAILED_TO_PARSE, text));
+    }
+    if remove { delete(call).await } else { change(call, new, upsert).await }
+}
+
+async fn delete(call: &Call) -> Result<Reply> {
+    let fields = call.fields();
+    let none = Document::new();
+    let filter = fields.document("query")?.unwrap_or(none.view());
+    let Some(collection) = call.engine.collection(&call.database, call.collection()?) else {
+        return Ok(reply(Document::new().with("n", 0), None));
+    };
+    catalog::refuse_view(&collection)?;
+    let statement = Arc::new(statements::delete(call, &collection, fields, filter)?);
+    let deleted = statement.one(&call.room, &collection, call.receipt(0)).await?;
+    let last = Document::new().with("n", deleted.count as i32);
+    let shown = project(call, fields, deleted.before, None)?;
+    Ok(reply(last, shown))
+}
+
+async fn change(call: &Call, new: bool, upsert: bool) -> Result<Reply> {
+    let fields = call.fields();
+    let none = Document::new();
+    let filter = fields.document("query")?.unwrap_or(none.view());
+    let update = fields.required("update", fields.value("update"))?;
+    let name = call.collection()?;
+    let collection = match call.engine.collection(&call.database, name) {
+        Some(collection) => collection,
+        None if upsert => catalog::for_write(&call.engine, &call.database, name)?,
+        None => {
+            return Ok(reply(Document::new().with("n", 0).with("updatedExisting", false), None));
+        }
+    };
+    catalog::refuse_view(&collection)?;
+    let statement = Arc::new(statements::update(call, &collection, fields, filter, update, upsert)?);
+    let updated = statement.one(&call.room, &collection, call.receipt(0), Images::Recorded).await?;
+    let touched = updated.matched + u64::from(updated.upserted.is_some());
+    let mut last = Document::new().with("n", touched as i32).with("updatedExisting", updated.matched > 0);
+    if let Some(id) = updated.upserted {
+        last.push("upserted", id);
+    }
+    let image = if new { updated.after } else { updated.before };
+    let shown = project(call, fields, image, Some(&statement.selection.filter))?;
+    Ok(reply(last, shown))
+}
+
+fn project(
+    call: &Call,
+    fields: Fields<'_>,
+    document: Option<RawDocument>,
+    filter: Option<&mql::filter::Filter>,
+) -> Result<Option<Value>> {
+    let Some(document) = document else { return Ok(None) };
+    let Some(projection) = fields.document("fields")? else {
+        return Ok(Some(Value::Document(document.to_document())));
+    };
+    let projection = Projection::parse(projection, &statements::settings(fields)?)?;
+    Ok(Some(Value::Document(projection.apply(
+        document.view(),
+        Beside { filter, meta: None },
+        &call.context(),
+    )?)))
+}
+
+/// `value` must be there even if there is none: one driver cannot do without.
+fn reply(last: Document, value: Option<Value>) -> Reply {
+    Document::new().with("lastErrorObject", last).with("value", value.unwrap_or(Value::Null)).into()
+}

@@ -1,0 +1,65 @@
+//! `getMore`.
+
+use mql::Code;
+
+use crate::access::Batch;
+use crate::call::Call;
+use crate::cursor_reply::{self, more};
+use crate::cursors::{Cursor, Rest};
+use crate::error::{Error, Result};
+use crate::reply::Reply;
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let fields = call.fields();
+    fields.only(&["getMore", "collection", "batchSize", "maxTimeMS", "term", "lastKnownCommittedOpTime"])?;
+    let id = fields.required("getMore", fields.integer("getMore")?)?;
+    let collection = fields.required("collection", fields.text("collection")?)?;
+    let namespace = format!("{}.{collection}", call.database);
+    let size = fields.count("batchSize")?.filter(|size| *size > 0);
+    let size = size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+
+    let mut cursor = call.service.cursors.take(id)?;
+    if let Err(error) = check(call, &cursor, id, &namespace) {
+        call.service.cursors.put_back(id, cursor);
+        return Err(error);
+    }
+    let batch = match call.blocking(|| next(call, &mut cursor, size)) {
+        Ok(batch) => batch,
+        Err(error) => {
+            call.service.cursors.finish(id);
+            return Err(error);
+        }
+    };
+    if batch.finished {
+        call.service.cursors.finish(id);
+    } else {
+        call.service.cursors.put_back(id, cursor);
+    }
+    Ok(more(id, &namespace, &batch))
+}
+
+fn next(call: &Call, cursor: &mut Cursor, size: Option<usize>) -> Result<Batch> {
+    match &mut cursor.rest {
+        Rest::List(rest) => {
+            let documents = cursor_reply::take(rest, size);
+            Ok(Batch { documents, finished: rest.is_empty() })
+        }
+        Rest::Answers(answers) => answers.batch(&call.room, &call.context(), size),
+    }
+}
+
+/// Only the owner goes on with a cursor, and by the name of its collection.
+fn check(call: &Call, cursor: &Cursor, id: i64, namespace: &str) -> Result<()> {
+    if cursor.namespace != namespace {
+        let text = format!(
+            "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {}",
+            cursor.namespace
+        );
+        return Err(Error::new(Code::UNAUTHORIZED, text));
+    }
+    if cursor.owner != call.owner() {
+        let text = format!("Cursor {id} was created in another session or by another user");
+        return Err(Error::new(Code::UNAUTHORIZED, text));
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! `listCollections`.
+
+use bson::{Document, RawDocument};
+use mql::filter::{Filter, Settings};
+
+use crate::call::Call;
+use crate::catalog;
+use crate::cursor_reply::{self, Opening};
+use crate::error::Result;
+use crate::fields::Fields;
+use crate::reply::Reply;
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let fields = call.fields();
+    fields.only(&[
+        "listCollections",
+        "filter",
+        "nameOnly",
+        "authorizedCollections",
+        "cursor",
+        "includePendingDrops",
+    ])?;
+    let none = Document::new();
+    let filter = Filter::parse(fields.document("filter")?.unwrap_or(none.view()), &Settings::default())?;
+    let name_only = fields.is_set("nameOnly")?;
+    let context = call.context();
+    let mut entries = Vec::new();
+    for collection in call.engine.collections(&call.database) {
+        // A filter may ask for what nameOnly leaves out.
+        if filter.matches(catalog::describe(&collection, false).view(), &context)? {
+            entries.push(RawDocument::from_document(&catalog::describe(&collection, name_only)));
+        }
+    }
+    let cursor = fields.document("cursor")?.unwrap_or(none.view());
+    let size = Fields::new("listCollections.cursor", cursor).count("batchSize")?;
+    let namespace = format!("{}.$cmd.listCollections", call.database);
+    let opening = Opening {
+        namespace: &namespace,
+        batch_size: size.map(|size| usize::try_from(size).unwrap_or(usize::MAX)),
+        single_batch: false,
+        keep: false,
+    };
+    cursor_reply::list(call, entries, &opening)
+}

@@ -1,0 +1,41 @@
+//! `listDatabases`.
+
+use bson::{Document, Value};
+use mql::filter::{Filter, Settings};
+
+use crate::call::Call;
+use crate::error::Result;
+use crate::reply::Reply;
+
+pub(super) async fn run(call: &mut Call) -> Result<Reply> {
+    let fields = call.fields();
+    fields.only(&["listDatabases", "nameOnly", "filter", "authorizedDatabases"])?;
+    let name_only = fields.is_set("nameOnly")?;
+    let none = Document::new();
+    let filter = Filter::parse(fields.document("filter")?.unwrap_or(none.view()), &Settings::default())?;
+    let context = call.context();
+    let (mut databases, mut total) = (Vec::new(), 0);
+    for database in call.engine.collection_databases() {
+        let collections = call.engine.collections(&database.name);
+        let handles: Vec<_> = collections.iter().collect();
+        let reading = call.engine.reading(&handles)?;
+        let mut bytes = 0;
+        for collection in &collections {
+            bytes += reading.usage(collection)?.living.bytes;
+        }
+        let entry = Document::new()
+            .with("name", database.name.as_str())
+            .with("sizeOnDisk", bytes as i64)
+            .with("empty", collections.is_empty());
+        if filter.matches(entry.view(), &context)? {
+            total += bytes;
+            let shown = if name_only { Document::new().with("name", database.name.as_str()) } else { entry };
+            databases.push(Value::Document(shown));
+        }
+    }
+    let reply = Document::new().with("databases", databases);
+    if name_only {
+        return Ok(reply.into());
+    }
+    Ok(reply.with("totalSize", total as i64).with("totalSizeMb", (total >> 20) as i64).into())
+}

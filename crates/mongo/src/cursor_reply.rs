@@ -1,0 +1,89 @@
+//! The answer of a command that opens a cursor or goes on with one.
+
+use std::collections::VecDeque;
+
+use bson::{RawDocument, Writer};
+
+use crate::access::{Answers, Batch};
+use crate::call::Call;
+use crate::cursors::{Cursor, Rest};
+use crate::error::Result;
+use crate::reply::Reply;
+
+/// How many documents the first batch has if the client does not say.
+pub(crate) const FIRST_BATCH: usize = 101;
+
+/// What is to become of an answer.
+pub(crate) struct Opening<'a> {
+    pub(crate) namespace: &'a str,
+    /// How many documents the first batch has at most.
+    pub(crate) batch_size: Option<usize>,
+    /// No cursor stays open, even if there are more.
+    pub(crate) single_batch: bool,
+    /// The cursor stays open however long nobody asks.
+    pub(crate) keep: bool,
+}
+
+/// Answers with the first batch of a computed answer.
+pub(crate) fn open(call: &Call, mut answers: Answers, opening: &Opening<'_>) -> Result<Reply> {
+    let room = call.room.clone();
+    let size = opening.batch_size.unwrap_or(FIRST_BATCH);
+    let batch = call.blocking(|| answers.batch(&room, &call.context(), Some(size)))?;
+    let finished = batch.finished || opening.single_batch;
+    let id = if finished { 0 } else { keep(call, opening, Rest::Answers(Box::new(answers)))? };
+    Ok(reply(id, opening.namespace, "firstBatch", &batch.documents))
+}
+
+/// Answers with the first batch of documents that are all known.
+pub(crate) fn list(call: &Call, documents: Vec<RawDocument>, opening: &Opening<'_>) -> Result<Reply> {
+    let mut rest = VecDeque::from(documents);
+    let batch = take(&mut rest, opening.batch_size);
+    let id = if rest.is_empty() || opening.single_batch { 0 } else { keep(call, opening, Rest::List(rest))? };
+    Ok(reply(id, opening.namespace, "firstBatch", &batch))
+}
+
+/// Some of the documents that are known, as many as fit into a reply.
+pub(crate) fn take(rest: &mut VecDeque<RawDocument>, count: Option<usize>) -> Vec<RawDocument> {
+    const BYTES_MAX: usize = 16 * 1024 * 1024;
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    while count.is_none_or(|count| batch.len() < count) {
+        let Some(document) = rest.pop_front() else { break };
+        bytes += document.as_bytes().len();
+        if !batch.is_empty() && bytes > BYTES_MAX {
+            rest.push_front(document);
+            break;
+        }
+        batch.push(document);
+    }
+    batch
+}
+
+/// Answers with a further batch.
+pub(crate) fn more(id: i64, namespace: &str, batch: &Batch) -> Reply {
+    reply(if batch.finished { 0 } else { id }, namespace, "nextBatch", &batch.documents)
+}
+
+fn keep(call: &Call, opening: &Opening<'_>, rest: Rest) -> Result<i64> {
+    let cursor = Cursor {
+        namespace: opening.namespace.to_owned(),
+        owner: call.owner(),
+        rest,
+        keep: opening.keep,
+        transaction: call.transaction().map(|(_, number)| number),
+    };
+    call.service.cursors.keep(cursor)
+}
+
+fn reply(id: i64, namespace: &str, batch_name: &str, batch: &[RawDocument]) -> Reply {
+    let mut writer = Writer::default();
+    writer.open_document("cursor");
+    writer.open_array(batch_name);
+    for document in batch {
+        writer.raw_item(document);
+    }
+    writer.close();
+    writer.field("id", id);
+    writer.field("ns", namespace);
+    writer.close();
+    writer.finish().into()
+}

@@ -1,0 +1,240 @@
+//! Cursors: answers that are fetched piece by piece.
+//!
+//! A cursor rests between two requests and holds nothing of the store: no snapshot, no lock. It belongs to whoever opened it;
+//! it is taken out while a request uses it, so that two requests never share one. Idle ones are closed after ten minutes, and
+//! there are only so many.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bson::RawDocument;
+use mql::Code;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::access::Answers;
+use crate::error::{Error, Result};
+use crate::random;
+use crate::session::{Owner, SessionId};
+
+/// How long a cursor rests before it is closed.
+pub(crate) const IDLE_MAX: Duration = Duration::from_mins(10);
+/// How many cursors rest at once, at most.
+pub(crate) const OPEN_MAX: usize = 10_000;
+
+/// An answer that is not finished.
+pub(crate) struct Cursor {
+    /// The full name of the collection, as replies give it.
+    pub(crate) namespace: String,
+    pub(crate) owner: Owner,
+    pub(crate) rest: Rest,
+    /// Kept open however long nobody asks.
+    pub(crate) keep: bool,
+    /// The transaction it was opened in.
+    pub(crate) transaction: Option<i64>,
+}
+
+/// What is still to come.
+pub(crate) enum Rest {
+    /// Documents that are known already.
+    List(VecDeque<RawDocument>),
+    /// Documents that are computed when they are asked for.
+    Answers(Box<Answers>),
+}
+
+enum Slot {
+    Resting {
+        cursor: Box<Cursor>,
+        since: Instant,
+    },
+    /// A request uses it. `doomed`: it was killed meanwhile and is not to come back.
+    InUse {
+        doomed: bool,
+    },
+}
+
+/// All cursors.
+#[derive(Default)]
+pub(crate) struct Cursors {
+    slots: Mutex<HashMap<i64, Slot>>,
+}
+
+/// Figures for `serverStatus`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct CursorFigures {
+    pub(crate) open: usize,
+    pub(crate) kept: usize,
+}
+
+impl Cursors {
+    /// Keeps a cursor under a new id: random, so that nobody meets another's by counting, and positive.
+    pub(crate) fn keep(&self, cursor: Cursor) -> Result<i64> {
+        let now = Instant::now();
+        let mut slots = self.slots.lock();
+        if slots.len() >= OPEN_MAX {
+            sweep(&mut slots, now);
+        }
+        if slots.len() >= OPEN_MAX {
+            return Err(Error::new(Code::OPERATION_FAILED, format!("{OPEN_MAX} cursors are open already")));
+        }
+        let id = loop {
+            let id = (random::number() >> 1) as i64;
+            if id != 0 && !slots.contains_key(&id) {
+                break id;
+            }
+        };
+        slots.insert(id, Slot::Resting { cursor: Box::new(cursor), since: now });
+        Ok(id)
+    }
+
+    /// Takes a cursor out for a request.
+    pub(crate) fn take(&self, id: i64) -> Result<Box<Cursor>> {
+        let mut slots = self.slots.lock();
+        sweep_one(&mut slots, id, Instant::now());
+        match slots.insert(id, Slot::InUse { doomed: false }) {
+            Some(Slot::Resting { cursor, .. }) => Ok(cursor),
+            Some(in_use @ Slot::InUse { .. }) => {
+                slots.insert(id, in_use);
+                Err(Error::location(12051, format!("cursor id {id} is already in use")))
+            }
+            None => {
+                slots.remove(&id);
+                Err(not_found(id))
+            }
+        }
+    }
+
+    /// Puts a cursor back after a request; one that was killed meanwhile is gone.
+    pub(crate) fn put_back(&self, id: i64, cursor: Box<Cursor>) -> bool {
+        let mut slots = self.slots.lock();
+        let kept = matches!(slots.get(&id), Some(Slot::InUse { doomed: false }));
+        if kept {
+            slots.insert(id, Slot::Resting { cursor, since: Instant::now() });
+        } else {
+            slots.remove(&id);
+        }
+        kept
+    }
+
+    /// Forgets a cursor that was taken and is finished.
+    pub(crate) fn finish(&self, id: i64) {
+        self.slots.lock().remove(&id);
+    }
+
+    /// Closes a cursor; false if there is none.
+    pub(crate) fn kill(&self, id: i64) -> bool {
+        let mut slots = self.slots.lock();
+        match slots.get_mut(&id) {
+            Some(Slot::InUse { doomed }) => {
+                *doomed = true;
+                true
+            }
+            Some(Slot::Resting { .. }) => slots.remove(&id).is_some(),
+            None => false,
+        }
+    }
+
+    /// Closes the cursors of a session.
+    pub(crate) fn kill_of_session(&self, session: &SessionId) {
+        self.retain(|cursor| cursor.owner.session.as_ref() != Some(session));
+    }
+
+    /// Closes the cursors of a transaction.
+    pub(crate) fn kill_of_transaction(&self, session: &SessionId, number: i64) {
+        self.retain(|cursor| {
+            cursor.owner.session.as_ref() != Some(session) || cursor.transaction != Some(number)
+        });
+    }
+
+    fn retain(&self, stays: impl Fn(&Cursor) -> bool) {
+        self.slots.lock().retain(|_, slot| match slot {
+            Slot::Resting { cursor, .. } => stays(cursor),
+            Slot::InUse { .. } => true,
+        });
+    }
+
+    /// Closes what nobody has asked for in a long time; returns how many.
+    pub(crate) fn sweep(&self) -> usize {
+        sweep(&mut self.slots.lock(), Instant::now())
+    }
+
+    /// How many there are.
+    pub(crate) fn figures(&self) -> CursorFigures {
+        let slots = self.slots.lock();
+        let kept = |slot: &&Slot| matches!(slot, Slot::Resting { cursor, .. } if cursor.keep);
+        CursorFigures { open: slots.len(), kept: slots.values().filter(kept).count() }
+    }
+}
+
+fn not_found(id: i64) -> Error {
+    Error::new(Code::CURSOR_NOT_FOUND, format!("cursor id {id} not found"))
+}
+
+fn is_stale(slot: &Slot, now: Instant) -> bool {
+    matches!(slot, Slot::Resting { cursor, since } if !cursor.keep && now.duration_since(*since) > IDLE_MAX)
+}
+
+fn sweep(slots: &mut HashMap<i64, Slot>, now: Instant) -> usize {
+    let before = slots.len();
+    slots.retain(|_, slot| !is_stale(slot, now));
+    before - slots.len()
+}
+
+fn sweep_one(slots: &mut HashMap<i64, Slot>, id: i64, now: Instant) {
+    if slots.get(&id).is_some_and(|slot| is_stale(slot, now)) {
+        slots.remove(&id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(byte: u8) -> SessionId {
+        SessionId { uuid: [byte; 16], user: [0; 32] }
+    }
+
+    fn cursor(byte: u8, keep: bool) -> Cursor {
+        let owner = Owner { session: Some(session(byte)), user: [0; 32] };
+        let rest = Rest::List(VecDeque::new());
+        Cursor { namespace: "db.coll".into(), owner, rest, keep, transaction: None }
+    }
+
+    fn code(result: Result<Box<Cursor>>) -> Option<i32> {
+        result.err().map(|error| error.code.0)
+    }
+
+    #[tokio::test]
+    async fn a_cursor_is_used_by_one_request_at_a_time() {
+        let cursors = Cursors::default();
+        let id = cursors.keep(cursor(1, false)).unwrap();
+        let taken = cursors.take(id).unwrap();
+        assert_eq!(code(cursors.take(id)), Some(12051));
+        assert!(cursors.put_back(id, taken));
+        let taken = cursors.take(id).unwrap();
+        assert!(cursors.kill(id));
+        assert!(!cursors.put_back(id, taken), "killed while in use");
+        assert_eq!(code(cursors.take(id)), Some(43));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_cursors_are_closed_unless_they_are_to_be_kept() {
+        let cursors = Cursors::default();
+        let idle = cursors.keep(cursor(1, false)).unwrap();
+        let kept = cursors.keep(cursor(1, true)).unwrap();
+        tokio::time::advance(IDLE_MAX + Duration::from_secs(1)).await;
+        assert_eq!(code(cursors.take(idle)), Some(43));
+        assert_eq!(cursors.sweep(), 0);
+        assert!(cursors.kill(kept));
+    }
+
+    #[tokio::test]
+    async fn a_session_takes_its_cursors_along() {
+        let cursors = Cursors::default();
+        let (mine, other) =
+            (cursors.keep(cursor(1, false)).unwrap(), cursors.keep(cursor(2, false)).unwrap());
+        cursors.kill_of_session(&session(1));
+        assert!(!cursors.kill(mine) && cursors.kill(other));
+    }
+}

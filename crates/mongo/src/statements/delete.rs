@@ -1,0 +1,89 @@
+//! Deletes: of one document, or of all that match.
+
+use std::sync::Arc;
+
+use bson::{Document, RawDocument};
+use engine::collection::{Collection, Decision, Found, Receipt, Target, Verdict};
+
+use super::{LOOKS_MAX, Moment, Selection, recorded, too_many_looks};
+use crate::error::Result;
+use crate::room::Room;
+
+/// One statement of a `delete`, or a `findAndModify` that removes.
+#[derive(Debug)]
+pub(crate) struct DeleteStatement {
+    pub(crate) selection: Selection,
+    pub(crate) moment: Moment,
+}
+
+/// What a statement did.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Deleted {
+    pub(crate) count: u64,
+    /// The document that is gone, for `findAndModify`.
+    pub(crate) before: Option<RawDocument>,
+}
+
+impl DeleteStatement {
+    /// Deletes the first document that matches.
+    pub(crate) async fn one(
+        self: &Arc<Self>,
+        room: &Room,
+        collection: &Arc<Collection>,
+        receipt: Option<Receipt>,
+    ) -> Result<Deleted> {
+        for _ in 0..LOOKS_MAX {
+            // A repetition must be recognised even if nothing matches any more, because the first run has deleted it.
+            let target = self.selection.target(room, collection, &self.moment)?;
+            let target = match (target, &receipt) {
+                (Some(target), _) => target,
+                (None, Some(_)) => Target::Id(bson::Value::MinKey),
+                (None, None) => return Ok(Deleted::default()),
+            };
+            let (statement, tried) = (Arc::clone(self), target.clone());
+            let decide =
+                move |found: Option<&Found>, now: storage::Time| statement.decide(found, now, &tried);
+            let modified = room.modify(collection, target, decide, receipt.clone()).await?;
+            if let Some(answer) = &modified.answer {
+                let before =
+                    answer.get("before").and_then(bson::ValueRef::as_document).map(RawDocument::from_view);
+                return Ok(Deleted { count: recorded(answer, "n") as u64, before });
+            }
+        }
+        Err(too_many_looks())
+    }
+
+    /// Deletes every document that matches, each by itself.
+    pub(crate) async fn all(self: &Arc<Self>, room: &Room, collection: &Arc<Collection>) -> Result<u64> {
+        let mut count = 0;
+        for target in self.selection.all(room, collection, &self.moment)? {
+            let (statement, tried) = (Arc::clone(self), target.clone());
+            let decide =
+                move |found: Option<&Found>, now: storage::Time| statement.decide(found, now, &tried);
+            let modified = room.modify(collection, target, decide, None).await?;
+            count += u64::from(modified.before.is_some() && modified.after.is_none());
+        }
+        Ok(count)
+    }
+
+    /// What becomes of the document that was found. No answer in the verdict: it is not the one that was looked for any more.
+    fn decide(&self, found: Option<&Found>, now: storage::Time, target: &Target) -> engine::Result<Verdict> {
+        let context = self.moment.context(now);
+        let record = |document: Option<&RawDocument>| {
+            let mut answer = Document::new().with("n", i32::from(document.is_some()));
+            if let Some(document) = document {
+                answer.push("before", document.to_document());
+            }
+            Some(RawDocument::from_document(&answer))
+        };
+        match found {
+            Some(found) if self.selection.filter.matches(found.document.view(), &context)? => {
+                Ok(Verdict { decision: Decision::Delete, answer: record(Some(&found.document)) })
+            }
+            _ if matches!(target, Target::Id(_)) => {
+                Ok(Verdict { decision: Decision::Keep, answer: record(None) })
+            }
+            _ => Ok(Decision::Keep.into()),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Statements that change documents: what `update`, `delete`, `findAndModify` and `bulkWrite` are made of.
+//!
+//! A statement first looks for its document with a walk, then shows it to a function inside the store's transaction, which asks
+//! the filter again and decides. If the document has changed so that it does not match any more, or has died, the look begins
+//! anew: whoever changed it has made progress, so this ends. A filter on `_id` alone needs no look.
+
+mod delete;
+mod moment;
+mod update;
+mod validator;
+
+use std::sync::Arc;
+
+use bson::{Collation, Document, DocumentRef, Value, ValueRef};
+use engine::collection::{Collection, Found, Target};
+use mql::Code;
+use mql::filter::{self, Filter};
+use mql::index::Hint;
+use mql::sort::{Sort, SortKey};
+use mql::update::Update;
+
+use crate::access;
+use crate::call::Call;
+use crate::error::{Error, Result};
+use crate::fields::Fields;
+use crate::room::Room;
+
+pub(crate) use delete::DeleteStatement;
+pub(crate) use moment::{Moment, new_id};
+pub(crate) use update::{Images, UpdateStatement, Updated};
+pub(crate) use validator::Validator;
+
+/// The most statements of one command.
+const BATCH_MAX: usize = 100_000;
+
+/// Refuses a command without statements, or with too many.
+pub(crate) fn check_batch(statements: usize) -> Result<()> {
+    if (1..=BATCH_MAX).contains(&statements) {
+        return Ok(());
+    }
+    let text = format!("Write batch sizes must be between 1 and {BATCH_MAX}. Got {statements} operations.");
+    Err(Error::new(Code::INVALID_LENGTH, text))
+}
+
+/// How filters and updates of a statement are read: its collation, and the values of `let` (`c` in an update).
+pub(crate) fn settings(fields: Fields<'_>) -> Result<filter::Settings> {
+    let collation = match fields.document("collation")? {
+        Some(collation) if !collation.is_empty() => Collation::parse(collation)?,
+        _ => Collation::simple(),
+    };
+    let variables = match (fields.document("let")?, fields.document("c")?) {
+        (Some(variables), _) | (None, Some(variables)) => variables.to_document(),
+        (None, None) => Document::new(),
+    };
+    Ok(filter::Settings { collation, variables, ..filter::Settings::default() })
+}
+
+/// The same with what the collection says: its collation, unless the request has its own, and its text index.
+pub(crate) fn with_defaults(
+    mut settings: filter::Settings,
+    fields: Fields<'_>,
+    collection: Option<&Collection>,
+) -> filter::Settings {
+    let Some(collection) = collection else { return settings };
+    if fields.value("collation").is_none() {
+        settings.collation = collection.definition.collation.clone();
+    }
+    let list = collection.indexes();
+    settings.text = list.iter().find_map(|index| index.spec.text_rules().cloned()).map(Arc::new);
+    settings
+}
+
+/// Reads an update.
+pub(crate) fn update(
+    call: &Call,
+    collection: &Collection,
+    fields: Fields<'_>,
+    filter: DocumentRef<'_>,
+    change: ValueRef<'_>,
+    upsert: bool,
+) -> Result<UpdateStatement> {
+    let mut settings = with_defaults(settings(fields)?, fields, Some(collection));
+    if let Some(variables) = call.fields().document("let")? {
+        settings.variables.fields_mut().extend(variables.to_document());
+    }
+    let array_filters: Vec<DocumentRef<'_>> = match fields.array("arrayFilters")? {
+        None => Vec::new(),
+        Some(filters) => filters
+            .iter()
+            .map(|filter| {
+                filter.as_document().ok_or_else(|| Error::bad_value("arrayFilters must be documents"))
+            })
+            .collect::<Result<_>>()?,
+    };
+    let bypass = call.fields().is_set("bypassDocumentValidation")?;
+    Ok(UpdateStatement {
+        update: Update::parse(change, &array_filters, &settings)?,
+        selection: selection(fields, filter, &settings)?,
+        upsert,
+        validator: Validator::of(collection.definition.options.view(), bypass)?,
+        moment: Moment::of(call),
+    })
+}
+
+/// Reads a delete.
+pub(crate) fn delete(
+    call: &Call,
+    collection: &Collection,
+    fields: Fields<'_>,
+    filter: DocumentRef<'_>,
+) -> Result<DeleteStatement> {
+    let mut settings = with_defaults(settings(fields)?, fields, Some(collection));
+    if let Some(variables) = call.fields().document("let")? {
+        settings.variables = variables.to_document();
+    }
+    Ok(DeleteStatement { selection: selection(fields, filter, &settings)?, moment: Moment::of(call) })
+}
+
+fn selection(fields: Fields<'_>, filter: DocumentRef<'_>, settings: &filter::Settings) -> Result<Selection> {
+    let sort = fields.document("sort")?.filter(|sort| !sort.is_empty());
+    Ok(Selection {
+        filter: Arc::new(Filter::parse(filter, settings)?),
+        sort: sort.map(Sort::parse).transpose()?.map(Arc::new),
+        hint: access::hint(fields)?,
+        collation: settings.collation.clone(),
+    })
+}
+
+/// How often a statement looks for its document before it gives up with a conflict.
+const LOOKS_MAX: usize = 1_000;
+
+/// Which documents a statement is about.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    pub(crate) filter: Arc<Filter>,
+    pub(crate) sort: Option<Arc<Sort>>,
+    pub(crate) hint: Option<Hint>,
+    pub(crate) collation: Collation,
+}
+
+impl Selection {
+    /// The one `_id` that can match, if the filter names it.
+    fn id(&self) -> Option<Value> {
+        access::named_id(&self.filter, &self.collation)
+    }
+
+    /// The first document that matches, in the order of the sort if there is one.
+    fn first(&self, room: &Room, collection: &Arc<Collection>, moment: &Moment) -> Result<Option<Found>> {
+        let sort = self.sort.as_deref();
+        room.read(&[collection], |reading| {
+            let context = &moment.context(reading.now());
+            let plan = access::choose(
+                reading,
+                collection,
+                &self.filter,
+                sort,
+                Some(1),
+                &self.collation,
+                self.hint.as_ref(),
+            )?;
+            let sorted = plan.sorted;
+            let mut walk = plan.into_walk(collection, &self.filter);
+            let Some(sort) = sort.filter(|_| !sorted) else { return walk.next(reading, context) };
+            let mut best: Option<(SortKey, Found)> = None;
+            while let Some(found) = walk.next(reading, context)? {
+                let key = sort.key(found.document.view(), &self.collation, None, context)?;
+                if best.as_ref().is_none_or(|(least, _)| sort.compare(&key, least).is_lt()) {
+                    best = Some((key, found));
+                }
+            }
+            Ok(best.map(|(_, found)| found))
+        })
+    }
+
+    /// The target of the next attempt; none if nothing matches.
+    fn target(&self, room: &Room, collection: &Arc<Collection>, moment: &Moment) -> Result<Option<Target>> {
+        match self.id() {
+            Some(id) => Ok(Some(Target::Id(id))),
+            None => Ok(self.first(room, collection, moment)?.map(|found| Target::Number(found.number))),
+        }
+    }
+
+    /// The numbers of all documents that match, as of one reading: what is changed meanwhile is met once.
+    fn all(&self, room: &Room, collection: &Arc<Collection>, moment: &Moment) -> Result<Vec<Target>> {
+        room.read(&[collection], |reading| {
+            let context = &moment.context(reading.now());
+            let plan = access::choose(
+                reading,
+                collection,
+                &self.filter,
+                None,
+                None,
+                &self.collation,
+                self.hint.as_ref(),
+            )?;
+            let mut walk = plan.into_walk(collection, &self.filter);
+            let mut targets = Vec::new();
+            while let Some(found) = walk.next(reading, context)? {
+                targets.push(Target::Number(found.number));
+            }
+            Ok(targets)
+        })
+    }
+}
+
+fn too_many_looks() -> Error {
+    Error::new(Code::WRITE_CONFLICT, "the document kept changing while the statement looked for it")
+}
+
+/// A value of an answer that was recorded for a repetition.
+fn recorded(answer: &bson::RawDocument, name: &str) -> i64 {
+    match answer.get(name) {
+        Some(ValueRef::Int32(value)) => value.into(),
+        Some(ValueRef::Int64(value)) => value,
+        _ => 0,
+    }
+}

@@ -1,0 +1,46 @@
+//! What a statement takes along into the store's transaction: the request's logical time, chance, and its brake.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bson::{ObjectId, Timestamp};
+use mql::Context;
+use storage::Time;
+
+use crate::call::Call;
+use crate::random;
+use crate::service::Service;
+
+/// The seeds of a context and of new ids.
+#[derive(Debug, Clone)]
+pub(crate) struct Moment {
+    timestamp: Timestamp,
+    seed: u64,
+    cancelled: Arc<AtomicBool>,
+    /// The id that an upsert gives its document if nothing else does.
+    pub(crate) id: ObjectId,
+}
+
+impl Moment {
+    /// Those of a command.
+    pub(crate) fn of(call: &Call) -> Moment {
+        Moment {
+            timestamp: call.timestamp,
+            seed: random::number(),
+            cancelled: Arc::clone(&call.brake.pulled),
+            id: new_id(&call.service, call.now),
+        }
+    }
+
+    /// The context of an evaluation at the time of the store's transaction.
+    pub(crate) fn context(&self, now: Time) -> Context {
+        let millis = i64::try_from(now.millis()).unwrap_or(i64::MAX);
+        Context::new(millis, self.timestamp, self.seed, Arc::clone(&self.cancelled))
+    }
+}
+
+/// An id for a document that came without one.
+pub(crate) fn new_id(service: &Service, now: Time) -> ObjectId {
+    let seconds = u32::try_from(now.seconds()).unwrap_or(u32::MAX);
+    service.object_id(seconds)
+}

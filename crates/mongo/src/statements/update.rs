@@ -1,0 +1,270 @@
+//! Updates: of one document, of all that match, or an insert if none does.
+
+use std::sync::Arc;
+
+use bson::{Document, RawDocument, Value};
+use engine::collection::{Collection, Decision, Found, Modified, Receipt, Target, Verdict};
+use mql::Context;
+use mql::update::{self, Update};
+
+use super::{LOOKS_MAX, Moment, Selection, Validator, recorded, too_many_looks};
+use crate::error::Result;
+use crate::room::Room;
+
+/// One statement of an `update`, or a `findAndModify` with an update.
+#[derive(Debug)]
+pub(crate) struct UpdateStatement {
+    pub(crate) selection: Selection,
+    pub(crate) update: Update,
+    pub(crate) upsert: bool,
+    pub(crate) validator: Validator,
+    /// The context of the request, for every evaluation of the statement.
+    pub(crate) moment: Moment,
+}
+
+/// What a statement did.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Updated {
+    pub(crate) matched: u64,
+    pub(crate) modified: u64,
+    /// The `_id` of the document that an upsert made.
+    pub(crate) upserted: Option<Value>,
+    /// The document before and behind it, for `findAndModify`.
+    pub(crate) before: Option<RawDocument>,
+    pub(crate) after: Option<RawDocument>,
+}
+
+impl Updated {
+    fn of(modified: Modified) -> Updated {
+        if let (true, Some(answer)) = (modified.repeated, &modified.answer) {
+            return Updated::from_record(answer);
+        }
+        let (before, after) = (modified.before, modified.after);
+        let changed = match (&before, &after) {
+            (Some(before), Some(after)) => before.sequence != after.sequence,
+            _ => false,
+        };
+        let inserted = if before.is_none() { after.as_ref().and_then(id_of) } else { None };
+        Updated {
+            matched: u64::from(before.is_some()),
+            modified: u64::from(changed),
+            upserted: inserted,
+            before: before.map(|found| found.document),
+            after: after.map(|found| found.document),
+        }
+    }
+
+    /// What a repetition of the statement is answered with.
+    fn record(
+        matched: bool,
+        modified: bool,
+        upserted: Option<Value>,
+        images: (Option<&RawDocument>, Option<&RawDocument>),
+    ) -> RawDocument {
+        let mut record =
+            Document::new().with("matched", i32::from(matched)).with("modified", i32::from(modified));
+        if let Some(id) = upserted {
+            record.push("upserted", id);
+        }
+        if let Some(before) = images.0 {
+            record.push("before", before.to_document());
+        }
+        if let Some(after) = images.1 {
+            record.push("after", after.to_document());
+        }
+        RawDocument::from_document(&record)
+    }
+
+    fn from_record(answer: &RawDocument) -> Updated {
+        let image = |name| answer.get(name).and_then(bson::ValueRef::as_document).map(RawDocument::from_view);
+        Updated {
+            matched: recorded(answer, "matched") as u64,
+            modified: recorded(answer, "modified") as u64,
+            upserted: answer.get("upserted").map(bson::ValueRef::to_value),
+            before: image("before"),
+            after: image("after"),
+        }
+    }
+}
+
+fn id_of(found: &Found) -> Option<Value> {
+    found.document.get("_id").map(bson::ValueRef::to_value)
+}
+
+/// Whether the images of a document are recorded: only `findAndModify` shows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Images {
+    Recorded,
+    NotRecorded,
+}
+
+impl UpdateStatement {
+    /// Updates the first document that matches, or inserts one.
+    pub(crate) async fn one(
+        self: &Arc<Self>,
+        room: &Room,
+        collection: &Arc<Collection>,
+        receipt: Option<Receipt>,
+        images: Images,
+    ) -> Result<Updated> {
+        for _ in 0..LOOKS_MAX {
+            let target = match self.selection.target(room, collection, &self.moment)? {
+                Some(target) => target,
+                None if self.upsert => {
+                    match self.insert(room, collection, receipt.clone(), images).await {
+                        // Somebody else has inserted what would have matched: it is looked for again.
+                        Err(error)
+                            if error.code == mql::Code::DUPLICATE_KEY
+                                && self.may_match_now(room, collection)? =>
+                        {
+                            continue;
+                        }
+                        inserted => return inserted,
+                    }
+                }
+                None => return self.nothing(room, collection, receipt).await,
+            };
+            let (statement, tried) = (Arc::clone(self), target.clone());
+            let decide =
+                move |found: Option<&Found>, now: storage::Time| statement.decide(found, now, &tried, images);
+            let modified = room.modify(collection, target, decide, receipt.clone()).await?;
+            let lost = !modified.repeated && modified.answer.is_none();
+            if !lost {
+                return Ok(Updated::of(modified));
+            }
+        }
+        Err(too_many_looks())
+    }
+
+    /// Updates every document that matches, each by itself; inserts one if none does.
+    pub(crate) async fn all(self: &Arc<Self>, room: &Room, collection: &Arc<Collection>) -> Result<Updated> {
+        let mut updated = Updated::default();
+        for target in self.selection.all(room, collection, &self.moment)? {
+            let (statement, tried) = (Arc::clone(self), target.clone());
+            let decide = move |found: Option<&Found>, now: storage::Time| {
+                statement.decide(found, now, &tried, Images::NotRecorded)
+            };
+            let modified = room.modify(collection, target, decide, None).await?;
+            if modified.answer.is_some() {
+                let one = Updated::of(modified);
+                updated.matched += one.matched;
+                updated.modified += one.modified;
+            }
+        }
+        if updated.matched == 0 && self.upsert {
+            return self.insert(room, collection, None, Images::NotRecorded).await;
+        }
+        Ok(updated)
+    }
+
+    /// What becomes of the document that was found. No answer in the verdict: it is not the one that was looked for any more.
+    fn decide(
+        &self,
+        found: Option<&Found>,
+        now: storage::Time,
+        target: &Target,
+        images: Images,
+    ) -> engine::Result<Verdict> {
+        let context = self.moment.context(now);
+        let filter = &self.selection.filter;
+        match found {
+            Some(found) if filter.matches(found.document.view(), &context)? => {
+                let changed = self.update.apply(&found.document, Some(filter), false, &context)?;
+                if let Some(changed) = &changed {
+                    self.validator.check_update(&found.document, changed, &context)?;
+                }
+                let after = changed.as_ref().unwrap_or(&found.document);
+                let shown = if images == Images::Recorded {
+                    (Some(&found.document), Some(after))
+                } else {
+                    (None, None)
+                };
+                let answer = Updated::record(true, changed.is_some(), None, shown);
+                let decision = changed.map_or(Decision::Keep, Decision::Replace);
+                Ok(Verdict { decision, answer: Some(answer) })
+            }
+            None if self.upsert && matches!(target, Target::Id(_)) => self.insertion(&context, images),
+            // The filter names the `_id`, so there is no other document to look for.
+            _ if matches!(target, Target::Id(_)) => Ok(Verdict {
+                decision: Decision::Keep,
+                answer: Some(Updated::record(false, false, None, (None, None))),
+            }),
+            _ => Ok(Decision::Keep.into()),
+        }
+    }
+
+    /// The document that an upsert inserts.
+    fn insertion(&self, context: &Context, images: Images) -> engine::Result<Verdict> {
+        let document = self.upsert_document(context)?;
+        self.validator.check_insert(&document, context)?;
+        let id = document.get("_id").map(bson::ValueRef::to_value);
+        let shown = if images == Images::Recorded { (None, Some(&document)) } else { (None, None) };
+        let answer = Updated::record(false, false, id, shown);
+        Ok(Verdict { decision: Decision::Insert(document), answer: Some(answer) })
+    }
+
+    fn upsert_document(&self, context: &Context) -> mql::Result<RawDocument> {
+        let id = self.moment.id;
+        update::upsert_document(&self.selection.filter, &self.update, context, &mut || id)
+    }
+
+    /// The `_id` of the document that an upsert inserts.
+    fn upsert_id(&self, room: &Room) -> Result<Value> {
+        let now = room.read(&[], |reading| Ok(reading.now()))?;
+        let document = self.upsert_document(&self.moment.context(now))?;
+        Ok(document.get("_id").map_or(Value::Null, bson::ValueRef::to_value))
+    }
+
+    async fn insert(
+        self: &Arc<Self>,
+        room: &Room,
+        collection: &Arc<Collection>,
+        receipt: Option<Receipt>,
+        images: Images,
+    ) -> Result<Updated> {
+        let id = self.upsert_id(room)?;
+        let statement = Arc::clone(self);
+        let decide = move |found: Option<&Found>, now: storage::Time| {
+            let context = statement.moment.context(now);
+            match found {
+                None => statement.insertion(&context, images),
+                Some(found) => Err(duplicate_id(found)),
+            }
+        };
+        Ok(Updated::of(room.modify(collection, Target::Id(id), decide, receipt).await?))
+    }
+
+    /// Nothing matches and nothing is inserted: recorded all the same, so that a repetition finds nothing either.
+    async fn nothing(
+        &self,
+        room: &Room,
+        collection: &Arc<Collection>,
+        receipt: Option<Receipt>,
+    ) -> Result<Updated> {
+        if receipt.is_none() {
+            return Ok(Updated::default());
+        }
+        let decide = |_: Option<&Found>, _: storage::Time| {
+            Ok(Verdict {
+                decision: Decision::Keep,
+                answer: Some(Updated::record(false, false, None, (None, None))),
+            })
+        };
+        let target = Target::Id(Value::MinKey);
+        Ok(Updated { matched: 0, ..Updated::of(room.modify(collection, target, decide, receipt).await?) })
+    }
+
+    /// Whether a document matches by now, after an insert met a duplicate.
+    fn may_match_now(&self, room: &Room, collection: &Arc<Collection>) -> Result<bool> {
+        Ok(self.selection.first(room, collection, &self.moment)?.is_some())
+    }
+}
+
+fn duplicate_id(found: &Found) -> engine::Error {
+    let id = id_of(found).unwrap_or(Value::Null);
+    engine::Error::DuplicateKey {
+        index: "_id_".into(),
+        pattern: RawDocument::from_document(&Document::new().with("_id", 1)),
+        value: RawDocument::from_document(&Document::new().with("_id", id)),
+    }
+}

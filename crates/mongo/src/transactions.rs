@@ -1,0 +1,184 @@
+//! Transactions of sessions: one at a time each, known by the session's number for it.
+//!
+//! A transaction begins with its first command, sees one snapshot and one time, and ends with `commitTransaction`, with
+//! `abortTransaction`, with the first statement that fails, with its session, or when its time is over. What it has written
+//! is nobody else's business before it commits; a commit that meets documents which changed or died since the snapshot
+//! conflicts, and the client tries the whole transaction again (T16).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::Engine;
+use mql::Code;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
+use crate::room::{OpenTransaction, Room};
+use crate::session::SessionId;
+
+/// How long a transaction may last.
+const LIFETIME: Duration = Duration::from_mins(1);
+
+/// The last transaction of each session.
+#[derive(Default)]
+pub(crate) struct Transactions {
+    by_session: Mutex<HashMap<SessionId, Transaction>>,
+}
+
+struct Transaction {
+    number: i64,
+    state: State,
+    since: Instant,
+}
+
+enum State {
+    Open(OpenTransaction),
+    Committed,
+    Aborted,
+}
+
+/// What `commitTransaction` finds.
+pub(crate) enum Commit {
+    /// A transaction that is to be committed; it counts as aborted until [`Transactions::committed`].
+    Open(OpenTransaction),
+    /// One that is committed already: asking again is a success.
+    Done,
+}
+
+impl Transactions {
+    /// Where a command reads and writes that is part of a transaction; begun if the command is its first.
+    pub(crate) fn room(
+        &self,
+        engine: &Arc<Engine>,
+        session: &SessionId,
+        number: i64,
+        starts: bool,
+    ) -> Result<Room> {
+        Ok(Room::Transaction(Arc::clone(engine), self.enter(engine, session, number, starts)?))
+    }
+
+    fn enter(
+        &self,
+        engine: &Engine,
+        session: &SessionId,
+        number: i64,
+        starts: bool,
+    ) -> Result<OpenTransaction> {
+        let mut known = self.by_session.lock();
+        let last = known.get(session).map(|transaction| transaction.number);
+        if let Some(last) = last.filter(|last| *last > number) {
+            return Err(too_old(number, last));
+        }
+        if starts {
+            if last == Some(number) {
+                let text = format!("Given transaction number {number} is already in use");
+                return Err(Error::location(50911, text));
+            }
+            let workspace = Arc::new(Mutex::new(Some(engine.begin()?)));
+            let state = State::Open(Arc::clone(&workspace));
+            known.insert(session.clone(), Transaction { number, state, since: Instant::now() });
+            return Ok(workspace);
+        }
+        match known.get_mut(session).filter(|transaction| transaction.number == number) {
+            None => Err(none(number)),
+            Some(transaction) => transaction.open(number),
+        }
+    }
+
+    /// Takes the transaction that is to be committed.
+    pub(crate) fn commit(&self, session: &SessionId, number: i64) -> Result<Commit> {
+        let mut known = self.by_session.lock();
+        match known.get_mut(session).filter(|transaction| transaction.number == number) {
+            None => Err(none(number)),
+            Some(Transaction { state: State::Committed, .. }) => Ok(Commit::Done),
+            Some(transaction) => {
+                let workspace = transaction.open(number).map_err(|_| aborted(number))?;
+                transaction.state = State::Aborted;
+                Ok(Commit::Open(workspace))
+            }
+        }
+    }
+
+    /// Remembers that a transaction is committed.
+    pub(crate) fn committed(&self, session: &SessionId, number: i64) {
+        if let Some(transaction) = self.by_session.lock().get_mut(session)
+            && transaction.number == number
+        {
+            transaction.state = State::Committed;
+        }
+    }
+
+    /// Aborts a transaction; an error if there is none that could be.
+    pub(crate) fn abort(&self, session: &SessionId, number: i64) -> Result<()> {
+        let mut known = self.by_session.lock();
+        match known.get_mut(session).filter(|transaction| transaction.number == number) {
+            None => Err(none(number)),
+            Some(Transaction { state: State::Committed, .. }) => Err(Error::new(
+                Code::TRANSACTION_COMMITTED,
+                format!("Transaction {number} has been committed."),
+            )),
+            Some(Transaction { state: State::Aborted, .. }) => Err(aborted(number)),
+            Some(transaction) => {
+                transaction.state = State::Aborted;
+                Ok(())
+            }
+        }
+    }
+
+    /// Aborts what a session has open, and forgets it.
+    pub(crate) fn end(&self, session: &SessionId) {
+        self.by_session.lock().remove(session);
+    }
+
+    /// Aborts what has outlived its time.
+    pub(crate) fn sweep(&self) {
+        for transaction in self.by_session.lock().values_mut() {
+            transaction.expire();
+        }
+    }
+
+    /// How many are open.
+    pub(crate) fn open_count(&self) -> usize {
+        let known = self.by_session.lock();
+        known.values().filter(|transaction| matches!(transaction.state, State::Open(_))).count()
+    }
+}
+
+impl Transaction {
+    fn expire(&mut self) {
+        if matches!(self.state, State::Open(_)) && self.since.elapsed() > LIFETIME {
+            self.state = State::Aborted;
+        }
+    }
+
+    fn open(&mut self, number: i64) -> Result<OpenTransaction> {
+        self.expire();
+        match &self.state {
+            State::Open(workspace) => Ok(Arc::clone(workspace)),
+            State::Committed => Err(Error::new(
+                Code::TRANSACTION_COMMITTED,
+                format!("Transaction {number} has been committed."),
+            )),
+            State::Aborted => Err(aborted(number)),
+        }
+    }
+}
+
+fn too_old(number: i64, last: i64) -> Error {
+    let text = format!(
+        "Cannot start transaction {number} on session because a newer transaction {last} has already started."
+    );
+    Error::new(Code::TRANSACTION_TOO_OLD, text)
+}
+
+fn none(number: i64) -> Error {
+    let text = format!("Given transaction number {number} does not match any in-progress transactions.");
+    Error::new(Code::NO_SUCH_TRANSACTION, text).with_label(TRANSIENT_TRANSACTION)
+}
+
+fn aborted(number: i64) -> Error {
+    let text = format!("Transaction {number} has been aborted.");
+    Error::new(Code::NO_SUCH_TRANSACTION, text).with_label(TRANSIENT_TRANSACTION)
+}
