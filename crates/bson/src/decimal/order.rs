@@ -11,7 +11,21 @@ impl Decimal128 {
     }
 
     /// Compares with a double, exactly.
+    ///
+    /// Rounding keeps the order, so where the nearest double of the one or the nearest decimal of the other differs, that is
+    /// the answer. Only where both agree all digits of the double have to be looked at, and there may be a thousand.
     pub(crate) fn compare_double(self, other: f64) -> Ordering {
+        if self.is_nan() || other.is_nan() {
+            return other.is_nan().cmp(&self.is_nan());
+        }
+        let by_doubles = self.to_f64().partial_cmp(&other).unwrap_or(Ordering::Equal);
+        if by_doubles.is_ne() {
+            return by_doubles;
+        }
+        let by_decimals = self.compare(Decimal128::from_f64_nearest(other));
+        if by_decimals.is_ne() {
+            return by_decimals;
+        }
         Magnitude::of_decimal(self).compare(&Magnitude::of_double(other))
     }
 }

@@ -7,6 +7,7 @@ mod expression;
 mod filter_properties;
 mod pipeline;
 mod plan;
+mod plan_special;
 mod script;
 mod update;
 mod verbs;

@@ -31,6 +31,9 @@ fn scalar() -> impl Strategy<Value = Value> + Clone {
             json(r#"{"$numberDecimal":"2.50"}"#),
             json(r#"{"$oid":"ffffffffffffffffffffffff"}"#),
             Value::Int64(i64::MAX),
+            Value::String(format!("{}a", "x".repeat(3000))),
+            Value::String(format!("{}b", "x".repeat(3000))),
+            Value::String("x".repeat(1600)),
         ]),
     ]
 }

@@ -78,9 +78,9 @@ impl Field<'_> {
         let present = found.iter().any(|constraint| constraint.present);
         let exact = complete && found.iter().all(|constraint| constraint.exact);
         let group = found.first()?.group.filter(|_| found.len() == 1);
-        let set =
-            found.into_iter().map(|constraint| constraint.set).reduce(|all, one| all.intersection(&one))?;
-        Some(Constraint { set, exact, present, group })
+        let sets = found.into_iter().map(|constraint| constraint.set).collect();
+        let (set, whole) = Set::intersection_of(sets);
+        Some(Constraint { set, exact: exact && whole, present, group })
     }
 
     fn any(self, nodes: &[Node]) -> Option<Constraint> {

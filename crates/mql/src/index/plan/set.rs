@@ -13,6 +13,9 @@ const FIRST: u8 = 0x01;
 /// Behind the key of every value.
 const LAST: u8 = 0x12;
 
+/// How many intervals are looked at to cut sets with each other: a filter may have as many as it has bytes.
+const INTERSECTION_WORK_MAX: usize = 1_000_000;
+
 /// A place between keys.
 #[derive(Debug, Clone)]
 pub(super) struct Edge {
@@ -222,6 +225,22 @@ impl Set {
         Set(both)
     }
 
+    /// What is in all of these, the most telling first; and whether all were taken into account, which stops when it becomes
+    /// too much work.
+    pub(super) fn intersection_of(mut sets: Vec<Set>) -> (Set, bool) {
+        sets.sort_by_key(Set::rank);
+        let mut work = 0;
+        let mut all = Set::full();
+        for set in &sets {
+            work += all.0.len() + set.0.len();
+            if work > INTERSECTION_WORK_MAX {
+                return (all, false);
+            }
+            all = all.intersection(set);
+        }
+        (all, true)
+    }
+
     pub(super) fn complement(&self) -> Set {
         let mut rest = Vec::new();
         let full = Set::full();
@@ -322,6 +341,10 @@ mod tests {
         assert!(Set::union([above, below]).is_within(&Set::class(Kind::Double)));
         assert_eq!(text(&Set::beginning_with("ab")), "[\"ab\", \"ac\")");
         assert!(Set::full().is_full() && Set::full().complement().is_empty());
+        let (few, whole) = Set::intersection_of(vec![number(1).complement(), number(2).complement(), three]);
+        assert_eq!((text(&few).as_str(), whole), ("[3, 3]", true));
+        let many = (0..100_000).map(|value| number(value).complement()).collect();
+        assert!(!Set::intersection_of(many).1, "it ends before it takes long");
     }
 
     #[test]

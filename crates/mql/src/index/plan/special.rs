@@ -11,6 +11,9 @@ use crate::index::pattern::PartKind;
 use crate::path::FieldPath;
 use crate::sort::Direction;
 
+/// How many paths of a filter are considered: each asks all conditions.
+const WILDCARD_PATHS_MAX: usize = 64;
+
 impl Planner<'_> {
     /// A wildcard index answers conditions on one path, if it has all there is to find at it.
     pub(super) fn wildcard(&self) -> Option<Candidate> {
@@ -19,6 +22,7 @@ impl Planner<'_> {
         self.conditions().for_each(|node| collect_paths(node, &FieldPath::default(), &mut paths));
         paths.sort();
         paths.dedup();
+        paths.truncate(WILDCARD_PATHS_MAX);
         let mut best: Option<(FieldPath, Constraint)> = None;
         for path in paths {
             let positions = path.components().iter().any(|component| component.index().is_some());

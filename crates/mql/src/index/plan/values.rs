@@ -138,10 +138,12 @@ impl Reader<'_> {
     fn item_leaves(self, node: &Node) -> Leaves {
         let unknown = || Leaves::at_most(Set::full());
         match node {
-            Node::And(nodes) => nodes.iter().fold(Leaves::exactly(Set::full()), |all, node| {
-                let one = self.item_leaves(node);
-                Leaves { set: all.set.intersection(&one.set), missing: false, exact: all.exact && one.exact }
-            }),
+            Node::And(nodes) => {
+                let all: Vec<Leaves> = nodes.iter().map(|node| self.item_leaves(node)).collect();
+                let exact = all.iter().all(|one| one.exact);
+                let (set, whole) = Set::intersection_of(all.into_iter().map(|one| one.set).collect());
+                Leaves { set, missing: false, exact: exact && whole }
+            }
             Node::Or(nodes) => {
                 let branches: Vec<Leaves> = nodes.iter().map(|node| self.item_leaves(node)).collect();
                 let exact = branches.iter().all(|branch| branch.exact);
