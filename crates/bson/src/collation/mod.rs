@@ -108,8 +108,9 @@ impl Collation {
 
     /// Compares two strings.
     pub fn compare(&self, left: &str, right: &str) -> Ordering {
-        if self.is_simple() || left == right {
-            return left.cmp(right);
+        let Some(rules) = &self.0 else { return left.cmp(right) };
+        if let Some(order) = weights::compare_ascii(rules, left, right) {
+            return order;
         }
         let (mut left_key, mut right_key) = (Vec::new(), Vec::new());
         self.sort_key(left, &mut left_key);

@@ -13,6 +13,8 @@
 //!
 //! Every weight ends by itself and none begins with 00, so a string that ends sorts before one that goes on.
 
+use std::cmp::Ordering;
+
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::{canonical_combining_class, is_combining_mark};
 
@@ -32,6 +34,49 @@ const MARK: u8 = 0x04;
 const LOWER: u8 = 0x02;
 const UPPER: u8 = 0x08;
 const COMPATIBILITY: u8 = 0x01;
+
+/// The primary weight of what has none.
+const NONE: u8 = 0;
+/// The primary weights of ASCII.
+const ASCII: [u8; 128] = ascii_weights();
+
+const fn ascii_weights() -> [u8; 128] {
+    let mut weights = [NONE; 128];
+    let (spaces, signs) = (SPACES.as_bytes(), SIGNS.as_bytes());
+    let mut at = 0;
+    while at < spaces.len() + signs.len() {
+        let char = if at < spaces.len() { spaces[at] } else { signs[at - spaces.len()] };
+        weights[char as usize] = SPACE_FIRST + at as u8;
+        at += 1;
+    }
+    let mut at = 0;
+    while at < 26 {
+        weights[(b'a' + at) as usize] = LETTER_FIRST + at;
+        weights[(b'A' + at) as usize] = LETTER_FIRST + at;
+        if at < 10 {
+            weights[(b'0' + at) as usize] = DIGIT_FIRST + at;
+        }
+        at += 1;
+    }
+    weights
+}
+
+/// Compares without making keys, where that is simple.
+pub(super) fn compare_ascii(rules: &Rules, left: &str, right: &str) -> Option<Ordering> {
+    if left == right {
+        return Some(Ordering::Equal);
+    }
+    if rules.numeric_ordering || !left.is_ascii() || !right.is_ascii() {
+        return None;
+    }
+    let primary = |byte: u8| Some(ASCII[usize::from(byte)]).filter(|weight| *weight != NONE);
+    let order = left.bytes().filter_map(primary).cmp(right.bytes().filter_map(primary));
+    if order.is_ne() || rules.strength < 3 && !rules.case_level {
+        return Some(order);
+    }
+    let case = |byte: u8| primary(byte).map(|_| byte.is_ascii_uppercase());
+    Some(left.bytes().filter_map(case).cmp(right.bytes().filter_map(case)))
+}
 
 pub(super) fn sort_key(rules: &Rules, text: &str, out: &mut Vec<u8>) {
     let mut key = Levels::new(rules);
@@ -119,19 +164,10 @@ impl Levels {
 
     /// Appends the primary weight; control characters have none and do not count at all.
     fn weigh(&mut self, char: char) -> bool {
-        let position = |among: &str| among.chars().position(|known| known == char).map(|at| at as u8);
         if char.is_ascii() {
-            let weight = match char {
-                'a'..='z' => LETTER_FIRST + (char as u8 - b'a'),
-                'A'..='Z' => LETTER_FIRST + (char as u8 - b'A'),
-                '0'..='9' => DIGIT_FIRST + (char as u8 - b'0'),
-                _ => match position(SPACES).or_else(|| position(SIGNS).map(|at| at + SPACES.len() as u8)) {
-                    Some(at) => SPACE_FIRST + at,
-                    None => return false,
-                },
-            };
-            self.primary.push(weight);
-            return true;
+            let weight = ASCII[char as usize];
+            self.primary.extend((weight != NONE).then_some(weight));
+            return weight != NONE;
         }
         if char.is_control() {
             return false;

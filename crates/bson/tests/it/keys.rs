@@ -7,7 +7,7 @@ use bson::{
 };
 use proptest::prelude::*;
 
-use crate::values::{number, value};
+use crate::values::{number, text, value};
 
 fn collations() -> Vec<Collation> {
     let read = |strength: i32, case_level: bool, numeric: bool| {
@@ -87,4 +87,16 @@ fn long_values_keep_equality_and_the_order_of_their_beginning() {
     // One byte for the class and two for the end.
     assert_eq!(key(&limit(KEY_BYTES_MAX - 3), &Collation::simple()).len(), KEY_BYTES_MAX);
     assert!(key(&limit(KEY_BYTES_MAX - 3), &Collation::simple())[..] < cut(&limit(KEY_BYTES_MAX - 2))[1..]);
+}
+
+proptest! {
+    #[test]
+    fn strings_compare_as_their_sort_keys_do(left in text(), right in text()) {
+        for collation in collations() {
+            let (mut left_key, mut right_key) = (Vec::new(), Vec::new());
+            collation.sort_key(&left, &mut left_key);
+            collation.sort_key(&right, &mut right_key);
+            prop_assert_eq!(collation.compare(&left, &right), left_key.cmp(&right_key), "{:?} {:?}", left, right);
+        }
+    }
 }

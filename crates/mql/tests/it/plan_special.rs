@@ -34,10 +34,10 @@ fn check(spec: &Document, documents: &[Document], filter: &Document) -> Option<(
     for (document, keys) in stored {
         let found =
             keys.iter().any(|key| candidate.spans.iter().any(|span| span.lower <= *key && *key < span.upper));
-        let matches = filter.matches(document.view(), &context).expect("an answer");
-        assert!(found || !matches, "{filter_text}\n{document:?}\n{keys:?}\n{:?}", candidate.spans);
+        let passes = filter.matches(document.view(), &context).expect("an answer");
+        assert!(found || !passes, "{filter_text}\n{document:?}\n{keys:?}\n{:?}", candidate.spans);
         read += usize::from(found);
-        matched += usize::from(matches);
+        matched += usize::from(passes);
     }
     Some((read, matched))
 }
