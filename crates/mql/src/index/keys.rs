@@ -26,6 +26,9 @@ use crate::path::Component;
 
 /// How many keys one document may have in one index.
 const KEYS_MAX: usize = 100_000;
+/// How many steps finding them may take, and how much work is a step.
+const STEPS_MAX: usize = 10 * KEYS_MAX;
+const STEP_WORK: usize = 64;
 /// How long the hash of a hashed part is.
 const HASH_BYTES: usize = 8;
 
@@ -272,11 +275,7 @@ impl<'e> Expansion<'e> {
     }
 
     fn expand<'d>(&mut self, mut cursors: Vec<Cursor<'d, 'e>>, emit: Emit<'_, 'd>) -> Result<()> {
-        self.context.spend(1)?;
-        self.steps += 1;
-        if self.steps > 10 * KEYS_MAX {
-            return Err(too_many_keys());
-        }
+        self.step(cursors.len())?;
         let mut waiting: Option<usize> = None;
         for at in 0..cursors.len() {
             if let Some(items) = walk(&mut cursors[at]) {
@@ -303,6 +302,13 @@ impl<'e> Expansion<'e> {
             return emit(&values, self.gathered);
         };
         self.by_item(&cursors, first, emit)
+    }
+
+    /// Counts work. Where a number is a position and a name at every level, the ways to go double with each of them.
+    fn step(&mut self, work: usize) -> Result<()> {
+        self.context.spend(work as u64)?;
+        self.steps += 1 + work / STEP_WORK;
+        if self.steps > STEPS_MAX { Err(too_many_keys()) } else { Ok(()) }
     }
 
     /// All fields that wait at one array go on in its items, item by item.
@@ -340,6 +346,7 @@ impl<'e> Expansion<'e> {
         let (component, rest) = cursor.rest.split_first().expect("a cursor with a position to go");
         let index = component.index().expect("a position");
         let mut ways = Vec::new();
+        self.step(items.len())?;
         for (number, item) in items.iter().enumerate() {
             let mut route = cursor.route.clone();
             route.push(Step::Position(number));
@@ -500,6 +507,19 @@ mod tests {
         assert_eq!(nested.code, Code::CANNOT_INDEX_PARALLEL_ARRAYS);
         assert_eq!(refused(r#"{"a":"hashed"}"#, r#"{"a":[1]}"#).code, Code(16766));
         assert_eq!(refused(r#"{"a":"2dsphere"}"#, r#"{"a":[300,0]}"#).code, Code(16755));
+    }
+
+    #[test]
+    fn a_document_made_to_fork_at_every_level_ends_soon() {
+        let mut value = Value::Array((0..50_000).map(Value::Int32).collect());
+        for _ in 0..60 {
+            value = Value::Array(vec![Value::Document(Document::new().with("0", value))]);
+        }
+        let stored = Document::new().with("0", value);
+        let path = vec!["0"; 120].join(".");
+        let forking = index(&format!(r#"{{"{path}":1}}"#), "");
+        let error = forking.keys(stored.view(), &Context::at(0)).expect_err("too much");
+        assert_eq!(error.code, Code::CANNOT_BUILD_INDEX_KEYS);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use bson::{Collation, Document, DocumentRef, Value, ValueRef};
 pub use compare::{Relation, compare_specs};
 pub use keys::Entries;
 pub use pattern::{Part, PartKind, default_name};
-pub use plan::{Available, Candidate, Hint, Span, plan};
+pub use plan::{Available, Candidate, Hint, Span, plan, plan_branches};
 pub use sphere::GeoBox;
 pub(crate) use sphere::{boxes_around, boxes_around_circle};
 pub use text::{Language, TextQuery, TextRules, terms};

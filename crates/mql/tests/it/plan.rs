@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use bson::{Collation, Document, Value, parse_extended_json};
 use mql::Context;
 use mql::filter::{Filter, Settings};
-use mql::index::{Available, Candidate, IndexSpec, plan};
+use mql::index::{Available, Candidate, IndexSpec, plan, plan_branches};
 use mql::sort::{Direction, Sort};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -308,6 +308,46 @@ proptest! {
             })
             .collect();
         check(&spec, documents, &filter, sort.as_ref(), true);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(1000), ..ProptestConfig::default() })]
+
+    #[test]
+    fn branches_together_miss_nothing(
+        specs in prop::collection::vec(index(), 2..5),
+        documents in prop::collection::vec(document(), 1..20),
+        branches in prop::collection::vec(filter(), 2..4),
+        other in prop::option::of(condition()),
+    ) {
+        let context = Context::at(0);
+        let branches: Vec<Value> = branches.into_iter().map(Value::Document).collect();
+        let filter = other.unwrap_or_default().with("$or", branches);
+        let parsed = Filter::parse(filter.view(), &Settings::default());
+        let specs: Vec<IndexSpec> = specs.iter().filter_map(|spec| IndexSpec::parse(spec.view()).ok()).collect();
+        prop_assume!(parsed.is_ok());
+        let parsed = parsed.unwrap();
+        let mut documents = documents;
+        let fits = |document: &Document| {
+            specs.iter().all(|spec| spec.entries(document.view(), &context).is_ok())
+        };
+        documents.retain(fits);
+        let stored: Vec<Stored> =
+            specs.into_iter().map(|spec| build(spec, documents.clone()).0).collect();
+        let available: Vec<Available<'_>> = stored
+            .iter()
+            .map(|index| Available { spec: &index.spec, multikey: index.multikey, cut: index.cut })
+            .collect();
+        let Some(planned) = plan_branches(&parsed, &Collation::simple(), &available) else { return Ok(()) };
+        let hits: BTreeSet<usize> = planned
+            .iter()
+            .flat_map(|candidates| found(&stored[candidates[0].index], &candidates[0]))
+            .collect();
+        for (number, document) in documents.iter().enumerate() {
+            let passes = parsed.matches(document.view(), &context).unwrap();
+            prop_assert!(!passes || hits.contains(&number), "{filter:?}\n{document:?}");
+        }
     }
 }
 

@@ -7,8 +7,21 @@ use super::values::Reader;
 use crate::filter::{Node, Test};
 use crate::path::FieldPath;
 
+/// Whether every document that passes all these conditions passes `partial`.
+pub(super) fn all_imply(conditions: &[&Node], partial: &Node, reader: Reader<'_>) -> bool {
+    let one_implies = || conditions.iter().any(|condition| implies(condition, partial, reader));
+    match partial {
+        Node::And(wanted) => wanted.iter().all(|wanted| all_imply(conditions, wanted, reader)),
+        Node::Or(branches) => {
+            one_implies() || branches.iter().any(|branch| all_imply(conditions, branch, reader))
+        }
+        Node::True => true,
+        _ => one_implies(),
+    }
+}
+
 /// Whether every document that passes `filter` passes `partial`.
-pub(super) fn implies(filter: &Node, partial: &Node, reader: Reader<'_>) -> bool {
+fn implies(filter: &Node, partial: &Node, reader: Reader<'_>) -> bool {
     match partial {
         Node::True => true,
         Node::And(wanted) => wanted.iter().all(|wanted| implies(filter, wanted, reader)),

@@ -85,12 +85,13 @@ pub fn plan(
         Some(Hint::Natural(_)) => return Ok(Vec::new()),
         Some(hint) => Some(hint.find(indexes)?),
     };
+    let conditions: Vec<&Node> = filter.root().conjuncts().iter().collect();
     let mut candidates = Vec::new();
     for (number, index) in indexes.iter().enumerate() {
         if forced.is_some_and(|forced| forced != number) {
             continue;
         }
-        let planner = Planner { filter, sort, collation, index, number };
+        let planner = Planner { filter, conditions: &conditions, sort, collation, index, number };
         candidates.extend(planner.candidate(forced.is_some()));
     }
     if forced.is_some() && candidates.is_empty() {
@@ -98,6 +99,43 @@ pub fn plan(
     }
     candidates.sort_by_key(Candidate::rank);
     Ok(candidates)
+}
+
+/// How many branches an `$or` may have for each of them to be planned by itself.
+const BRANCHES_MAX: usize = 100;
+
+/// For a filter with an `$or` whose branches each have an index of their own: the candidates of each branch, the most
+/// promising first. A document matches only if one of the branches finds it; several may. `None` if there is no such `$or`.
+///
+/// What [`plan()`] finds for all branches at once is better where it finds something.
+pub fn plan_branches(
+    filter: &Filter,
+    collation: &Collation,
+    indexes: &[Available<'_>],
+) -> Option<Vec<Vec<Candidate>>> {
+    let conjuncts = filter.root().conjuncts();
+    conjuncts.iter().enumerate().find_map(|(place, node)| {
+        let Node::Or(branches) = node else { return None };
+        if branches.len() > BRANCHES_MAX {
+            return None;
+        }
+        let others: Vec<&Node> =
+            conjuncts.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, node)| node).collect();
+        let of_branch = |branch: &Node| {
+            let conditions: Vec<&Node> = branch.conjuncts().iter().chain(others.iter().copied()).collect();
+            let mut candidates: Vec<Candidate> = indexes
+                .iter()
+                .enumerate()
+                .filter_map(|(number, index)| {
+                    Planner { filter, conditions: &conditions, sort: None, collation, index, number }
+                        .candidate(false)
+                })
+                .collect();
+            candidates.sort_by_key(Candidate::rank);
+            (!candidates.is_empty()).then_some(candidates)
+        };
+        branches.iter().map(of_branch).collect()
+    })
 }
 
 impl Candidate {
@@ -112,6 +150,8 @@ impl Candidate {
 /// What one candidate is made from.
 struct Planner<'p> {
     filter: &'p Filter,
+    /// The conditions that all have to hold: those of the filter, or of a part of it.
+    conditions: &'p [&'p Node],
     sort: Option<&'p Sort>,
     collation: &'p Collation,
     index: &'p Available<'p>,
@@ -127,9 +167,8 @@ impl<'p> Planner<'p> {
         Reader { index: self.spec().collation(), query: self.collation }
     }
 
-    /// The conditions that all have to hold.
     fn conditions(&self) -> impl Iterator<Item = &'p Node> + Clone {
-        self.filter.root().conjuncts().iter()
+        self.conditions.iter().copied()
     }
 
     fn candidate(&self, forced: bool) -> Option<Candidate> {
@@ -138,7 +177,7 @@ impl<'p> Planner<'p> {
             return None;
         }
         if let Some(partial) = spec.partial_filter()
-            && !implication::implies(self.filter.root(), partial.root(), self.reader())
+            && !implication::all_imply(self.conditions, partial.root(), self.reader())
         {
             return None;
         }

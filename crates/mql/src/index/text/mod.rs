@@ -246,6 +246,7 @@ impl<'d> Walk<'_, 'd> {
             ValueRef::String(text) => {
                 let weights = &self.rules.weights;
                 let weight = weights.get(&self.path).or_else(|| weights.get(ALL_FIELDS)).copied();
+                self.context.spend(text.len() as u64 / 16)?;
                 match weight {
                     Some(weight) => (self.found)(text, weight, language),
                     None => Ok(()),

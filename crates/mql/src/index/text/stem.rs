@@ -3,10 +3,13 @@
 //! A word is a sequence of consonants and vowels, `[C](VC)^m[V]`; `m` measures how much is left of a word, and an ending is
 //! only taken off where enough is left.
 
-/// The stem of a word in lower case. Words with other letters than a to z stay as they are.
+/// What is longer is no word: looking for its parts would take long for nothing.
+const LETTERS_MAX: usize = 64;
+
+/// The stem of a word in lower case. Long words and words with other letters than a to z stay as they are.
 pub(super) fn stem(word: &str) -> String {
     let word = word.strip_suffix("'s").or_else(|| word.strip_suffix('\'')).unwrap_or(word);
-    if word.len() <= 2 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+    if word.len() <= 2 || word.len() > LETTERS_MAX || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return word.to_owned();
     }
     let mut word = Word(word.to_owned());

@@ -1,5 +1,8 @@
 //! Texts into words.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
@@ -225,6 +228,8 @@ const STOP_WORDS: &[&str] = &[
     "yourselves",
 ];
 
+static IGNORED: LazyLock<HashSet<&'static str>> = LazyLock::new(|| STOP_WORDS.iter().copied().collect());
+
 impl Language {
     /// The language of that name, in any case.
     pub fn named(name: &str) -> Option<Language> {
@@ -240,7 +245,7 @@ impl Language {
     pub(super) fn term(self, word: &str) -> Option<String> {
         match self {
             Language::Plain => Some(word.to_owned()),
-            Language::English if STOP_WORDS.contains(&word) => None,
+            Language::English if IGNORED.contains(word) => None,
             Language::English => Some(stem(word)),
         }
     }
