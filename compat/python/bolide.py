@@ -14,12 +14,11 @@ import time
 import urllib.error
 import urllib.request
 
-from azure.cosmos import CosmosClient
-
 # The key every Cosmos emulator shares; Bolide accepts it while it listens on loopback only.
 EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 START_TIMEOUT_SECONDS = 20
 ADDRESS = re.compile(r"https?://(?:127\.0\.0\.1|localhost):(\d+)")
+MONGO_ADDRESS = re.compile(r"mongodb://127\.0\.0\.1:(\d+)")
 
 
 def binary():
@@ -41,6 +40,7 @@ class Server:
         self.arguments += list(extra)
         self.process = None
         self.endpoint = None
+        self.mongo_port = None
         self.output = []
 
     def start(self):
@@ -66,6 +66,9 @@ class Server:
     def _listen(self, process, announced):
         for line in process.stdout:
             self.output.append(line)
+            mongo = MONGO_ADDRESS.search(line)
+            if mongo:
+                self.mongo_port = int(mongo.group(1))
             found = ADDRESS.search(line)
             if found and self.endpoint is None:
                 self.endpoint = f"http://127.0.0.1:{found.group(1)}/"
@@ -97,6 +100,8 @@ class Server:
             self.process.wait(timeout=20)
 
     def client(self, **options):
+        from azure.cosmos import CosmosClient  # here: the MongoDB suites start servers without it
+
         return CosmosClient(self.endpoint, EMULATOR_KEY, **options)
 
     def admin(self, method, path, body=None, key=EMULATOR_KEY):

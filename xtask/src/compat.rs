@@ -27,11 +27,21 @@ pub(crate) enum Suite {
     JavaScript,
     Rust,
     Published,
+    MongoPython,
+    MongoPublished,
     Tour,
 }
 
 impl Suite {
-    const ALL: [Suite; 5] = [Suite::Python, Suite::JavaScript, Suite::Rust, Suite::Published, Suite::Tour];
+    const ALL: [Suite; 7] = [
+        Suite::Python,
+        Suite::JavaScript,
+        Suite::Rust,
+        Suite::Published,
+        Suite::MongoPython,
+        Suite::MongoPublished,
+        Suite::Tour,
+    ];
 
     pub(crate) fn named(name: &str) -> Option<Suite> {
         match name {
@@ -39,6 +49,8 @@ impl Suite {
             "js" => Some(Suite::JavaScript),
             "rust" => Some(Suite::Rust),
             "published" => Some(Suite::Published),
+            "mongo-python" => Some(Suite::MongoPython),
+            "mongo-published" => Some(Suite::MongoPublished),
             "tour" => Some(Suite::Tour),
             _ => None,
         }
@@ -50,6 +62,8 @@ impl Suite {
             Suite::JavaScript => "sdk: javascript",
             Suite::Rust => "sdk: rust",
             Suite::Published => "sdk: published python",
+            Suite::MongoPython => "mongo: python",
+            Suite::MongoPublished => "mongo: published python",
             Suite::Tour => "readme tour",
         }
     }
@@ -57,7 +71,7 @@ impl Suite {
     /// Programs that must be on the machine.
     fn tools(self) -> &'static [&'static str] {
         match self {
-            Suite::Python | Suite::Published => &["python3"],
+            Suite::Python | Suite::Published | Suite::MongoPython | Suite::MongoPublished => &["python3"],
             Suite::JavaScript => &["node", "npm"],
             Suite::Rust => &[],
             Suite::Tour => &["python3", "node", "npm"],
@@ -71,12 +85,14 @@ impl Suite {
             }
         }
         match self {
-            Suite::Python => python(binary, tier),
+            Suite::Python => python(binary, &virtual_environment("python")?, "python", tier),
+            Suite::MongoPython => python(binary, &virtual_environment("mongo/python")?, "mongo/python", tier),
+            Suite::MongoPublished => published::run_pymongo(binary, &virtual_environment("mongo/python")?),
             Suite::JavaScript => javascript(binary),
             Suite::Rust => rust(binary),
-            Suite::Published => published::run(binary, &virtual_environment()?),
+            Suite::Published => published::run(binary, &virtual_environment("python")?),
             Suite::Tour => {
-                let python = virtual_environment()?;
+                let python = virtual_environment("python")?;
                 node_modules()?;
                 tour::run(binary, &python)
             }
@@ -111,10 +127,11 @@ fn with_server(report: &mut Report, then: impl FnOnce(&mut Report, &PathBuf)) {
     }
 }
 
-/// The Python environment with the locked packages; made anew when the lock changes. Returns its interpreter.
-fn virtual_environment() -> Result<PathBuf> {
-    let folder = paths::cache().join("venv");
-    let lock = paths::compat("python").join("requirements.txt");
+/// The Python environment with the packages that a suite locks; made anew when the lock changes. Returns its
+/// interpreter.
+fn virtual_environment(suite: &str) -> Result<PathBuf> {
+    let folder = paths::cache().join(format!("venv-{}", suite.replace('/', "-")));
+    let lock = paths::compat(suite).join("requirements.txt");
     let python = folder.join("bin/python");
     unless_fresh(&folder, &lock, || {
         let mut create = Command::new("python3");
@@ -158,11 +175,11 @@ fn unless_fresh(folder: &Path, lock: &Path, fill: impl FnOnce() -> Result<()>) -
     Ok(fs::write(mark, wanted)?)
 }
 
-fn python(binary: &PathBuf, tier: Tier) -> Result<Outcome> {
-    let mut command = Command::new(virtual_environment()?);
+fn python(binary: &PathBuf, interpreter: &Path, suite: &str, tier: Tier) -> Result<Outcome> {
+    let mut command = Command::new(interpreter);
     command
         .args(["-B", "-m", "pytest"])
-        .current_dir(paths::compat("python"))
+        .current_dir(paths::compat(suite))
         .env("BOLIDE_BIN", binary)
         .env_remove("BOLIDE_LONG");
     let timeout = if tier == Tier::Long {

@@ -4,7 +4,8 @@
 //! test [--long]                         everything; --long adds what is big
 //! tidy                                  rules about the source tree
 //! deny                                  licences, bans, sources and published weaknesses of dependencies
-//! compat [python|js|rust|published]     official SDKs against a live server; all of them without a name
+//! compat [SUITE]                        official clients against a live server; all of them without a name
+//!                                       (python, js, rust, published, mongo-python, mongo-published)
 //! tour                                  runs the README's code blocks
 //! fuzz <target> <seconds>               looks for inputs that break a language: see fuzz/README.md
 //! ```
@@ -36,7 +37,7 @@ use anyhow::{Result, bail};
 
 use crate::report::Report;
 
-const USAGE: &str = "usage: cargo xtask test [--long] | tidy | deny | compat [python|js|rust|published] | tour | \
+const USAGE: &str = "usage: cargo xtask test [--long] | tidy | deny | compat [SUITE] | tour | \
      fuzz syntax|evaluation|bson|filter|update|pipeline <seconds>";
 
 fn main() -> ExitCode {

@@ -1,7 +1,8 @@
-//! The test folder that ships in the source distribution of the Python SDK, run against Bolide.
+//! The test folders that ship in the source distributions of the Python clients, run against Bolide.
 //!
-//! The archive is fetched from the package index and unpacked into an ignored folder; none of it is committed. What may
-//! fail is listed in `compat/published/expected-failures.txt`; the pytest plugin beside it holds the run to that list.
+//! The archives are fetched from the package index and unpacked into an ignored folder; nothing of them is committed.
+//! What may fail is listed in `compat/published/expected-failures.txt` and `compat/mongo/published/expected-failures.txt`;
+//! the pytest plugin beside each holds the run to that list.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,15 +19,23 @@ use crate::report::Outcome;
 use crate::rust::verdict;
 use crate::server::Server;
 
-const PACKAGE: &str = "azure-cosmos";
-const VERSION: &str = "4.17.1";
 const TIMEOUT: Duration = Duration::from_mins(10);
+
+/// A source distribution, and where its tests lie.
+struct Package {
+    name: &'static str,
+    version: &'static str,
+    tests: &'static str,
+}
+
+const COSMOS: Package = Package { name: "azure-cosmos", version: "4.17.1", tests: "tests" };
+const PYMONGO: Package = Package { name: "pymongo", version: "4.19.0", tests: "test" };
 
 /// The tests sleep more than they compute, so more workers than cores pay. Each has a server of its own.
 const WORKERS: usize = 6;
 
 pub(crate) fn run(binary: &PathBuf, python: &Path) -> Result<Outcome> {
-    let tests = source(python)?.join("tests");
+    let tests = source(python, &COSMOS)?.join(COSMOS.tests);
     let folder = paths::compat("published");
     let servers = (0..WORKERS).map(|_| Server::start(binary)).collect::<Result<Vec<_>>>()?;
     let relays =
@@ -51,21 +60,49 @@ pub(crate) fn run(binary: &PathBuf, python: &Path) -> Result<Outcome> {
     Ok(verdict(finished.success, last_line(&finished.output, " in ")))
 }
 
+/// PyMongo's own tests. They set fail points and drop databases, so each worker has a server of its own.
+pub(crate) fn run_pymongo(binary: &PathBuf, python: &Path) -> Result<Outcome> {
+    let root = source(python, &PYMONGO)?;
+    let folder = paths::compat("mongo/published");
+    let servers = (0..WORKERS)
+        .map(|_| Server::start_with(binary, &["--mongo-test-commands"]))
+        .collect::<Result<Vec<_>>>()?;
+    let ports = servers.iter().map(|server| server.mongo_port().to_string()).collect::<Vec<_>>();
+
+    // One file may lean on what its tests before left behind, so a class stays with one worker.
+    let mut command = Command::new(python);
+    command
+        .args(["-B", "-m", "pytest", "-n", &WORKERS.to_string(), "--dist", "loadscope"])
+        .arg("-c")
+        .arg(folder.join("pytest.ini"))
+        .arg("--rootdir")
+        .arg(&root)
+        .args(files(&folder)?.iter().map(|file| format!("{}/{file}", PYMONGO.tests)))
+        .current_dir(&root)
+        .env("PYTHONPATH", std::env::join_paths([&folder, &paths::compat("published")])?)
+        .env("BOLIDE_MONGO_PORTS", ports.join(","));
+    let finished = process::run(&mut command, TIMEOUT)?;
+    for server in servers {
+        server.stop()?;
+    }
+    Ok(verdict(finished.success, last_line(&finished.output, " in ")))
+}
+
 fn joined(relays: &[Relay], shown: impl Fn(&Relay) -> String) -> String {
     relays.iter().map(shown).collect::<Vec<_>>().join(",")
 }
 
 fn files(folder: &Path) -> Result<Vec<String>> {
-    let text = fs::read_to_string(folder.join("files.txt")).context("compat/published/files.txt")?;
+    let text = fs::read_to_string(folder.join("files.txt")).with_context(|| paths::shown(folder))?;
     Ok(text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned).collect())
 }
 
 /// The unpacked source distribution.
-fn source(python: &Path) -> Result<PathBuf> {
+fn source(python: &Path, package: &Package) -> Result<PathBuf> {
     let cache = paths::cache();
-    let name = format!("{}-{VERSION}", PACKAGE.replace('-', "_"));
+    let name = format!("{}-{}", package.name.replace('-', "_"), package.version);
     let unpacked = cache.join(&name);
-    if unpacked.join("tests").is_dir() {
+    if unpacked.join(package.tests).is_dir() {
         return Ok(unpacked);
     }
     let archive = cache.join("sdist").join(format!("{name}.tar.gz"));
@@ -73,14 +110,14 @@ fn source(python: &Path) -> Result<PathBuf> {
         let mut fetch = Command::new(python);
         fetch
             .args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"])
-            .args(["--no-binary", PACKAGE, "--dest"])
+            .args(["--no-binary", package.name, "--dest"])
             .arg(cache.join("sdist"))
-            .arg(format!("{PACKAGE}=={VERSION}"));
+            .arg(format!("{}=={}", package.name, package.version));
         install(&mut fetch)?;
     }
     let mut unpack = Command::new("tar");
     unpack.arg("-xzf").arg(&archive).arg("-C").arg(&cache);
     install(&mut unpack)?;
-    ensure!(unpacked.join("tests").is_dir(), "{} holds no tests", archive.display());
+    ensure!(unpacked.join(package.tests).is_dir(), "{} holds no tests", archive.display());
     Ok(unpacked)
 }

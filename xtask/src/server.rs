@@ -51,20 +51,27 @@ pub(crate) fn build_release() -> Result<()> {
 pub(crate) struct Server {
     child: Child,
     port: u16,
+    mongo_port: u16,
 }
 
 impl Server {
     /// `bolide serve --memory --test-clock` on a port of the system's choice.
     pub(crate) fn start(binary: &PathBuf) -> Result<Server> {
+        Server::start_with(binary, &[])
+    }
+
+    /// The same, with more arguments.
+    pub(crate) fn start_with(binary: &PathBuf, arguments: &[&str]) -> Result<Server> {
         let mut command = Command::new(binary);
-        command.args(["serve", "--memory", "--test-clock", "--listen", "127.0.0.1:0"]);
+        command.args(["serve", "--memory", "--test-clock", "--listen", "127.0.0.1:0"]).args(arguments);
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BOLIDE_")) {
             command.env_remove(name);
         }
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start the server")?;
-        let announced = announced_port(child.stdout.take().expect("stdout is piped"));
-        let server = Server { child, port: announced.recv_timeout(START_TIMEOUT).unwrap_or(0) };
+        let announced = announced_ports(child.stdout.take().expect("stdout is piped"));
+        let (mongo_port, port) = announced.recv_timeout(START_TIMEOUT).unwrap_or((0, 0));
+        let server = Server { child, port, mongo_port };
         ensure!(server.port != 0, "the server announced no address");
         ensure!(process::wait_until(START_TIMEOUT, || server.ready()), "the server did not become ready");
         Ok(server)
@@ -73,6 +80,11 @@ impl Server {
     /// `127.0.0.1:PORT`
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    /// The port of the MongoDB API; 0 without one.
+    pub(crate) fn mongo_port(&self) -> u16 {
+        self.mongo_port
     }
 
     fn ready(&self) -> bool {
@@ -109,21 +121,24 @@ impl Drop for Server {
     }
 }
 
-/// Reads the pipe to its end, so that the server never blocks on it; the first loopback address comes back.
-fn announced_port(pipe: impl Read + Send + 'static) -> mpsc::Receiver<u16> {
+/// Reads the pipe to its end, so that the server never blocks on it. Back come the first loopback ports of the MongoDB
+/// API and the NoSQL API; the server prints them in this order.
+fn announced_ports(pipe: impl Read + Send + 'static) -> mpsc::Receiver<(u16, u16)> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
+        let mut mongo = 0;
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-            if let Some(port) = port_in(&line) {
-                let _ = sender.send(port);
+            mongo = port_in(&line, "mongodb").unwrap_or(mongo);
+            if let Some(port) = port_in(&line, "http") {
+                let _ = sender.send((mongo, port));
             }
         }
     });
     receiver
 }
 
-fn port_in(line: &str) -> Option<u16> {
-    let (_, rest) = line.split_once("http://127.0.0.1:")?;
+fn port_in(line: &str, scheme: &str) -> Option<u16> {
+    let (_, rest) = line.split_once(&format!("{scheme}://127.0.0.1:"))?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }
@@ -134,8 +149,9 @@ mod tests {
 
     #[test]
     fn the_port_is_found_in_the_line_the_server_prints() {
-        assert_eq!(port_in("AccountEndpoint=http://127.0.0.1:40123/;AccountKey=abc=="), Some(40123));
-        assert_eq!(port_in("mongodb://127.0.0.1:10255/"), None);
-        assert_eq!(port_in("http://127.0.0.1:/"), None);
+        assert_eq!(port_in("AccountEndpoint=http://127.0.0.1:40123/;AccountKey=abc==", "http"), Some(40123));
+        assert_eq!(port_in("mongodb://127.0.0.1:10255/", "http"), None);
+        assert_eq!(port_in("mongodb://127.0.0.1:10255/?replicaSet=globaldb", "mongodb"), Some(10255));
+        assert_eq!(port_in("http://127.0.0.1:/", "http"), None);
     }
 }

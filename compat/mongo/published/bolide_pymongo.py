@@ -1,0 +1,17 @@
+"""pytest plugin: runs PyMongo's own suite against Bolide.
+
+The suite sets fail points and drops databases, so each xdist worker talks to a server of its own
+(`BOLIDE_MONGO_PORTS`, comma separated). It reads the address from the environment at import.
+"""
+
+import os
+
+
+def choose_server():
+    ports = os.environ["BOLIDE_MONGO_PORTS"].split(",")
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    os.environ["DB_IP"] = "127.0.0.1"
+    os.environ["DB_PORT"] = ports[int(worker.removeprefix("gw")) % len(ports)]
+
+
+choose_server()

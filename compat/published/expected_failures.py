@@ -1,0 +1,105 @@
+"""pytest plugin: holds a published suite to the expected-failures.txt beside its pytest.ini.
+
+A test named there must fail. If it passes, is skipped or does not exist, the run fails: the list shrinks with the
+product and never hides anything else. At the end stands a table, one row per file.
+"""
+
+import os
+
+import pytest
+
+COLUMNS = ("passed", "expected", "skipped", "failed")
+EXPECTED = {}
+
+
+def read_expected(path):
+    """{test id: reason}. A line is `file::Class::test  reason`; '#' starts a comment line."""
+    expected = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, _, reason = line.partition(" ")
+        if not reason.strip():
+            raise pytest.UsageError(f"{path.name}: {name} has no reason")
+        if name in expected:
+            raise pytest.UsageError(f"{path.name}: {name} is listed twice")
+        expected[name] = reason.strip()
+    return expected
+
+
+def pytest_configure(config):
+    EXPECTED.update(read_expected(config.inipath.with_name("expected-failures.txt")))
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        reason = EXPECTED.get(item.nodeid)
+        if reason:
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+class Table:
+    """Counts per file, kept by the controlling process."""
+
+    def __init__(self):
+        self.outcomes = {}
+
+    def record(self, report):
+        name = report.nodeid
+        if hasattr(report, "wasxfail") and report.outcome == "skipped":
+            outcome = "expected"
+        elif report.failed:
+            outcome = "failed"
+        elif report.skipped:
+            outcome = "skipped"
+        elif report.when == "call":
+            outcome = "passed"
+        else:
+            return
+        if self.outcomes.get(name) != "failed":
+            self.outcomes[name] = outcome
+
+    def rows(self):
+        files = {}
+        for name, outcome in sorted(self.outcomes.items()):
+            row = files.setdefault(name.split("::")[0], dict.fromkeys(COLUMNS, 0))
+            row[outcome] += 1
+        return files
+
+    def stale(self):
+        """Listed tests that were not seen to fail."""
+        return sorted(name for name in EXPECTED if self.outcomes.get(name) not in ("expected", "failed"))
+
+
+TABLE = Table()
+
+
+def pytest_runtest_logreport(report):
+    TABLE.record(report)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    complete = not session.config.option.keyword and os.environ.get("BOLIDE_PARTIAL") is None
+    if "PYTEST_XDIST_WORKER" not in os.environ and complete and TABLE.stale() and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter):
+    write = terminalreporter.write_line
+    total = dict.fromkeys(COLUMNS, 0)
+    write("")
+    write(f"{'published suite':<52}" + "".join(f"{name:>10}" for name in COLUMNS))
+    for name, row in TABLE.rows().items():
+        write(f"{name:<52}" + "".join(f"{row[column]:>10}" for column in COLUMNS))
+        for column in COLUMNS:
+            total[column] += row[column]
+    write(f"{'all':<52}" + "".join(f"{total[column]:>10}" for column in COLUMNS))
+    ran = total["passed"] + total["expected"] + total["failed"]
+    if ran:
+        write(f"passing: {100 * total['passed'] / ran:.1f} % of the {ran} that ran")
+    for name, outcome in sorted(TABLE.outcomes.items()):
+        if outcome == "failed":
+            write(f"UNEXPECTED  {name}")
+    for name in TABLE.stale():
+        write(f"STALE LINE  {name} ({TABLE.outcomes.get(name, 'not found')})")
