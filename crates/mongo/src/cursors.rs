@@ -50,6 +50,8 @@ enum Slot {
     },
     /// A request uses it. `doomed`: it was killed meanwhile and is not to come back.
     InUse {
+        owner: Owner,
+        transaction: Option<i64>,
         doomed: bool,
     },
 }
@@ -92,23 +94,24 @@ impl Cursors {
     pub(crate) fn take(&self, id: i64) -> Result<Box<Cursor>> {
         let mut slots = self.slots.lock();
         sweep_one(&mut slots, id, Instant::now());
-        match slots.insert(id, Slot::InUse { doomed: false }) {
-            Some(Slot::Resting { cursor, .. }) => Ok(cursor),
-            Some(in_use @ Slot::InUse { .. }) => {
+        match slots.remove(&id) {
+            Some(Slot::Resting { cursor, .. }) => {
+                let (owner, transaction) = (cursor.owner.clone(), cursor.transaction);
+                slots.insert(id, Slot::InUse { owner, transaction, doomed: false });
+                Ok(cursor)
+            }
+            Some(in_use) => {
                 slots.insert(id, in_use);
                 Err(Error::location(12051, format!("cursor id {id} is already in use")))
             }
-            None => {
-                slots.remove(&id);
-                Err(not_found(id))
-            }
+            None => Err(not_found(id)),
         }
     }
 
     /// Puts a cursor back after a request; one that was killed meanwhile is gone.
     pub(crate) fn put_back(&self, id: i64, cursor: Box<Cursor>) -> bool {
         let mut slots = self.slots.lock();
-        let kept = matches!(slots.get(&id), Some(Slot::InUse { doomed: false }));
+        let kept = matches!(slots.get(&id), Some(Slot::InUse { doomed: false, .. }));
         if kept {
             slots.insert(id, Slot::Resting { cursor, since: Instant::now() });
         } else {
@@ -122,35 +125,38 @@ impl Cursors {
         self.slots.lock().remove(&id);
     }
 
-    /// Closes a cursor; false if there is none.
-    pub(crate) fn kill(&self, id: i64) -> bool {
+    /// Closes a cursor of that user; false if there is none.
+    pub(crate) fn kill(&self, id: i64, user: &[u8; 32]) -> bool {
         let mut slots = self.slots.lock();
         match slots.get_mut(&id) {
-            Some(Slot::InUse { doomed }) => {
+            Some(Slot::InUse { owner, doomed, .. }) if owner.user == *user => {
                 *doomed = true;
                 true
             }
-            Some(Slot::Resting { .. }) => slots.remove(&id).is_some(),
-            None => false,
+            Some(Slot::Resting { cursor, .. }) if cursor.owner.user == *user => slots.remove(&id).is_some(),
+            _ => false,
         }
     }
 
     /// Closes the cursors of a session.
     pub(crate) fn kill_of_session(&self, session: &SessionId) {
-        self.retain(|cursor| cursor.owner.session.as_ref() != Some(session));
+        self.kill_all(|owner, _| owner.session.as_ref() == Some(session));
     }
 
     /// Closes the cursors of a transaction.
     pub(crate) fn kill_of_transaction(&self, session: &SessionId, number: i64) {
-        self.retain(|cursor| {
-            cursor.owner.session.as_ref() != Some(session) || cursor.transaction != Some(number)
+        self.kill_all(|owner, transaction| {
+            owner.session.as_ref() == Some(session) && transaction == Some(number)
         });
     }
 
-    fn retain(&self, stays: impl Fn(&Cursor) -> bool) {
+    fn kill_all(&self, which: impl Fn(&Owner, Option<i64>) -> bool) {
         self.slots.lock().retain(|_, slot| match slot {
-            Slot::Resting { cursor, .. } => stays(cursor),
-            Slot::InUse { .. } => true,
+            Slot::Resting { cursor, .. } => !which(&cursor.owner, cursor.transaction),
+            Slot::InUse { owner, transaction, doomed } => {
+                *doomed |= which(owner, *transaction);
+                true
+            }
         });
     }
 
@@ -213,7 +219,7 @@ mod tests {
         assert_eq!(code(cursors.take(id)), Some(12051));
         assert!(cursors.put_back(id, taken));
         let taken = cursors.take(id).unwrap();
-        assert!(cursors.kill(id));
+        assert!(cursors.kill(id, &[0; 32]));
         assert!(!cursors.put_back(id, taken), "killed while in use");
         assert_eq!(code(cursors.take(id)), Some(43));
     }
@@ -226,7 +232,8 @@ mod tests {
         tokio::time::advance(IDLE_MAX + Duration::from_secs(1)).await;
         assert_eq!(code(cursors.take(idle)), Some(43));
         assert_eq!(cursors.sweep(), 0);
-        assert!(cursors.kill(kept));
+        assert!(!cursors.kill(kept, &[1; 32]), "somebody else's");
+        assert!(cursors.kill(kept, &[0; 32]));
     }
 
     #[tokio::test]
@@ -235,6 +242,6 @@ mod tests {
         let (mine, other) =
             (cursors.keep(cursor(1, false)).unwrap(), cursors.keep(cursor(2, false)).unwrap());
         cursors.kill_of_session(&session(1));
-        assert!(!cursors.kill(mine) && cursors.kill(other));
+        assert!(!cursors.kill(mine, &[0; 32]) && cursors.kill(other, &[0; 32]));
     }
 }

@@ -8,7 +8,6 @@
 //! limits, errors, figures; `commands` is one table and one file per command; `error` is the one place where an error becomes a
 //! code.
 
-
 mod access;
 mod api;
 mod auth;

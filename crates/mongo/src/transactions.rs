@@ -31,6 +31,8 @@ struct Transaction {
     number: i64,
     state: State,
     since: Instant,
+    /// Held by whoever commits it: who asks again meanwhile waits for the outcome.
+    commit: Arc<tokio::sync::Mutex<()>>,
 }
 
 enum State {
@@ -78,13 +80,27 @@ impl Transactions {
             }
             let workspace = Arc::new(Mutex::new(Some(engine.begin()?)));
             let state = State::Open(Arc::clone(&workspace));
-            known.insert(session.clone(), Transaction { number, state, since: Instant::now() });
+            known.insert(
+                session.clone(),
+                Transaction { number, state, since: Instant::now(), commit: Arc::default() },
+            );
             return Ok(workspace);
         }
         match known.get_mut(session).filter(|transaction| transaction.number == number) {
             None => Err(none(number)),
             Some(transaction) => transaction.open(number),
         }
+    }
+
+    /// What whoever commits a transaction holds; none if the session knows no transaction of that number.
+    pub(crate) fn commit_lock(
+        &self,
+        session: &SessionId,
+        number: i64,
+    ) -> Option<Arc<tokio::sync::Mutex<()>>> {
+        let known = self.by_session.lock();
+        let transaction = known.get(session).filter(|transaction| transaction.number == number)?;
+        Some(Arc::clone(&transaction.commit))
     }
 
     /// Takes the transaction that is to be committed.
@@ -173,7 +189,8 @@ fn too_old(number: i64, last: i64) -> Error {
     Error::new(Code::TRANSACTION_TOO_OLD, text)
 }
 
-fn none(number: i64) -> Error {
+/// The error for a transaction that nobody knows.
+pub(crate) fn none(number: i64) -> Error {
     let text = format!("Given transaction number {number} does not match any in-progress transactions.");
     Error::new(Code::NO_SUCH_TRANSACTION, text).with_label(TRANSIENT_TRANSACTION)
 }

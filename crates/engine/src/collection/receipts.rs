@@ -70,6 +70,19 @@ pub(super) struct Ledger {
     changed: bool,
 }
 
+impl Engine {
+    /// Whether a statement has run and its receipt is kept.
+    pub fn is_recorded(&self, receipt: &Receipt) -> Result<bool> {
+        let snapshot = self.store.snapshot()?;
+        let Some(bytes) = snapshot.get(Keyspace::Receipt, &session_key(&receipt.session))? else {
+            return Ok(false);
+        };
+        let ledger = Ledger::decode(&receipt.session, &bytes)
+            .ok_or_else(|| Error::Corrupt("the record of a session".into()))?;
+        Ok(ledger.number == receipt.number && ledger.recorded(&*snapshot, receipt.statement)?.is_some())
+    }
+}
+
 impl Ledger {
     /// Opens a session for a write of that number.
     pub(super) fn open(tx: &mut Transaction<'_>, session: &[u8], number: i64) -> Result<Ledger> {

@@ -30,6 +30,8 @@ pub(crate) struct Reads {
     pub(crate) collections: Vec<Namespace>,
     pub(crate) collation: Collation,
     pub(crate) hint: Option<Hint>,
+    /// Whether validators are passed by.
+    pub(crate) bypass: bool,
     pub(crate) service: Arc<Service>,
 }
 
@@ -38,8 +40,10 @@ pub(crate) struct Answers {
     running: Running,
     reads: Reads,
     scans: Scans,
-    /// The leading collection as it was when the answer began.
+    /// The leading collection.
     leading: Option<Arc<Collection>>,
+    /// Which collections there were when the answer began.
+    began_with: Vec<Option<[u8; 16]>>,
     /// What is shown of each document, and the filter that its positional operator asks.
     projection: Option<(Projection, Arc<Filter>)>,
     /// How many documents may still be given, if that is limited.
@@ -65,6 +69,7 @@ impl Answers {
             reads,
             scans: Scans::default(),
             leading: None,
+            began_with: Vec::new(),
             projection: None,
             left: None,
             held: None,
@@ -169,22 +174,22 @@ impl Answers {
         }
     }
 
-    /// The collections as they are now. An answer that has begun ends if its collection is gone.
+    /// The collections as they are now. An answer that has begun ends if one of them is gone or another one.
     fn handles(&mut self, room: &Room) -> Result<Vec<(Namespace, Option<Arc<Collection>>)>> {
         let engine = room.engine();
         let handle = |name: &Namespace| engine.collection(&name.database, &name.collection);
-        let leading = self.reads.leading.as_ref().and_then(handle);
-        if self.batches > 0 {
-            let id = |collection: &Option<Arc<Collection>>| collection.as_ref().map(|it| it.definition.uuid);
-            if id(&leading) != id(&self.leading) {
-                let name = self.reads.leading.as_ref().map(ToString::to_string).unwrap_or_default();
-                let text =
-                    format!("collection dropped. UUID of '{name}' has changed since the cursor was opened");
-                return Err(Error::new(Code(175), text));
-            }
-        }
-        self.leading = leading;
         let names = self.reads.leading.iter().chain(&self.reads.collections);
-        Ok(names.map(|name| (name.clone(), handle(name))).collect())
+        let handles: Vec<_> = names.map(|name| (name.clone(), handle(name))).collect();
+        let ids = || handles.iter().map(|(_, handle)| handle.as_ref().map(|it| it.definition.uuid));
+        if self.batches == 0 {
+            self.began_with = ids().collect();
+        } else if let Some(changed) = ids().zip(&self.began_with).position(|(now, before)| now != *before) {
+            let name = &handles[changed].0;
+            let text = format!("collection dropped: '{name}' is not the one that the cursor was opened on");
+            return Err(Error::new(Code(175), text));
+        }
+        self.leading =
+            self.reads.leading.as_ref().and_then(|_| handles.first()).and_then(|(_, it)| it.clone());
+        Ok(handles)
     }
 }

@@ -98,7 +98,15 @@ impl Source for Library<'_> {
     }
 
     fn stage_documents(&mut self, target: &Namespace, documents: Vec<RawDocument>) -> mql::Result<()> {
-        super::output::stage(self.room, &mut self.scans.output, target, documents).map_err(into_language)
+        super::output::stage(
+            self.room,
+            &mut self.scans.output,
+            target,
+            documents,
+            self.reads.bypass,
+            self.context,
+        )
+        .map_err(into_language)
     }
 
     fn replace_collection(&mut self, target: &Namespace) -> mql::Result<()> {
@@ -106,7 +114,7 @@ impl Source for Library<'_> {
     }
 
     fn merge(&mut self, merge: &Arc<Merge>, document: RawDocument, context: &Context) -> mql::Result<()> {
-        super::output::merge(self.room, merge, &document, context).map_err(into_language)
+        super::output::merge(self.room, merge, &document, self.reads.bypass, context).map_err(into_language)
     }
 }
 

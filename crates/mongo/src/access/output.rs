@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bson::{RawDocument, Value, ValueRef};
-use engine::collection::{Collection, Decision, Found, Target, Verdict};
+use engine::collection::{Collection, CollectionDefinition, Decision, Found, Target, Verdict};
 use mql::filter::{Filter, Settings};
 use mql::pipeline::{Merge, Namespace, Outcome};
 use mql::{Code, Context};
@@ -16,6 +16,7 @@ use crate::catalog;
 use crate::error::{Error, Result};
 use crate::random;
 use crate::room::Room;
+use crate::statements::Validator;
 
 /// How often a document looks for its counterpart before it gives up with a conflict.
 const LOOKS_MAX: usize = 1_000;
@@ -24,10 +25,11 @@ const LOOKS_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Staged {
     collection: Arc<Collection>,
+    validator: Validator,
 }
 
 impl Staged {
-    fn begin(room: &Room, target: &Namespace) -> Result<Staged> {
+    fn begin(room: &Room, target: &Namespace, bypass: bool) -> Result<Staged> {
         let engine = room.engine();
         let replaced = engine.collection(&target.database, &target.collection);
         if let Some(replaced) = &replaced {
@@ -35,15 +37,19 @@ impl Staged {
         }
         catalog::refuse_system(&target.database, &target.collection)?;
         let name = format!("tmp.agg_out.{:016x}", random::number());
-        let mut definition = catalog::definition(RawDocument::default());
-        if let Some(replaced) = replaced {
-            definition = engine::collection::CollectionDefinition {
-                uuid: definition.uuid,
-                ..replaced.definition.clone()
-            };
-        }
+        let fresh = catalog::definition(RawDocument::default());
+        let Some(replaced) = replaced else {
+            let collection = engine.create_collection(&target.database, &name, fresh, None)?;
+            return Ok(Staged { collection, validator: Validator::default() });
+        };
+        let definition = CollectionDefinition { uuid: fresh.uuid, ..replaced.definition.clone() };
         let collection = engine.create_collection(&target.database, &name, definition, None)?;
-        Ok(Staged { collection })
+        // Its unique keys and its rules of expiry hold for what replaces it.
+        let indexes = replaced.indexes();
+        let specs = indexes.iter().filter(|index| !index.spec.is_id()).map(|index| (*index.spec).clone());
+        engine.create_indexes(&collection, specs.collect())?;
+        let validator = Validator::of(replaced.definition.options.view(), bypass)?;
+        Ok(Staged { collection, validator })
     }
 
     /// Forgets what was staged: the pipeline has failed.
@@ -59,11 +65,16 @@ pub(super) fn stage(
     staged: &mut Option<Staged>,
     target: &Namespace,
     documents: Vec<RawDocument>,
+    bypass: bool,
+    context: &Context,
 ) -> Result<()> {
-    let collection = match staged {
-        Some(staged) => &staged.collection,
-        None => &staged.insert(Staged::begin(room, target)?).collection,
+    let Staged { collection, validator } = match staged {
+        Some(staged) => staged,
+        None => staged.insert(Staged::begin(room, target, bypass)?),
     };
+    for document in &documents {
+        validator.check_insert(document, context)?;
+    }
     let namespace = target.to_string();
     for outcome in room.engine().insert(collection, documents, true, None).wait()? {
         outcome.map_err(|error| Error::in_namespace(error, &namespace))?;
@@ -75,7 +86,7 @@ pub(super) fn stage(
 pub(super) fn replace(room: &Room, staged: &mut Option<Staged>, target: &Namespace) -> Result<()> {
     let ready = match staged.take() {
         Some(ready) => ready,
-        None => Staged::begin(room, target)?,
+        None => Staged::begin(room, target, false)?,
     };
     let renamed =
         room.engine().rename_collection(&ready.collection, &target.database, &target.collection, true);
@@ -93,11 +104,13 @@ pub(super) fn merge(
     room: &Room,
     merge: &Arc<Merge>,
     document: &RawDocument,
+    bypass: bool,
     context: &Context,
 ) -> Result<()> {
     let target = merge.target();
     let collection = catalog::for_write(room.engine(), &target.database, &target.collection)?;
     let filter = Arc::new(Filter::parse(merge.counterpart(document.view())?.view(), &Settings::default())?);
+    let validator = Arc::new(Validator::of(collection.definition.options.view(), bypass)?);
     let by_id = merge.on().len() == 1 && merge.on()[0] == "_id";
     let id = document.get("_id").map_or(Value::Null, ValueRef::to_value);
     for _ in 0..LOOKS_MAX {
@@ -109,7 +122,7 @@ pub(super) fn merge(
                 None => Target::Id(id.clone()),
             }
         };
-        match modify(room, &collection, aim, merge, &filter, document, context) {
+        match modify(room, &collection, aim, merge, &filter, &validator, document, context) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
             // Somebody else has inserted the counterpart meanwhile: it is looked for again.
@@ -144,10 +157,12 @@ fn modify(
     aim: Target,
     merge: &Arc<Merge>,
     filter: &Arc<Filter>,
+    validator: &Arc<Validator>,
     document: &RawDocument,
     context: &Context,
 ) -> Result<bool> {
     let (merge, filter, document) = (Arc::clone(merge), Arc::clone(filter), document.clone());
+    let validator = Arc::clone(validator);
     let (timestamp, seed) = (context.timestamp, context.random());
     let decide = move |found: Option<&Found>, now: storage::Time| {
         let millis = i64::try_from(now.millis()).unwrap_or(i64::MAX);
@@ -159,8 +174,17 @@ fn modify(
         }
         let decision = match merge.decide(found.map(|found| found.document.view()), &document, &context)? {
             Outcome::Keep => Decision::Keep,
-            Outcome::Insert(document) => Decision::Insert(document),
-            Outcome::Replace(document) => Decision::Replace(document),
+            Outcome::Insert(document) => {
+                validator.check_insert(&document, &context)?;
+                Decision::Insert(document)
+            }
+            Outcome::Replace(document) => {
+                match found {
+                    Some(found) => validator.check_update(&found.document, &document, &context)?,
+                    None => validator.check_insert(&document, &context)?,
+                }
+                Decision::Replace(document)
+            }
         };
         Ok(Verdict { decision, answer: Some(RawDocument::default()) })
     };

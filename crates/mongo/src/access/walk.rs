@@ -4,10 +4,10 @@
 //! behind the last row that was asked for, at its own time: what died in between is not there (T16), what was written may be.
 //! So a walk holds no snapshot while nobody asks.
 //!
-//! An index with several keys for one document (an array) meets the document several times. It is taken at the first of its
-//! keys on the way and left out at the others, which needs no memory of what was met.
+//! An index with several keys for one document (an array) meets the document several times, and takes it once. A walk
+//! remembers so many of those that it has met; of the others it asks whether the key at hand is their first on the way.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use bson::Value;
@@ -26,6 +26,8 @@ const FIRST_CHUNK: usize = 4;
 const LAST_CHUNK: usize = 256;
 /// How many bytes are read at once.
 const CHUNK_BYTES: usize = 4 << 20;
+/// How many documents with several keys a walk remembers.
+const MET_MAX: usize = 1 << 16;
 
 /// Which documents are looked at, and in which order.
 #[derive(Debug, Clone)]
@@ -81,6 +83,8 @@ pub(crate) struct Walk {
     /// Behind what was read ahead.
     read_to: Position,
     chunk: usize,
+    /// Documents that an index with several keys for one has led to.
+    met: HashSet<ItemNumber>,
     examined: Examined,
 }
 
@@ -96,6 +100,7 @@ impl Walk {
             ahead: VecDeque::new(),
             read_to: Position::Start,
             chunk: FIRST_CHUNK,
+            met: HashSet::new(),
             examined: Examined::default(),
         }
     }
@@ -136,7 +141,9 @@ impl Walk {
     /// Ends a request: what was read ahead belongs to its time and is let go.
     pub(crate) fn rest(&mut self) {
         if !self.ahead.is_empty() {
-            self.ahead.clear();
+            for (found, _) in self.ahead.drain(..) {
+                self.met.remove(&found.number);
+            }
             self.read_to = self.position.clone();
         }
         self.chunk = FIRST_CHUNK;
@@ -201,12 +208,18 @@ impl Walk {
         for hit in hits {
             context.spend(1)?;
             self.examined.keys += 1;
-            let Some(found) = reading.by_number(collection, hit.number)? else { continue };
-            if definition.multikey
-                && let Some(keys) = definition.spec.keys(found.document.view(), context)?
-                && !is_first_on_the_way(&keys, &hit.key, spans, *direction)
-            {
+            if definition.multikey && self.met.contains(&hit.number) {
                 continue;
+            }
+            let Some(found) = reading.by_number(collection, hit.number)? else { continue };
+            if definition.multikey {
+                if self.met.len() < MET_MAX {
+                    self.met.insert(hit.number);
+                } else if let Some(keys) = definition.spec.keys(found.document.view(), context)?
+                    && !is_first_on_the_way(&keys, &hit.key, spans, *direction)
+                {
+                    continue;
+                }
             }
             self.ahead.push_back((found, Position::Entry { span: at, hit: Some(hit) }));
         }

@@ -17,6 +17,9 @@ use crate::fields::Fields;
 use crate::reply::Reply;
 use crate::statements;
 
+/// How deep views may look into views.
+const VIEWS_MAX: usize = 20;
+
 const KNOWN: &[&str] = &[
     "aggregate",
     "pipeline",
@@ -78,8 +81,7 @@ pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
         None => (None, pipeline),
     };
     let handle = on.as_ref().and_then(|name| call.engine.collection(&call.database, name));
-    let language =
-        statements::with_defaults(statements::settings(fields)?, fields, handle.as_deref());
+    let language = statements::with_defaults(statements::settings(call, fields)?, fields, handle.as_deref());
     build(call, on.as_deref(), &stages, &language, access::hint(fields)?)
 }
 
@@ -103,12 +105,27 @@ pub(crate) fn build(
     language: &filter::Settings,
     hint: Option<Hint>,
 ) -> Result<Answers> {
+    let stages: Vec<_> = stages.iter().map(RawDocument::view).collect();
+    ready(call, on, language, hint, |settings| Pipeline::parse(&stages, settings))
+}
+
+/// A pipeline with everything that it looks into, ready to run. It is read anew while it turns out to look into views.
+pub(super) fn ready(
+    call: &Call,
+    on: Option<&str>,
+    language: &filter::Settings,
+    hint: Option<Hint>,
+    parse: impl Fn(&Settings) -> mql::Result<Pipeline>,
+) -> Result<Answers> {
     let mut settings = settings(call, on, language);
-    let stage_views: Vec<_> = stages.iter().map(RawDocument::view).collect();
-    let mut pipeline = Pipeline::parse(&stage_views, &settings)?;
-    settings.views = views(call, &pipeline.collections())?;
-    if !settings.views.is_empty() {
-        pipeline = Pipeline::parse(&stage_views, &settings)?;
+    let mut pipeline = parse(&settings)?;
+    for _ in 0..VIEWS_MAX {
+        let found = views(call, &pipeline.collections(), &settings.views)?;
+        if found.is_empty() {
+            break;
+        }
+        settings.views.extend(found);
+        pipeline = parse(&settings)?;
     }
     if pipeline.writes().is_some() && call.room.is_transaction() {
         let text = "a pipeline with $out or $merge cannot be part of a transaction";
@@ -119,15 +136,16 @@ pub(crate) fn build(
         collections: pipeline.collections(),
         collation: settings.collation.clone(),
         hint,
+        bypass: call.fields().is_set("bypassDocumentValidation")?,
         service: Arc::clone(&call.service),
     };
     Ok(Answers::new(pipeline.start(), reads))
 }
 
-/// The views among the collections that a pipeline looks into.
-fn views(call: &Call, names: &[Namespace]) -> Result<Vec<View>> {
+/// The views among the collections that a pipeline looks into, without those that are known.
+fn views(call: &Call, names: &[Namespace], known: &[View]) -> Result<Vec<View>> {
     let mut views = Vec::new();
-    for name in names {
+    for name in names.iter().filter(|name| !known.iter().any(|view| view.name == **name)) {
         let (on, pipeline) = catalog::resolve(&call.engine, &name.database, &name.collection)?;
         if on != name.collection {
             let on = Namespace { database: name.database.clone(), collection: on };

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::fields::{Fields, truth};
 use crate::reply::Reply;
 
-use super::create::one_of;
+use super::create::{check_view, one_of};
 use super::create_indexes::build;
 use super::drop_indexes::by_key;
 
@@ -74,6 +74,9 @@ fn change_options(call: &Call, collection: &Arc<Collection>, fields: Fields<'_>)
     {
         let text = "'viewOn' and 'pipeline' can only be changed together, and of a view";
         return Err(Error::new(Code::INVALID_OPTIONS, text));
+    }
+    if fields.value("pipeline").is_some() {
+        check_view(call, fields)?;
     }
     let mut options = collection.definition.options.to_document();
     for name in OPTIONS {

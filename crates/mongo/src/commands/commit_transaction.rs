@@ -6,7 +6,7 @@ use mql::Code;
 use crate::call::Call;
 use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
 use crate::reply::Reply;
-use crate::transactions::Commit;
+use crate::transactions::{Commit, none};
 
 use super::abort_transaction::outside;
 
@@ -15,12 +15,16 @@ const COMMIT: i32 = -1;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let (session, number) = call.transaction().ok_or_else(outside)?;
-    let Commit::Open(workspace) = call.service.transactions.commit(session, number)? else {
-        return Ok(Reply::ok());
+    let transactions = &call.service.transactions;
+    let receipt = Receipt { session: session.to_bytes(), number, statement: COMMIT };
+    let Some(lock) = transactions.commit_lock(session, number) else {
+        // An earlier process, or a session that was ended since, may have committed it.
+        return if call.engine.is_recorded(&receipt)? { Ok(Reply::ok()) } else { Err(none(number)) };
     };
+    let _commit = lock.lock().await;
+    let Commit::Open(workspace) = transactions.commit(session, number)? else { return Ok(Reply::ok()) };
     call.service.cursors.kill_of_transaction(session, number);
     let Some(workspace) = workspace.lock().take() else { return Ok(Reply::ok()) };
-    let receipt = Receipt { session: session.to_bytes(), number, statement: COMMIT };
     match call.engine.commit(workspace, Some(receipt)).await {
         Ok(()) => {
             call.service.transactions.committed(session, number);

@@ -16,7 +16,8 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let limit = fields.integer("limit")?.map(i64::unsigned_abs).filter(|limit| *limit > 0);
     let everything = fields.document("query")?.is_none_or(bson::DocumentRef::is_empty);
     let collection = call.engine.collection(&call.database, call.collection()?);
-    let whole = collection.filter(|it| everything && catalog::view(it).is_none());
+    let hinted = fields.value("hint").is_some();
+    let whole = collection.filter(|it| everything && !hinted && catalog::view(it).is_none());
     let all = if let Some(collection) = whole {
         call.room.read(&[&collection], |reading| Ok(reading.usage(&collection)?.living.items))?
     } else {

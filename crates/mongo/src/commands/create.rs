@@ -3,6 +3,7 @@
 use bson::{Document, RawDocument, ValueRef};
 use mql::Code;
 use mql::filter::{Filter, Settings};
+use mql::pipeline::{self, Pipeline};
 
 use crate::call::{Call, check_collection};
 use crate::catalog;
@@ -105,6 +106,7 @@ fn check(call: &Call, fields: Fields<'_>) -> Result<()> {
     match (fields.text("viewOn")?, fields.array("pipeline")?) {
         (Some(on), _) => {
             check_collection(&call.database, on)?;
+            check_view(call, fields)?;
             if fields.value("validator").is_some() {
                 return Err(Error::new(Code::INVALID_OPTIONS, "a view cannot have a validator"));
             }
@@ -125,4 +127,22 @@ pub(super) fn one_of(fields: Fields<'_>, name: &str, known: &[&str]) -> Result<(
         ))),
         _ => Ok(()),
     }
+}
+
+/// A view is made of stages that only read.
+pub(super) fn check_view(call: &Call, fields: Fields<'_>) -> Result<()> {
+    let stages = call.documents("pipeline")?.unwrap_or_default();
+    let stages: Vec<_> = stages.iter().map(RawDocument::view).collect();
+    let on = fields.text("viewOn")?.map(str::to_owned);
+    let settings = pipeline::Settings {
+        database: call.database.clone(),
+        collection: on,
+        ..pipeline::Settings::default()
+    };
+    let pipeline = Pipeline::parse(&stages, &settings)?;
+    if pipeline.writes().is_some() || pipeline.change_stream().is_some() {
+        let text = "the pipeline of a view cannot have $out, $merge or $changeStream";
+        return Err(Error::new(Code(167), text));
+    }
+    Ok(())
 }

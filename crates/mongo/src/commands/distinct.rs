@@ -22,7 +22,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let name = call.collection()?;
     let collection = call.engine.collection(&call.database, name);
     let settings =
-        statements::with_defaults(statements::settings(fields)?, fields, collection.as_deref());
+        statements::with_defaults(statements::settings(call, fields)?, fields, collection.as_deref());
     // By their ordered keys, so that numbers of different types that are equal, and strings that the collation calls equal,
     // are one.
     let context = call.context();
@@ -40,12 +40,15 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
             for value in found {
                 let mut key = Vec::new();
                 bson::encode_key(value, &settings.collation, &mut key);
+                if values.contains_key(&key) {
+                    continue;
+                }
                 bytes += key.len();
                 if bytes > ANSWER_BYTES_MAX {
                     let text = "distinct too big, 16mb cap";
                     return Err(Error::new(Code(17217), text));
                 }
-                values.entry(key).or_insert_with(|| value.to_value());
+                values.insert(key, value.to_value());
             }
             Ok(())
         })

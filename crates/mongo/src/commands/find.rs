@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocument};
 use mql::filter::Filter;
-use mql::pipeline::{Find, Namespace, Pipeline};
+use mql::pipeline::{Find, Pipeline, Settings};
 use mql::projection::Projection;
 
-use crate::access::{self, Answers, Reads};
+use crate::access::{self, Answers};
 use crate::call::Call;
 use crate::catalog;
 use crate::cursor_reply::{self, Opening};
@@ -42,7 +42,7 @@ const KNOWN: &[&str] = &[
 
 /// Options that would change what is found, and that are not there.
 const NOT_SUPPORTED: &[&str] = &["max", "min"];
-const NOT_SUPPORTED_IF_SET: &[&str] = &["returnKey", "tailable", "awaitData"];
+const NOT_SUPPORTED_IF_SET: &[&str] = &["returnKey", "showRecordId", "tailable", "awaitData"];
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -66,7 +66,7 @@ pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
     let (on, stages) = catalog::resolve(&call.engine, &call.database, name)?;
     let collection = call.engine.collection(&call.database, &on);
     let settings =
-        statements::with_defaults(statements::settings(fields)?, fields, collection.as_deref());
+        statements::with_defaults(statements::settings(call, fields)?, fields, collection.as_deref());
     let none = Document::new();
     let filter = fields.document("filter")?.unwrap_or(none.view());
     let parsed = Arc::new(Filter::parse(filter, &settings)?);
@@ -75,20 +75,12 @@ pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
         Some(projection) => Some(Projection::parse(projection, &settings)?),
         None => None,
     };
-    let leading = Namespace { database: call.database.clone(), collection: on.clone() };
-    let settings = super::aggregate::settings(call, Some(&on), &settings);
     let sort = fields.document("sort")?.filter(|sort| !sort.is_empty());
     let find = Find { filter, sort, skip: skip.unwrap_or(0), limit };
     let view: Vec<_> = stages.iter().map(RawDocument::view).collect();
-    let running = Pipeline::find(&view, &find, &settings)?.start();
-    let reads = Reads {
-        leading: Some(leading),
-        collections: Vec::new(),
-        collation: settings.collation.clone(),
-        hint: access::hint(fields)?,
-        service: Arc::clone(&call.service),
-    };
-    let answers = Answers::new(running, reads).limited(limit);
+    let parse = |settings: &Settings| Pipeline::find(&view, &find, settings);
+    let answers =
+        super::aggregate::ready(call, Some(&on), &settings, access::hint(fields)?, parse)?.limited(limit);
     Ok(match projection {
         Some(projection) => answers.projected(projection, parsed),
         None => answers,

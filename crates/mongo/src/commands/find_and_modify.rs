@@ -101,7 +101,7 @@ fn project(
     let Some(projection) = fields.document("fields")? else {
         return Ok(Some(Value::Document(document.to_document())));
     };
-    let projection = Projection::parse(projection, &statements::settings(fields)?)?;
+    let projection = Projection::parse(projection, &statements::settings(call, fields)?)?;
     Ok(Some(Value::Document(projection.apply(
         document.view(),
         Beside { filter, meta: None },

@@ -57,6 +57,24 @@ fn check(call: &Call, cursor: &Cursor, id: i64, namespace: &str) -> Result<()> {
         );
         return Err(Error::new(Code::UNAUTHORIZED, text));
     }
+    let transaction = call.transaction().map(|(_, number)| number);
+    if cursor.transaction != transaction {
+        let (code, text) = match transaction {
+            None => (
+                50740,
+                format!(
+                    "Cannot run getMore on cursor {id}, which was created in a transaction, outside of it"
+                ),
+            ),
+            Some(_) => (
+                50741,
+                format!(
+                    "Cannot run getMore on cursor {id}, which was not created in this transaction, in it"
+                ),
+            ),
+        };
+        return Err(Error::location(code, text));
+    }
     if cursor.owner != call.owner() {
         let text = format!("Cursor {id} was created in another session or by another user");
         return Err(Error::new(Code::UNAUTHORIZED, text));

@@ -12,8 +12,9 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     call.collection()?;
     let ids = fields.required("cursors", fields.array("cursors")?)?;
     let (mut killed, mut missing) = (Vec::new(), Vec::new());
+    let user = call.owner().user;
     for id in ids.iter().filter_map(whole) {
-        if call.service.cursors.kill(id) {
+        if call.service.cursors.kill(id, &user) {
             killed.push(Value::Int64(id));
         } else {
             missing.push(Value::Int64(id));

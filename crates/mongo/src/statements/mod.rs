@@ -12,8 +12,9 @@ mod validator;
 use std::sync::Arc;
 
 use bson::{Collation, Document, DocumentRef, Value, ValueRef};
-use engine::collection::{Collection, Found, Target};
+use engine::collection::{Collection, Found, Reading, Target};
 use mql::Code;
+use mql::expression::{Expression, Scope, Variables};
 use mql::filter::{self, Filter};
 use mql::index::Hint;
 use mql::sort::{Sort, SortKey};
@@ -43,16 +44,28 @@ pub(crate) fn check_batch(statements: usize) -> Result<()> {
 }
 
 /// How filters and updates of a statement are read: its collation, and the values of `let` (`c` in an update).
-pub(crate) fn settings(fields: Fields<'_>) -> Result<filter::Settings> {
+pub(crate) fn settings(call: &Call, fields: Fields<'_>) -> Result<filter::Settings> {
     let collation = match fields.document("collation")? {
         Some(collation) if !collation.is_empty() => Collation::parse(collation)?,
         _ => Collation::simple(),
     };
     let variables = match (fields.document("let")?, fields.document("c")?) {
-        (Some(variables), _) | (None, Some(variables)) => variables.to_document(),
+        (Some(variables), _) | (None, Some(variables)) => constants(call, variables)?,
         (None, None) => Document::new(),
     };
     Ok(filter::Settings { collation, variables, ..filter::Settings::default() })
+}
+
+/// The values of `let`: expressions that need no document.
+fn constants(call: &Call, variables: DocumentRef<'_>) -> Result<Document> {
+    let (nothing, context) = (Document::new(), call.context());
+    let mut values = Document::new();
+    for (name, expression) in variables.iter() {
+        let expression = Expression::parse(expression, &Variables::none())?;
+        let value = expression.evaluate(&Scope::root(nothing.view()), &context)?;
+        values.push(name, value.unwrap_or(Value::Null));
+    }
+    Ok(values)
 }
 
 /// The same with what the collection says: its collation, unless the request has its own, and its text index.
@@ -79,9 +92,9 @@ pub(crate) fn update(
     change: ValueRef<'_>,
     upsert: bool,
 ) -> Result<UpdateStatement> {
-    let mut settings = with_defaults(settings(fields)?, fields, Some(collection));
+    let mut settings = with_defaults(settings(call, fields)?, fields, Some(collection));
     if let Some(variables) = call.fields().document("let")? {
-        settings.variables.fields_mut().extend(variables.to_document());
+        settings.variables.fields_mut().extend(constants(call, variables)?);
     }
     let array_filters: Vec<DocumentRef<'_>> = match fields.array("arrayFilters")? {
         None => Vec::new(),
@@ -109,9 +122,9 @@ pub(crate) fn delete(
     fields: Fields<'_>,
     filter: DocumentRef<'_>,
 ) -> Result<DeleteStatement> {
-    let mut settings = with_defaults(settings(fields)?, fields, Some(collection));
+    let mut settings = with_defaults(settings(call, fields)?, fields, Some(collection));
     if let Some(variables) = call.fields().document("let")? {
-        settings.variables = variables.to_document();
+        settings.variables = constants(call, variables)?;
     }
     Ok(DeleteStatement { selection: selection(fields, filter, &settings)?, moment: Moment::of(call) })
 }
@@ -147,7 +160,7 @@ impl Selection {
     /// The first document that matches, in the order of the sort if there is one.
     fn first(&self, room: &Room, collection: &Arc<Collection>, moment: &Moment) -> Result<Option<Found>> {
         let sort = self.sort.as_deref();
-        room.read(&[collection], |reading| {
+        blocking_read(room, collection, |reading| {
             let context = &moment.context(reading.now());
             let plan = access::choose(
                 reading,
@@ -182,7 +195,7 @@ impl Selection {
 
     /// The numbers of all documents that match, as of one reading: what is changed meanwhile is met once.
     fn all(&self, room: &Room, collection: &Arc<Collection>, moment: &Moment) -> Result<Vec<Target>> {
-        room.read(&[collection], |reading| {
+        blocking_read(room, collection, |reading| {
             let context = &moment.context(reading.now());
             let plan = access::choose(
                 reading,
@@ -201,6 +214,15 @@ impl Selection {
             Ok(targets)
         })
     }
+}
+
+/// Reads a collection where that may take long, without holding up other connections.
+fn blocking_read<T>(
+    room: &Room,
+    collection: &Arc<Collection>,
+    work: impl FnOnce(&Reading<'_>) -> Result<T>,
+) -> Result<T> {
+    tokio::task::block_in_place(|| room.read(&[collection], work))
 }
 
 fn too_many_looks() -> Error {

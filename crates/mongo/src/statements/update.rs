@@ -35,23 +35,15 @@ pub(crate) struct Updated {
 }
 
 impl Updated {
+    /// What a write did. What its function said counts: a document that was met and did not match is no match.
     fn of(modified: Modified) -> Updated {
-        if let (true, Some(answer)) = (modified.repeated, &modified.answer) {
-            return Updated::from_record(answer);
+        let Some(answer) = &modified.answer else { return Updated::default() };
+        let told = Updated::from_record(answer);
+        if modified.repeated || (told.matched == 0 && told.upserted.is_none()) {
+            return told;
         }
-        let (before, after) = (modified.before, modified.after);
-        let changed = match (&before, &after) {
-            (Some(before), Some(after)) => before.sequence != after.sequence,
-            _ => false,
-        };
-        let inserted = if before.is_none() { after.as_ref().and_then(id_of) } else { None };
-        Updated {
-            matched: u64::from(before.is_some()),
-            modified: u64::from(changed),
-            upserted: inserted,
-            before: before.map(|found| found.document),
-            after: after.map(|found| found.document),
-        }
+        let image = |found: Option<Found>| found.map(|found| found.document);
+        Updated { before: image(modified.before), after: image(modified.after), ..told }
     }
 
     /// What a repetition of the statement is answered with.
@@ -184,6 +176,8 @@ impl UpdateStatement {
                 Ok(Verdict { decision, answer: Some(answer) })
             }
             None if self.upsert && matches!(target, Target::Id(_)) => self.insertion(&context, images),
+            // An insert with this `_id` would meet the document that does not match.
+            Some(found) if self.upsert && matches!(target, Target::Id(_)) => Err(duplicate_id(found)),
             // The filter names the `_id`, so there is no other document to look for.
             _ if matches!(target, Target::Id(_)) => Ok(Verdict {
                 decision: Decision::Keep,
