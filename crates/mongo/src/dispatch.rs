@@ -13,7 +13,7 @@ use crate::call::{Call, check_database};
 use crate::commands::{self, Access, Command, Effect, InTransaction, Place};
 use crate::connection::{Connection, LastRequest};
 use crate::error::{Error, RETRYABLE_WRITE, Result, TRANSIENT_TRANSACTION};
-use crate::fail_points::{Candidate, Failure, Name};
+use crate::fail_points::{Candidate, Failure, Name, RetryableFailure};
 use crate::fields::Fields;
 use crate::operations::{Brake, Operation, Stop};
 use crate::reply::{Reply, list};
@@ -209,7 +209,15 @@ async fn run(call: &mut Call) -> Outcome {
             return Outcome::Fails(if failure.labels.is_some() { error.with_final_labels() } else { error });
         }
     }
-    match run_within_limits(call).await {
+    let retryable = retryable_failure(call);
+    if let Some(RetryableFailure::Fails(error)) = retryable {
+        return Outcome::Fails(error);
+    }
+    let outcome = run_within_limits(call).await;
+    if retryable == Some(RetryableFailure::HangsAfter) {
+        return Outcome::Hangs;
+    }
+    match outcome {
         Ok((reply, unmet)) => {
             let wanted = failure.as_ref().and_then(Failure::concern_error);
             let mut beside = Document::new();
@@ -237,6 +245,13 @@ fn fail_point(call: &Call) -> Option<Failure> {
         application: application.as_deref(),
         namespace: namespace(call),
     })
+}
+
+/// What a fail point does to a retryable write.
+fn retryable_failure(call: &Call) -> Option<RetryableFailure> {
+    let is_retryable = matches!(call.numbered, Some(Numbered::Retryable { .. }));
+    let strikes = call.service.settings.test_commands && is_retryable;
+    if strikes { call.service.fail_points.retryable_failure() } else { None }
 }
 
 /// Runs the command within its time, entered among those that run. Also what is to be said of its write concern.

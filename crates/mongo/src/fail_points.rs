@@ -28,6 +28,8 @@ pub(crate) enum Name {
     MaxTimeAlwaysTimeOut,
     /// No time limit is ever over.
     MaxTimeNeverTimeOut,
+    /// Retryable writes fail before they are done, or the connection breaks after them.
+    OnPrimaryTransactionalWrite,
 }
 
 impl Name {
@@ -36,6 +38,7 @@ impl Name {
             "failCommand" => Ok(Name::FailCommand),
             "maxTimeAlwaysTimeOut" => Ok(Name::MaxTimeAlwaysTimeOut),
             "maxTimeNeverTimeOut" => Ok(Name::MaxTimeNeverTimeOut),
+            "onPrimaryTransactionalWrite" => Ok(Name::OnPrimaryTransactionalWrite),
             other => Err(Error::new(Code::FAIL_POINT_SET_FAILED, format!("{other} not found"))),
         }
     }
@@ -70,6 +73,19 @@ pub(crate) struct Failure {
     pub(crate) close_connection: bool,
     pub(crate) write_concern_error: Option<Document>,
     pub(crate) block: Option<Duration>,
+    /// What a retryable write fails with before it is done; none lets it be done and breaks the connection then.
+    before_commit: Option<Code>,
+    /// Whether a retryable write that was done breaks the connection.
+    breaks_after: bool,
+}
+
+/// What becomes of a retryable write.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum RetryableFailure {
+    /// It fails and is not done.
+    Fails(Error),
+    /// It is done, and nobody hears of it.
+    HangsAfter,
 }
 
 /// The command that a fail point may be meant for.
@@ -96,6 +112,22 @@ impl FailPoints {
     /// Whether a fail point that has no data strikes now.
     pub(crate) fn strikes(&self, name: Name) -> bool {
         self.set.lock().get_mut(&name).is_some_and(FailPoint::strike)
+    }
+
+    /// What becomes of a retryable write, if anything is to.
+    pub(crate) fn retryable_failure(&self) -> Option<RetryableFailure> {
+        let mut set = self.set.lock();
+        let point = set.get_mut(&Name::OnPrimaryTransactionalWrite)?;
+        if !point.strike() {
+            return None;
+        }
+        match point.data.before_commit {
+            Some(code) => {
+                let text = "Failing write via 'onPrimaryTransactionalWrite' failpoint";
+                Some(RetryableFailure::Fails(Error::new(code, text)))
+            }
+            None => point.data.breaks_after.then_some(RetryableFailure::HangsAfter),
+        }
     }
 
     /// How a command is to fail, if it is.
@@ -162,6 +194,8 @@ impl Failure {
             labels: texts("errorLabels")?,
             close_connection: fields.is_set("closeConnection")?,
             write_concern_error: fields.document("writeConcernError")?.map(DocumentRef::to_document),
+            before_commit: fields.integer("failBeforeCommitExceptionCode")?.map(|code| Code(code as i32)),
+            breaks_after: fields.boolean("closeConnection")?.unwrap_or(true),
             block: block.map(|millis| Duration::from_millis(millis).min(BLOCK_MAX)),
         })
     }
