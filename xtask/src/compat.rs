@@ -29,17 +29,21 @@ pub(crate) enum Suite {
     Published,
     MongoPython,
     MongoPublished,
+    MongoJavaScript,
+    MongoRust,
     Tour,
 }
 
 impl Suite {
-    const ALL: [Suite; 7] = [
+    const ALL: [Suite; 9] = [
         Suite::Python,
         Suite::JavaScript,
         Suite::Rust,
         Suite::Published,
         Suite::MongoPython,
         Suite::MongoPublished,
+        Suite::MongoJavaScript,
+        Suite::MongoRust,
         Suite::Tour,
     ];
 
@@ -51,6 +55,8 @@ impl Suite {
             "published" => Some(Suite::Published),
             "mongo-python" => Some(Suite::MongoPython),
             "mongo-published" => Some(Suite::MongoPublished),
+            "mongo-js" => Some(Suite::MongoJavaScript),
+            "mongo-rust" => Some(Suite::MongoRust),
             "tour" => Some(Suite::Tour),
             _ => None,
         }
@@ -64,6 +70,8 @@ impl Suite {
             Suite::Published => "sdk: published python",
             Suite::MongoPython => "mongo: python",
             Suite::MongoPublished => "mongo: published python",
+            Suite::MongoJavaScript => "mongo: javascript",
+            Suite::MongoRust => "mongo: rust",
             Suite::Tour => "readme tour",
         }
     }
@@ -72,8 +80,8 @@ impl Suite {
     fn tools(self) -> &'static [&'static str] {
         match self {
             Suite::Python | Suite::Published | Suite::MongoPython | Suite::MongoPublished => &["python3"],
-            Suite::JavaScript => &["node", "npm"],
-            Suite::Rust => &[],
+            Suite::JavaScript | Suite::MongoJavaScript => &["node", "npm"],
+            Suite::Rust | Suite::MongoRust => &[],
             Suite::Tour => &["python3", "node", "npm"],
         }
     }
@@ -88,12 +96,14 @@ impl Suite {
             Suite::Python => python(binary, &virtual_environment("python")?, "python", tier),
             Suite::MongoPython => python(binary, &virtual_environment("mongo/python")?, "mongo/python", tier),
             Suite::MongoPublished => published::run_pymongo(binary, &virtual_environment("mongo/python")?),
-            Suite::JavaScript => javascript(binary),
-            Suite::Rust => rust(binary),
+            Suite::JavaScript => javascript(binary, "js"),
+            Suite::MongoJavaScript => javascript(binary, "mongo/js"),
+            Suite::Rust => rust(binary, "rust"),
+            Suite::MongoRust => rust(binary, "mongo/rust"),
             Suite::Published => published::run(binary, &virtual_environment("python")?),
             Suite::Tour => {
                 let python = virtual_environment("python")?;
-                node_modules()?;
+                node_modules("js")?;
                 tour::run(binary, &python)
             }
         }
@@ -154,8 +164,8 @@ fn virtual_environment(suite: &str) -> Result<PathBuf> {
 }
 
 /// `npm ci` after the lock file.
-fn node_modules() -> Result<()> {
-    let folder = paths::compat("js");
+fn node_modules(suite: &str) -> Result<()> {
+    let folder = paths::compat(suite);
     unless_fresh(&folder.join("node_modules"), &folder.join("package-lock.json"), || {
         let mut command = Command::new("npm");
         command.args(["ci", "--no-progress", "--loglevel=error"]).current_dir(&folder);
@@ -192,12 +202,12 @@ fn python(binary: &PathBuf, interpreter: &Path, suite: &str, tier: Tier) -> Resu
     Ok(verdict(finished.success, last_line(&finished.output, " in ")))
 }
 
-fn javascript(binary: &PathBuf) -> Result<Outcome> {
-    node_modules()?;
+fn javascript(binary: &PathBuf, suite: &str) -> Result<Outcome> {
+    node_modules(suite)?;
     let mut command = Command::new("node");
     command
         .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
-        .current_dir(paths::compat("js"))
+        .current_dir(paths::compat(suite))
         .env("BOLIDE_BIN", binary);
     let finished = process::run(&mut command, SUITE_TIMEOUT)?;
     let count = |word: &str| {
@@ -209,11 +219,11 @@ fn javascript(binary: &PathBuf) -> Result<Outcome> {
     Ok(verdict(finished.success, &format!("{passed} passed, {failed} failed")))
 }
 
-fn rust(binary: &PathBuf) -> Result<Outcome> {
+fn rust(binary: &PathBuf, suite: &str) -> Result<Outcome> {
     let mut command = Command::new("cargo");
     command
         .args(["test", "--locked"])
-        .current_dir(paths::compat("rust"))
+        .current_dir(paths::compat(suite))
         .env("CARGO_TARGET_DIR", paths::target().join("compat"))
         .env("BOLIDE_BIN", binary);
     counted(&process::run(&mut command, SUITE_TIMEOUT)?)
