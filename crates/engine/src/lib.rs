@@ -83,6 +83,7 @@ pub struct Engine {
     index_turn: index::IndexTurn,
     /// The collection whose indexes were worked on last.
     collection_turn: Mutex<Option<PartitionId>>,
+    claims: Arc<collection::Claims>,
     options: Options,
 }
 
@@ -116,6 +117,7 @@ impl Engine {
             purge: purge::PurgeState::default(),
             index_turn: index::IndexTurn::default(),
             collection_turn: Mutex::default(),
+            claims: Arc::default(),
             options,
         };
         engine.adopt_unindexed()?;

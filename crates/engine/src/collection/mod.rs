@@ -13,6 +13,7 @@
 mod build;
 mod catalog;
 mod check;
+mod claims;
 mod definition;
 mod footprint;
 mod index_changes;
@@ -28,6 +29,7 @@ mod write;
 
 pub use build::BuildProgress;
 pub use check::CollectionCheck;
+pub(crate) use claims::Claims;
 pub use definition::{Collection, CollectionDefinition};
 pub use indexes::{Build, CollectionIndex, IndexList, IndexState};
 pub use reading::{Hit, Reading};

@@ -19,10 +19,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bson::RawDocument;
+use bson::{RawDocument, ValueRef};
 use document::{ItemNumber, Sequence};
 use storage::{Lanes, Read, Scratch, Ticket, Time, Transaction, transact};
 
+use super::claims::Claimant;
+use super::keys;
 use super::receipts::{Ledger, Receipt};
 use super::write::{Desk, Draft, Modified, Target, Verdict};
 use super::{BsonRecord, Collection, Found, Reading};
@@ -39,6 +41,7 @@ pub struct Workspace {
     now: Time,
     sequence: u64,
     touched: BTreeMap<PartitionId, Touched>,
+    claimant: Claimant,
 }
 
 /// What a workspace has done to one collection.
@@ -64,19 +67,22 @@ impl Engine {
         let clock = self.store.clock_status()?;
         let sequence = self.store.last_sequence();
         let draft = Scratch::new(snapshot, clock, sequence);
-        Ok(Workspace { draft, now: clock.now, sequence, touched: BTreeMap::new() })
+        let claimant = Claimant::new(&self.claims);
+        Ok(Workspace { draft, now: clock.now, sequence, touched: BTreeMap::new(), claimant })
     }
 
     /// Writes what a workspace has come to, all or nothing. [`Error::Conflict`] if something that it rests on was changed,
     /// went or died since it began. With a receipt, a commit that was made already is told as made.
     pub fn commit(&self, workspace: Workspace, receipt: Option<Receipt>) -> Ticket<Result<()>> {
-        let touched = match workspace.outcome() {
-            Ok(touched) => touched,
+        let (touched, claimant) = match workspace.outcome() {
+            Ok(outcome) => outcome,
             Err(error) => return Ticket::ready(Err(error)),
         };
         let alarm = Arc::clone(&self.alarm);
         let lanes: Lanes = touched.keys().map(|partition| u64::from(partition.0)).collect();
         transact(&*self.store, lanes, move |tx| {
+            // Until this has run, no other transaction takes what it writes.
+            let _held = claimant;
             let mut ledger = None;
             if let Some(Receipt { session, number, statement }) = &receipt {
                 let opened = Ledger::open(tx, session, *number)?;
@@ -141,7 +147,7 @@ impl Workspace {
             Ok::<_, Error>(modified)
         })?;
         if modified.is_write() {
-            self.note(collection, modified.before.as_ref(), modified.after.as_ref());
+            self.note(collection, modified.before.as_ref(), modified.after.as_ref())?;
         }
         self.check_size()?;
         Ok(modified)
@@ -157,12 +163,25 @@ impl Workspace {
             desk.store_traits(tx);
             Ok::<_, Error>(record.into())
         })?;
-        self.note(collection, None, Some(&inserted));
+        self.note(collection, None, Some(&inserted))?;
         self.check_size()
     }
 
-    fn note(&mut self, collection: &Arc<Collection>, before: Option<&Found>, after: Option<&Found>) {
-        let Some(number) = before.or(after).map(|found| found.number) else { return };
+    /// Remembers what was done to an item; a conflict if another open transaction has written it.
+    fn note(
+        &mut self,
+        collection: &Arc<Collection>,
+        before: Option<&Found>,
+        after: Option<&Found>,
+    ) -> Result<()> {
+        let Some(found) = before.or(after) else { return Ok(()) };
+        let id = found.document.get("_id").unwrap_or(ValueRef::Null);
+        if !self.claimant.claim(keys::id(collection.partition.id, id, &collection.definition.collation)) {
+            let what =
+                format!("a document of '{}' that another open transaction writes", collection.namespace());
+            return Err(Error::Conflict { what });
+        }
+        let number = found.number;
         let touched = self.touched.entry(collection.partition.id);
         let touched =
             touched.or_insert_with(|| Touched { collection: Arc::clone(collection), items: BTreeMap::new() });
@@ -172,6 +191,7 @@ impl Workspace {
         if pending.base.is_none() && pending.next.is_none() {
             touched.items.remove(&number);
         }
+        Ok(())
     }
 
     /// Takes a collection that was made after the transaction began for an empty one.
@@ -189,9 +209,9 @@ impl Workspace {
         })
     }
 
-    /// What it has come to. A document that was dead when it was written, and whose place another one has taken since, is not
+    /// What it has come to, and its claims. A document that was dead when it was written, and whose place another one has taken since, is not
     /// in the draft any more.
-    fn outcome(mut self) -> Result<BTreeMap<PartitionId, Touched>> {
+    fn outcome(mut self) -> Result<(BTreeMap<PartitionId, Touched>, Claimant)> {
         for (partition, touched) in &mut self.touched {
             for (number, pending) in &mut touched.items {
                 let (keyspace, key) = Key::Item(*partition, *number).encode();
@@ -200,7 +220,7 @@ impl Workspace {
                 }
             }
         }
-        Ok(self.touched)
+        Ok((self.touched, self.claimant))
     }
 
     fn check_size(&self) -> Result<()> {

@@ -456,6 +456,22 @@ fn assert_whole(world: &World, collection: &Arc<Collection>) {
 }
 
 #[test]
+fn of_two_open_transactions_that_write_one_document_the_second_conflicts_at_once() {
+    let world = World::new();
+    let collection = world.collection("a");
+    let mut first = world.engine.begin().expect("begins");
+    let mut second = world.engine.begin().expect("begins");
+    first.insert(&collection, raw(&item(1))).expect("free");
+    assert!(matches!(second.insert(&collection, raw(&item(1))), Err(Error::Conflict { .. })));
+    second.insert(&collection, raw(&item(2))).expect("another document");
+    drop(first);
+    let mut third = world.engine.begin().expect("begins");
+    third.insert(&collection, raw(&item(1))).expect("free again");
+    world.engine.commit(third, None).wait().expect("commits");
+    assert_eq!(world.all(&collection, Direction::Forward).len(), 1);
+}
+
+#[test]
 fn a_transaction_sees_its_own_writes_and_commits_all_of_them() {
     let world = World::new();
     let (first, second) = (world.collection("a"), world.collection("b"));
