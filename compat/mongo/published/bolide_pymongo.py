@@ -2,9 +2,13 @@
 
 The suite sets fail points and drops databases, so each xdist worker talks to a server of its own
 (`BOLIDE_MONGO_PORTS`, comma separated). It reads the address from the environment at import.
+
+Some tests ask for a secondary. There is none, and the driver looks for one for half a minute; here it gives up sooner.
 """
 
 import os
+
+from pymongo import common
 
 
 def choose_server():
@@ -15,3 +19,4 @@ def choose_server():
 
 
 choose_server()
+common.SERVER_SELECTION_TIMEOUT = 5
