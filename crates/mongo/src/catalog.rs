@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{Document, RawDocument, ValueRef};
+use bson::{Document, DocumentRef, RawDocument, ValueRef};
 use engine::Engine;
 use engine::collection::{Collection, CollectionDefinition};
 use mql::Code;
@@ -12,6 +12,8 @@ use crate::random;
 
 /// How many views may stand upon each other.
 const VIEWS_MAX: usize = 20;
+/// How many views a pipeline may look into, views within views counted as often as they are looked into.
+const EXPANSION_MAX: usize = 100;
 
 /// The definition of a new collection with these options.
 pub(crate) fn definition(options: RawDocument) -> CollectionDefinition {
@@ -99,6 +101,49 @@ pub(crate) fn resolve(engine: &Engine, database: &str, name: &str) -> Result<(St
     }
     let text = format!("View depth too deep or view cycle detected; maximum depth is {VIEWS_MAX}");
     Err(Error::location(165, text))
+}
+
+/// Refuses a pipeline that looks into too many views, each of which stands for a pipeline of its own: a few views upon each
+/// other would be read a million times.
+pub(crate) fn check_expansion(engine: &Engine, database: &str, stages: &[RawDocument]) -> Result<()> {
+    let mut room = EXPANSION_MAX;
+    stages.iter().try_for_each(|stage| expand(engine, database, stage.view(), 0, &mut room))
+}
+
+fn expand(
+    engine: &Engine,
+    database: &str,
+    part: DocumentRef<'_>,
+    depth: usize,
+    room: &mut usize,
+) -> Result<()> {
+    for (name, value) in part.iter() {
+        match value {
+            ValueRef::String(collection) if matches!(name, "$unionWith" | "from" | "coll") => {
+                let Some(view) = engine.collection(database, collection).and_then(|it| view(&it)) else {
+                    continue;
+                };
+                if *room == 0 || depth >= VIEWS_MAX {
+                    let text = format!(
+                        "the pipeline looks into more than {EXPANSION_MAX} views, or more than {VIEWS_MAX} deep"
+                    );
+                    return Err(Error::location(165, text));
+                }
+                *room -= 1;
+                for stage in &view.pipeline {
+                    expand(engine, database, stage.view(), depth + 1, room)?;
+                }
+            }
+            ValueRef::Document(inner) => expand(engine, database, inner, depth, room)?,
+            ValueRef::Array(items) => {
+                for inner in items.iter().filter_map(ValueRef::as_document) {
+                    expand(engine, database, inner, depth, room)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// A collection's entry in `listCollections`.

@@ -119,7 +119,8 @@ fn prepare(
     admit(service, connection, command, &database)?;
     let now = service.engine.now()?;
     let user = connection.user_digest();
-    let session = match fields.document("lsid")? {
+    let may_have_session = !service.requires_authentication() || connection.is_authenticated();
+    let session = match fields.document("lsid")?.filter(|_| may_have_session) {
         Some(lsid) => Some(service.session(SessionId::parse(lsid, user)?)?),
         None => None,
     };

@@ -105,6 +105,7 @@ pub(crate) fn build(
     language: &filter::Settings,
     hint: Option<Hint>,
 ) -> Result<Answers> {
+    catalog::check_expansion(&call.engine, &call.database, stages)?;
     let stages: Vec<_> = stages.iter().map(RawDocument::view).collect();
     ready(call, on, language, hint, |settings| Pipeline::parse(&stages, settings))
 }

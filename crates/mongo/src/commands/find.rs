@@ -77,6 +77,7 @@ pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
     };
     let sort = fields.document("sort")?.filter(|sort| !sort.is_empty());
     let find = Find { filter, sort, skip: skip.unwrap_or(0), limit };
+    catalog::check_expansion(&call.engine, &call.database, &stages)?;
     let view: Vec<_> = stages.iter().map(RawDocument::view).collect();
     let parse = |settings: &Settings| Pipeline::find(&view, &find, settings);
     let answers =
