@@ -63,6 +63,8 @@ pub struct PurgeStatus {
     pub purged_items: u64,
     /// Their bytes.
     pub purged_bytes: u64,
+    /// Steps that removed something.
+    pub passes: u64,
     /// When a step last ran.
     pub last_step: Option<Time>,
     /// When the next one is wanted.
@@ -429,6 +431,7 @@ impl PurgeState {
         let mut figures = self.figures.lock();
         figures.purged_items += report.purged_items;
         figures.purged_bytes += report.purged_bytes;
+        figures.passes += u64::from(report.purged_items > 0);
         figures.last_step = Some(now);
         figures.next_due = report.next_due;
     }

@@ -50,6 +50,26 @@ impl Call {
         Fields::new(self.command.name, self.body.view())
     }
 
+    /// Another command, for the same client at the same moment: what `explain` is asked about.
+    pub(crate) fn about(&self, command: &'static Command, body: RawDocument) -> Call {
+        Call {
+            engine: Arc::clone(&self.engine),
+            service: Arc::clone(&self.service),
+            connection: Arc::clone(&self.connection),
+            command,
+            database: self.database.clone(),
+            body,
+            sequences: Vec::new(),
+            session: None,
+            numbered: None,
+            now: self.now,
+            timestamp: self.timestamp,
+            room: self.room.clone(),
+            brake: self.brake.clone(),
+            charge: 0.0,
+        }
+    }
+
     /// The command's name as the client spelled it.
     pub(crate) fn spelled(&self) -> &str {
         self.body.view().iter().next().map_or("", |(name, _)| name)
@@ -156,6 +176,16 @@ impl Call {
             (Some(id), _) => id,
             (None, Some(first)) => first.saturating_add(position),
             (None, None) => position,
+        }
+    }
+
+    /// Ends the transaction that the command is part of, if it is: a statement of it has failed.
+    pub(crate) fn abort_transaction(&self) {
+        if self.room.is_transaction()
+            && let Some((session, number)) = self.transaction()
+        {
+            // One that has ended meanwhile needs no end.
+            let _ = self.service.transactions.abort(session, number);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{Document, DocumentRef, RawDocument, ValueRef};
+use bson::{Collation, Document, DocumentRef, RawDocument, ValueRef};
 use engine::Engine;
 use engine::collection::{Collection, CollectionDefinition};
 use mql::Code;
@@ -16,22 +16,26 @@ const VIEWS_MAX: usize = 20;
 const EXPANSION_MAX: usize = 100;
 
 /// The definition of a new collection with these options.
-pub(crate) fn definition(options: RawDocument) -> CollectionDefinition {
+pub(crate) fn definition(options: RawDocument) -> Result<CollectionDefinition> {
     let mut uuid: [u8; 16] = random::bytes();
     // Version 4, variant 1: a UUID as tools expect it.
     uuid[6] = uuid[6] & 0x0F | 0x40;
     uuid[8] = uuid[8] & 0x3F | 0x80;
-    CollectionDefinition { uuid, options, ..CollectionDefinition::default() }
+    let collation = match options.get("collation").and_then(ValueRef::as_document) {
+        Some(collation) => Collation::parse(collation)?,
+        None => Collation::simple(),
+    };
+    Ok(CollectionDefinition { uuid, options, collation, shard_key: None })
 }
 
 /// The collection of that name, made if there is none: collections appear with the first write.
 pub(crate) fn for_write(engine: &Engine, database: &str, name: &str) -> Result<Arc<Collection>> {
+    refuse_system(database, name)?;
     if let Some(collection) = engine.collection(database, name) {
         refuse_view(&collection)?;
         return Ok(collection);
     }
-    refuse_system(database, name)?;
-    match engine.create_collection(database, name, definition(RawDocument::default()), None) {
+    match engine.create_collection(database, name, definition(RawDocument::default())?, None) {
         Ok(collection) => Ok(collection),
         // Somebody else was faster.
         Err(engine::Error::Exists { .. }) => {
@@ -51,7 +55,16 @@ pub(crate) fn missing(database: &str, name: &str) -> Error {
     Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns does not exist: {database}.{name}"))
 }
 
-/// Users cannot make what belongs to the system.
+/// What belongs to the system is not read as it lies: users have credentials in it.
+pub(crate) fn refuse_secret(database: &str, name: &str) -> Result<()> {
+    if database == "admin" && name.starts_with("system.") {
+        let text = format!("not authorized on {database} to read {database}.{name}");
+        return Err(Error::new(Code::UNAUTHORIZED, text));
+    }
+    Ok(())
+}
+
+/// Users can neither make nor change what belongs to the system.
 pub(crate) fn refuse_system(database: &str, name: &str) -> Result<()> {
     if name.starts_with("system.") {
         let text = format!("Invalid system namespace: {database}.{name}");
@@ -93,6 +106,7 @@ pub(crate) fn view(collection: &Collection) -> Option<View> {
 pub(crate) fn resolve(engine: &Engine, database: &str, name: &str) -> Result<(String, Vec<RawDocument>)> {
     let (mut name, mut stages) = (name.to_owned(), Vec::new());
     for _ in 0..VIEWS_MAX {
+        refuse_secret(database, &name)?;
         let Some(View { on, pipeline }) = engine.collection(database, &name).and_then(|it| view(&it)) else {
             return Ok((name, stages));
         };

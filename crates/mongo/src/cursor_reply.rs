@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bson::{RawDocument, Writer};
+use bson::{Document, RawDocument, Writer};
 
 use crate::access::{Answers, Batch};
 use crate::call::Call;
@@ -31,15 +31,26 @@ pub(crate) fn open(call: &Call, mut answers: Answers, opening: &Opening<'_>) -> 
     let batch = call.blocking(|| answers.batch(&room, &call.context(), Some(size)))?;
     let finished = batch.finished || opening.single_batch;
     let id = if finished { 0 } else { keep(call, opening, Rest::Answers(Box::new(answers)))? };
-    Ok(reply(id, opening.namespace, "firstBatch", &batch.documents))
+    call.service.statistics.documents_returned.add(batch.documents.len() as u64);
+    Ok(reply(id, opening.namespace, "firstBatch", &batch.documents, &Document::new()))
 }
 
 /// Answers with the first batch of documents that are all known.
 pub(crate) fn list(call: &Call, documents: Vec<RawDocument>, opening: &Opening<'_>) -> Result<Reply> {
+    list_beside(call, documents, opening, &Document::new())
+}
+
+/// The same with further fields beside the cursor.
+pub(crate) fn list_beside(
+    call: &Call,
+    documents: Vec<RawDocument>,
+    opening: &Opening<'_>,
+    beside: &Document,
+) -> Result<Reply> {
     let mut rest = VecDeque::from(documents);
     let batch = take(&mut rest, opening.batch_size);
     let id = if rest.is_empty() || opening.single_batch { 0 } else { keep(call, opening, Rest::List(rest))? };
-    Ok(reply(id, opening.namespace, "firstBatch", &batch))
+    Ok(reply(id, opening.namespace, "firstBatch", &batch, beside))
 }
 
 /// Some of the documents that are known, as many as fit into a reply.
@@ -60,7 +71,7 @@ pub(crate) fn take(rest: &mut VecDeque<RawDocument>, count: Option<usize>) -> Ve
 
 /// Answers with a further batch.
 pub(crate) fn more(id: i64, namespace: &str, batch: &Batch) -> Reply {
-    reply(if batch.finished { 0 } else { id }, namespace, "nextBatch", &batch.documents)
+    reply(if batch.finished { 0 } else { id }, namespace, "nextBatch", &batch.documents, &Document::new())
 }
 
 fn keep(call: &Call, opening: &Opening<'_>, rest: Rest) -> Result<i64> {
@@ -71,10 +82,13 @@ fn keep(call: &Call, opening: &Opening<'_>, rest: Rest) -> Result<i64> {
         keep: opening.keep,
         transaction: call.transaction().map(|(_, number)| number),
     };
-    call.service.cursors.keep(cursor)
+    let idle = call.service.cursor_idle();
+    let id = call.service.cursors.keep(cursor, idle)?;
+    call.service.statistics.cursors_opened.add(1);
+    Ok(id)
 }
 
-fn reply(id: i64, namespace: &str, batch_name: &str, batch: &[RawDocument]) -> Reply {
+fn reply(id: i64, namespace: &str, batch_name: &str, batch: &[RawDocument], beside: &Document) -> Reply {
     let mut writer = Writer::default();
     writer.open_document("cursor");
     writer.open_array(batch_name);
@@ -85,5 +99,8 @@ fn reply(id: i64, namespace: &str, batch_name: &str, batch: &[RawDocument]) -> R
     writer.field("id", id);
     writer.field("ns", namespace);
     writer.close();
+    for (name, value) in beside.iter() {
+        writer.field(name, value.view());
+    }
     writer.finish().into()
 }

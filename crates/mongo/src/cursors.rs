@@ -17,9 +17,8 @@ use crate::access::Answers;
 use crate::error::{Error, Result};
 use crate::random;
 use crate::session::{Owner, SessionId};
+use crate::statistics::Counter;
 
-/// How long a cursor rests before it is closed.
-pub(crate) const IDLE_MAX: Duration = Duration::from_mins(10);
 /// How many cursors rest at once, at most.
 pub(crate) const OPEN_MAX: usize = 10_000;
 
@@ -60,6 +59,8 @@ enum Slot {
 #[derive(Default)]
 pub(crate) struct Cursors {
     slots: Mutex<HashMap<i64, Slot>>,
+    /// Those that were closed because nobody asked.
+    pub(crate) timed_out: Counter,
 }
 
 /// Figures for `serverStatus`.
@@ -71,11 +72,11 @@ pub(crate) struct CursorFigures {
 
 impl Cursors {
     /// Keeps a cursor under a new id: random, so that nobody meets another's by counting, and positive.
-    pub(crate) fn keep(&self, cursor: Cursor) -> Result<i64> {
+    pub(crate) fn keep(&self, cursor: Cursor, idle: Duration) -> Result<i64> {
         let now = Instant::now();
         let mut slots = self.slots.lock();
         if slots.len() >= OPEN_MAX {
-            sweep(&mut slots, now);
+            self.timed_out.add(sweep(&mut slots, now, idle) as u64);
         }
         if slots.len() >= OPEN_MAX {
             return Err(Error::new(Code::OPERATION_FAILED, format!("{OPEN_MAX} cursors are open already")));
@@ -91,9 +92,12 @@ impl Cursors {
     }
 
     /// Takes a cursor out for a request.
-    pub(crate) fn take(&self, id: i64) -> Result<Box<Cursor>> {
+    pub(crate) fn take(&self, id: i64, idle: Duration) -> Result<Box<Cursor>> {
         let mut slots = self.slots.lock();
-        sweep_one(&mut slots, id, Instant::now());
+        if slots.get(&id).is_some_and(|slot| is_stale(slot, Instant::now(), idle)) {
+            slots.remove(&id);
+            self.timed_out.add(1);
+        }
         match slots.remove(&id) {
             Some(Slot::Resting { cursor, .. }) => {
                 let (owner, transaction) = (cursor.owner.clone(), cursor.transaction);
@@ -160,9 +164,9 @@ impl Cursors {
         });
     }
 
-    /// Closes what nobody has asked for in a long time; returns how many.
-    pub(crate) fn sweep(&self) -> usize {
-        sweep(&mut self.slots.lock(), Instant::now())
+    /// Closes what nobody has asked for in that time.
+    pub(crate) fn sweep(&self, idle: Duration) {
+        self.timed_out.add(sweep(&mut self.slots.lock(), Instant::now(), idle) as u64);
     }
 
     /// How many there are.
@@ -177,25 +181,21 @@ fn not_found(id: i64) -> Error {
     Error::new(Code::CURSOR_NOT_FOUND, format!("cursor id {id} not found"))
 }
 
-fn is_stale(slot: &Slot, now: Instant) -> bool {
-    matches!(slot, Slot::Resting { cursor, since } if !cursor.keep && now.duration_since(*since) > IDLE_MAX)
+fn is_stale(slot: &Slot, now: Instant, idle: Duration) -> bool {
+    matches!(slot, Slot::Resting { cursor, since } if !cursor.keep && now.duration_since(*since) > idle)
 }
 
-fn sweep(slots: &mut HashMap<i64, Slot>, now: Instant) -> usize {
+fn sweep(slots: &mut HashMap<i64, Slot>, now: Instant, idle: Duration) -> usize {
     let before = slots.len();
-    slots.retain(|_, slot| !is_stale(slot, now));
+    slots.retain(|_, slot| !is_stale(slot, now, idle));
     before - slots.len()
-}
-
-fn sweep_one(slots: &mut HashMap<i64, Slot>, id: i64, now: Instant) {
-    if slots.get(&id).is_some_and(|slot| is_stale(slot, now)) {
-        slots.remove(&id);
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const IDLE_MAX: Duration = Duration::from_mins(10);
 
     fn session(byte: u8) -> SessionId {
         SessionId { uuid: [byte; 16], user: [0; 32] }
@@ -214,24 +214,26 @@ mod tests {
     #[tokio::test]
     async fn a_cursor_is_used_by_one_request_at_a_time() {
         let cursors = Cursors::default();
-        let id = cursors.keep(cursor(1, false)).unwrap();
-        let taken = cursors.take(id).unwrap();
-        assert_eq!(code(cursors.take(id)), Some(12051));
+        let id = cursors.keep(cursor(1, false), IDLE_MAX).unwrap();
+        let taken = cursors.take(id, IDLE_MAX).unwrap();
+        assert_eq!(code(cursors.take(id, IDLE_MAX)), Some(12051));
         assert!(cursors.put_back(id, taken));
-        let taken = cursors.take(id).unwrap();
+        let taken = cursors.take(id, IDLE_MAX).unwrap();
         assert!(cursors.kill(id, &[0; 32]));
         assert!(!cursors.put_back(id, taken), "killed while in use");
-        assert_eq!(code(cursors.take(id)), Some(43));
+        assert_eq!(code(cursors.take(id, IDLE_MAX)), Some(43));
     }
 
     #[tokio::test(start_paused = true)]
     async fn idle_cursors_are_closed_unless_they_are_to_be_kept() {
         let cursors = Cursors::default();
-        let idle = cursors.keep(cursor(1, false)).unwrap();
-        let kept = cursors.keep(cursor(1, true)).unwrap();
+        let idle = cursors.keep(cursor(1, false), IDLE_MAX).unwrap();
+        let kept = cursors.keep(cursor(1, true), IDLE_MAX).unwrap();
         tokio::time::advance(IDLE_MAX + Duration::from_secs(1)).await;
-        assert_eq!(code(cursors.take(idle)), Some(43));
-        assert_eq!(cursors.sweep(), 0);
+        assert_eq!(code(cursors.take(idle, IDLE_MAX)), Some(43));
+        assert_eq!(cursors.timed_out.get(), 1);
+        cursors.sweep(IDLE_MAX);
+        assert_eq!(cursors.figures(), CursorFigures { open: 1, kept: 1 });
         assert!(!cursors.kill(kept, &[1; 32]), "somebody else's");
         assert!(cursors.kill(kept, &[0; 32]));
     }
@@ -239,8 +241,10 @@ mod tests {
     #[tokio::test]
     async fn a_session_takes_its_cursors_along() {
         let cursors = Cursors::default();
-        let (mine, other) =
-            (cursors.keep(cursor(1, false)).unwrap(), cursors.keep(cursor(2, false)).unwrap());
+        let (mine, other) = (
+            cursors.keep(cursor(1, false), IDLE_MAX).unwrap(),
+            cursors.keep(cursor(2, false), IDLE_MAX).unwrap(),
+        );
         cursors.kill_of_session(&session(1));
         assert!(!cursors.kill(mine, &[0; 32]) && cursors.kill(other, &[0; 32]));
     }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use bson::{Document, Value, ValueRef};
-use engine::collection::{Collection, Reading};
+use engine::collection::{Collection, IndexState, Reading};
 use mql::Code;
 use mql::pipeline::{Description, Namespace};
 
+use crate::commands::current_op::operations;
 use crate::error::{Error, Result};
-use crate::operations::Operation;
 use crate::service::Service;
 
 /// Tells of a collection, its indexes, or of what runs.
@@ -27,10 +27,11 @@ pub(crate) fn describe(
             })?;
             Ok(vec![collection_figures(service, reading, collection, options)?])
         }
-        Description::Indexes => Ok(Vec::new()),
-        Description::Operations(_) => {
-            Ok(service.operations.list().iter().map(|operation| running(operation)).collect())
-        }
+        Description::Indexes => match collection {
+            Some(collection) => index_figures(service, reading, collection),
+            None => Ok(Vec::new()),
+        },
+        Description::Operations(_) => Ok(operations(service, None)),
     }
 }
 
@@ -43,7 +44,7 @@ fn collection_figures(
 ) -> Result<Document> {
     let mut told = Document::new()
         .with("ns", collection.namespace())
-        .with("host", service.settings.advertise.as_deref().unwrap_or("localhost"))
+        .with("host", host(service))
         .with("localTime", Value::DateTime(reading.now().millis() as i64));
     if let Some(storage) = options.get("storageStats") {
         let scale =
@@ -64,32 +65,63 @@ pub(crate) fn storage_figures(
 ) -> Result<Document> {
     let living = reading.usage(collection)?.living;
     let (count, bytes) = (living.items as i64, living.bytes as i64);
-    let mut figures = Document::new().with("size", bytes / scale).with("count", count);
+    let number = |number: i64| i32::try_from(number).map_or(Value::Int64(number), Value::Int32);
+    let mut figures = Document::new().with("size", number(bytes / scale)).with("count", number(count));
     if count > 0 {
-        figures.push("avgObjSize", bytes / count);
+        figures.push("avgObjSize", number(bytes / count));
+    }
+    let (mut sizes, mut building, mut total) = (Document::new(), Vec::new(), 0);
+    let list = reading.indexes(collection)?;
+    for usage in reading.index_usage(collection)? {
+        let Some(index) = list.get(usage.number) else { continue };
+        let bytes = usage.bytes as i64;
+        total += bytes;
+        sizes.push(index.spec.name(), number(bytes / scale));
+        if matches!(index.state, IndexState::Building(_)) {
+            building.push(Value::from(index.spec.name()));
+        }
     }
     Ok(figures
-        .with("numOrphanDocs", 0_i64)
-        .with("storageSize", bytes / scale)
-        .with("freeStorageSize", 0_i64)
+        .with("numOrphanDocs", 0)
+        .with("storageSize", number(bytes / scale))
+        .with("freeStorageSize", 0)
         .with("capped", false)
-        .with("scaleFactor", scale))
+        .with("nindexes", sizes.len() as i32)
+        .with("indexBuilds", building)
+        .with("totalIndexSize", number(total / scale))
+        .with("totalSize", number((bytes + total) / scale))
+        .with("indexSizes", sizes)
+        .with("scaleFactor", number(scale)))
 }
 
 fn whole(value: ValueRef<'_>) -> Option<i64> {
     crate::fields::whole(value)
 }
 
-/// A command that runs, as `$currentOp` shows it.
-fn running(operation: &Operation) -> Document {
-    Document::new()
-        .with("type", "op")
-        .with("desc", format!("conn{}", operation.connection.id))
-        .with("connectionId", operation.connection.id)
-        .with("opid", operation.number as i32)
-        .with("active", true)
-        .with("op", "command")
-        .with("ns", format!("{}.$cmd", operation.database))
-        .with("command", operation.body.to_document())
-        .with("microsecs_running", i64::try_from(operation.since.elapsed().as_micros()).unwrap_or(i64::MAX))
+/// The answer of `$indexStats`. Uses are not counted.
+fn index_figures(
+    service: &Service,
+    reading: &Reading,
+    collection: &Arc<Collection>,
+) -> Result<Vec<Document>> {
+    let since = Value::DateTime(service.started_at.millis() as i64);
+    let list = reading.indexes(collection)?;
+    let told = list.iter().map(|index| {
+        let accesses = Document::new().with("ops", 0_i64).with("since", since.clone());
+        let mut entry = Document::new()
+            .with("name", index.spec.name())
+            .with("key", index.spec.key_pattern().clone())
+            .with("host", host(service))
+            .with("accesses", accesses)
+            .with("spec", index.spec.to_document());
+        if matches!(index.state, IndexState::Building(_)) {
+            entry.push("building", true);
+        }
+        entry
+    });
+    Ok(told.collect())
+}
+
+fn host(service: &Service) -> &str {
+    service.settings.advertise.as_deref().unwrap_or("localhost")
 }

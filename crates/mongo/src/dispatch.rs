@@ -41,6 +41,7 @@ pub(crate) async fn answer(
     brake: Brake,
 ) -> Answer {
     let started = Instant::now();
+    service.tidy();
     let mut call = match prepare(&service, &connection, request, brake) {
         Ok(call) => call,
         Err(error) => return Answer { reply: Some(error.finish(&times(&service, None))), close: false },
@@ -132,7 +133,8 @@ fn prepare(
     };
     let room = match (numbered, &session, command.transaction) {
         (Some(Numbered::Transaction { number, starts }), Some(session), InTransaction::Allowed) => {
-            service.transactions.room(&service.engine, &session.id, number, starts)?
+            let lifetime = service.transaction_lifetime();
+            service.transactions.room(&service.engine, &session.id, number, starts, lifetime)?
         }
         _ => Room::Open(Arc::clone(&service.engine)),
     };
@@ -278,12 +280,8 @@ async fn run_within_limits(call: &mut Call) -> Result<(Reply, Option<Document>)>
     let _timer = limit.map(|limit| Timer::start(limit, call.brake.clone()));
     let outcome = (call.command.run)(call).await;
     // A transaction fails with its first statement that does.
-    if outcome.is_err()
-        && call.room.is_transaction()
-        && let Some((session, number)) = call.transaction()
-    {
-        // One that has ended meanwhile needs no end.
-        let _ = call.service.transactions.abort(session, number);
+    if outcome.is_err() {
+        call.abort_transaction();
     }
     Ok((outcome?, unmet))
 }

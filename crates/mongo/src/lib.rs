@@ -21,6 +21,7 @@ mod cursors;
 mod describe;
 mod dispatch;
 mod error;
+mod explanation;
 mod fail_points;
 mod fields;
 mod journal;

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::time::Duration;
 
 use bson::ObjectId;
 use engine::Engine;
+use parking_lot::Mutex;
+use storage::Time;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -27,6 +30,9 @@ use crate::usage::UseByCollection;
 /// Large messages are counted in pieces of this size.
 pub(crate) const MESSAGE_PIECE_BYTES: usize = 4096;
 
+/// How often cursors and transactions are looked through.
+const TIDY_PAUSE: Duration = Duration::from_secs(10);
+
 /// The front end over one engine.
 pub struct Service {
     pub(crate) engine: Arc<Engine>,
@@ -42,12 +48,16 @@ pub struct Service {
     pub(crate) cursors: Cursors,
     pub(crate) transactions: Transactions,
     pub(crate) started: Instant,
+    /// The same by the engine's clock.
+    pub(crate) started_at: Time,
     /// Made anew with every process: what tells one from its successor.
     pub(crate) process: ObjectId,
     /// Room for large messages, in pieces.
     pub(crate) message_room: Semaphore,
     connections: AtomicI32,
     account: AccountCredentials,
+    /// When cursors and transactions were last looked through.
+    tidied: Mutex<Instant>,
     /// Counts the ids made for documents.
     ids: AtomicU32,
 }
@@ -55,6 +65,7 @@ pub struct Service {
 impl Service {
     /// A front end over that engine.
     pub fn new(engine: Arc<Engine>, settings: Settings) -> Service {
+        let started_at = engine.now().unwrap_or(Time::from_seconds(0));
         let service = Service {
             engine,
             settings,
@@ -69,15 +80,15 @@ impl Service {
             cursors: Cursors::default(),
             transactions: Transactions::default(),
             ids: AtomicU32::new(random::number() as u32),
+            tidied: Mutex::new(Instant::now()),
             started: Instant::now(),
+            started_at,
             process: ObjectId(random::bytes()),
             message_room: Semaphore::new(LARGE_MESSAGES_BYTES / MESSAGE_PIECE_BYTES),
             connections: AtomicI32::new(0),
             account: AccountCredentials::default(),
         };
-        if let Ok(now) = service.engine.now() {
-            service.journal.say(now, &format!("started, version {}", env!("CARGO_PKG_VERSION")));
-        }
+        service.journal.say(started_at, &format!("started, version {}", env!("CARGO_PKG_VERSION")));
         service
     }
 
@@ -110,6 +121,30 @@ impl Service {
             self.clean_up(&expired);
         }
         Ok(session)
+    }
+
+    /// How long a cursor rests before it is closed.
+    pub(crate) fn cursor_idle(&self) -> Duration {
+        Duration::from_millis(self.parameters.get("cursorTimeoutMillis").unsigned_abs())
+    }
+
+    /// How long a transaction may last.
+    pub(crate) fn transaction_lifetime(&self) -> Duration {
+        Duration::from_secs(self.parameters.get("transactionLifetimeLimitSeconds").unsigned_abs())
+    }
+
+    /// Closes what nobody asks for any more, now and then: cursors that rest and transactions that go on for too long. Commands
+    /// do this on their way, because every driver greets all the time.
+    pub(crate) fn tidy(&self) {
+        {
+            let Some(mut tidied) = self.tidied.try_lock() else { return };
+            if tidied.elapsed() < TIDY_PAUSE {
+                return;
+            }
+            *tidied = Instant::now();
+        }
+        self.cursors.sweep(self.cursor_idle());
+        self.transactions.sweep();
     }
 
     /// Ends sessions and everything that belongs to them.

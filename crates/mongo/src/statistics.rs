@@ -42,8 +42,6 @@ pub(crate) struct Statistics {
     pub(crate) documents_updated: Counter,
     pub(crate) documents_deleted: Counter,
     pub(crate) cursors_opened: Counter,
-    pub(crate) cursors_closed: Counter,
-    pub(crate) cursors_timed_out: Counter,
     operations: [Counter; 6],
 }
 

@@ -18,9 +18,6 @@ use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
 use crate::room::{OpenTransaction, Room};
 use crate::session::SessionId;
 
-/// How long a transaction may last.
-const LIFETIME: Duration = Duration::from_mins(1);
-
 /// The last transaction of each session.
 #[derive(Default)]
 pub(crate) struct Transactions {
@@ -30,7 +27,8 @@ pub(crate) struct Transactions {
 struct Transaction {
     number: i64,
     state: State,
-    since: Instant,
+    /// When it is too old to go on.
+    until: Instant,
     /// Held by whoever commits it: who asks again meanwhile waits for the outcome.
     commit: Arc<tokio::sync::Mutex<()>>,
 }
@@ -57,8 +55,10 @@ impl Transactions {
         session: &SessionId,
         number: i64,
         starts: bool,
+        lifetime: Duration,
     ) -> Result<Room> {
-        Ok(Room::Transaction(Arc::clone(engine), self.enter(engine, session, number, starts)?))
+        let opened = self.enter(engine, session, number, starts.then_some(lifetime))?;
+        Ok(Room::Transaction(Arc::clone(engine), opened))
     }
 
     fn enter(
@@ -66,24 +66,22 @@ impl Transactions {
         engine: &Engine,
         session: &SessionId,
         number: i64,
-        starts: bool,
+        starts: Option<Duration>,
     ) -> Result<OpenTransaction> {
         let mut known = self.by_session.lock();
         let last = known.get(session).map(|transaction| transaction.number);
         if let Some(last) = last.filter(|last| *last > number) {
             return Err(too_old(number, last));
         }
-        if starts {
+        if let Some(lifetime) = starts {
             if last == Some(number) {
                 let text = format!("Given transaction number {number} is already in use");
                 return Err(Error::location(50911, text));
             }
             let workspace = Arc::new(Mutex::new(Some(engine.begin()?)));
             let state = State::Open(Arc::clone(&workspace));
-            known.insert(
-                session.clone(),
-                Transaction { number, state, since: Instant::now(), commit: Arc::default() },
-            );
+            let until = Instant::now() + lifetime;
+            known.insert(session.clone(), Transaction { number, state, until, commit: Arc::default() });
             return Ok(workspace);
         }
         match known.get_mut(session).filter(|transaction| transaction.number == number) {
@@ -164,7 +162,7 @@ impl Transactions {
 
 impl Transaction {
     fn expire(&mut self) {
-        if matches!(self.state, State::Open(_)) && self.since.elapsed() > LIFETIME {
+        if matches!(self.state, State::Open(_)) && Instant::now() > self.until {
             self.state = State::Aborted;
         }
     }

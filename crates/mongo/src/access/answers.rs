@@ -13,7 +13,6 @@ use mql::{Code, Context};
 
 use super::library::Library;
 use super::scans::Scans;
-use super::walk::Examined;
 use crate::error::{Error, Result};
 use crate::room::Room;
 use crate::service::Service;
@@ -87,11 +86,6 @@ impl Answers {
     pub(crate) fn limited(mut self, limit: Option<u64>) -> Answers {
         self.left = limit;
         self
-    }
-
-    /// What was looked at so far.
-    pub(crate) fn examined(&self) -> Examined {
-        self.scans.examined()
     }
 
     /// The next documents: at most `count`, and no more than fit into a reply. One batch sees one time (T16).

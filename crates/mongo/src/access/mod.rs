@@ -11,7 +11,8 @@ mod scans;
 mod walk;
 
 pub(crate) use answers::{Answers, Batch, Reads};
-pub(crate) use choose::{choose, named_id};
+pub(crate) use choose::{Plan, Used, choose, named_id};
+pub(crate) use walk::{Examined, Way};
 
 use mql::index::Hint;
 

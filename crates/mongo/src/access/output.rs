@@ -37,7 +37,7 @@ impl Staged {
         }
         catalog::refuse_system(&target.database, &target.collection)?;
         let name = format!("tmp.agg_out.{:016x}", random::number());
-        let fresh = catalog::definition(RawDocument::default());
+        let fresh = catalog::definition(RawDocument::default())?;
         let Some(replaced) = replaced else {
             let collection = engine.create_collection(&target.database, &name, fresh, None)?;
             return Ok(Staged { collection, validator: Validator::default() });
@@ -48,7 +48,7 @@ impl Staged {
         let indexes = replaced.indexes();
         let specs = indexes.iter().filter(|index| !index.spec.is_id()).map(|index| (*index.spec).clone());
         engine.create_indexes(&collection, specs.collect())?;
-        let validator = Validator::of(replaced.definition.options.view(), bypass)?;
+        let validator = Validator::of(&replaced, bypass)?;
         Ok(Staged { collection, validator })
     }
 
@@ -110,7 +110,7 @@ pub(super) fn merge(
     let target = merge.target();
     let collection = catalog::for_write(room.engine(), &target.database, &target.collection)?;
     let filter = Arc::new(Filter::parse(merge.counterpart(document.view())?.view(), &Settings::default())?);
-    let validator = Arc::new(Validator::of(collection.definition.options.view(), bypass)?);
+    let validator = Arc::new(Validator::of(&collection, bypass)?);
     let by_id = merge.on().len() == 1 && merge.on()[0] == "_id";
     let id = document.get("_id").map_or(Value::Null, ValueRef::to_value);
     for _ in 0..LOOKS_MAX {

@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 use mql::pipeline::ScanId;
 
 use super::output::Staged;
-use super::walk::{Examined, Walk};
+use super::walk::Walk;
 
 /// Open walks.
 #[derive(Debug, Default)]
 pub(crate) struct Scans {
     last: u64,
     open: BTreeMap<u64, Walk>,
-    /// What closed walks had looked at.
-    closed: Examined,
     /// What `$out` has staged.
     pub(crate) output: Option<Staged>,
 }
@@ -33,20 +31,11 @@ impl Scans {
 
     /// Lets a walk go.
     pub(crate) fn remove(&mut self, id: ScanId) {
-        if let Some(walk) = self.open.remove(&id.0) {
-            self.closed.add(walk.examined());
-        }
+        self.open.remove(&id.0);
     }
 
     /// Ends a request: nothing that was read ahead is kept.
     pub(crate) fn rest(&mut self) {
         self.open.values_mut().for_each(Walk::rest);
-    }
-
-    /// What all walks have looked at so far.
-    pub(crate) fn examined(&self) -> Examined {
-        let mut examined = self.closed;
-        self.open.values().for_each(|walk| examined.add(walk.examined()));
-        examined
     }
 }

@@ -63,13 +63,6 @@ pub(crate) struct Examined {
     pub(crate) documents: u64,
 }
 
-impl Examined {
-    pub(crate) fn add(&mut self, other: Examined) {
-        self.keys += other.keys;
-        self.documents += other.documents;
-    }
-}
-
 /// A walk.
 #[derive(Debug)]
 pub(crate) struct Walk {
@@ -103,11 +96,6 @@ impl Walk {
             met: HashSet::new(),
             examined: Examined::default(),
         }
-    }
-
-    /// The way.
-    pub(crate) fn way(&self) -> &Way {
-        &self.way
     }
 
     /// What was looked at.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bson::{RawDocument, ValueRef};
 use mql::filter;
-use mql::index::Hint;
-use mql::pipeline::{Namespace, Pipeline, Settings, View};
+use mql::index::{Hint, IndexSpec};
+use mql::pipeline::{Merge, Namespace, Pipeline, Settings, View, Writes};
 use mql::{Code, Error as LanguageError};
 
 use crate::access::{self, Answers, Reads};
@@ -13,6 +13,7 @@ use crate::call::{Call, check_collection};
 use crate::catalog;
 use crate::cursor_reply::{self, Opening};
 use crate::error::{Error, Result};
+use crate::explanation::Verbosity;
 use crate::fields::Fields;
 use crate::reply::Reply;
 use crate::statements;
@@ -35,6 +36,9 @@ const KNOWN: &[&str] = &[
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
     fields.only(KNOWN)?;
+    if fields.is_set("explain")? {
+        return super::explain::explain(call, Verbosity::Planner);
+    }
     let cursor = fields.document("cursor")?.ok_or_else(|| {
         let text = "The 'cursor' option is required, except for aggregate with the explain argument";
         Error::new(Code::FAILED_TO_PARSE, text)
@@ -55,7 +59,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
 }
 
 /// The collection that a pipeline runs on; none for `aggregate: 1`.
-fn collection(call: &Call) -> Result<Option<&str>> {
+pub(super) fn collection(call: &Call) -> Result<Option<&str>> {
     match call.argument() {
         ValueRef::String(name) => Ok(Some(check_collection(&call.database, name)?)),
         ValueRef::Int32(1) | ValueRef::Int64(1) => Ok(None),
@@ -110,14 +114,24 @@ pub(crate) fn build(
     ready(call, on, language, hint, |settings| Pipeline::parse(&stages, settings))
 }
 
-/// A pipeline with everything that it looks into, ready to run. It is read anew while it turns out to look into views.
-pub(super) fn ready(
+/// A pipeline over a collection, with everything that it looks into.
+pub(super) fn parse(
+    call: &Call,
+    on: Option<&str>,
+    stages: &[RawDocument],
+    language: &filter::Settings,
+) -> Result<Pipeline> {
+    let stages: Vec<_> = stages.iter().map(RawDocument::view).collect();
+    with_views(call, on, language, |settings| Pipeline::parse(&stages, settings))
+}
+
+/// A pipeline with everything that it looks into. It is read anew while it turns out to look into views.
+fn with_views(
     call: &Call,
     on: Option<&str>,
     language: &filter::Settings,
-    hint: Option<Hint>,
     parse: impl Fn(&Settings) -> mql::Result<Pipeline>,
-) -> Result<Answers> {
+) -> Result<Pipeline> {
     let mut settings = settings(call, on, language);
     let mut pipeline = parse(&settings)?;
     for _ in 0..VIEWS_MAX {
@@ -128,19 +142,56 @@ pub(super) fn ready(
         settings.views.extend(found);
         pipeline = parse(&settings)?;
     }
+    Ok(pipeline)
+}
+
+/// A pipeline with everything that it looks into, ready to run.
+pub(super) fn ready(
+    call: &Call,
+    on: Option<&str>,
+    language: &filter::Settings,
+    hint: Option<Hint>,
+    parse: impl Fn(&Settings) -> mql::Result<Pipeline>,
+) -> Result<Answers> {
+    let pipeline = with_views(call, on, language, parse)?;
     if pipeline.writes().is_some() && call.room.is_transaction() {
         let text = "a pipeline with $out or $merge cannot be part of a transaction";
         return Err(LanguageError::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, text).into());
     }
+    if let Some(Writes::Merge(merge)) = pipeline.writes() {
+        check_merge(call, merge)?;
+    }
     let reads = Reads {
         leading: on.map(|name| Namespace { database: call.database.clone(), collection: name.to_owned() }),
         collections: pipeline.collections(),
-        collation: settings.collation.clone(),
+        collation: language.collation.clone(),
         hint,
         bypass: call.fields().is_set("bypassDocumentValidation")?,
         service: Arc::clone(&call.service),
     };
     Ok(Answers::new(pipeline.start(), reads))
+}
+
+/// A document of `$merge` must have one counterpart at most: a unique index says so.
+fn check_merge(call: &Call, merge: &Merge) -> Result<()> {
+    let (on, target) = (merge.on(), merge.target());
+    if on.len() == 1 && on[0] == "_id" {
+        return Ok(());
+    }
+    let collection = call.engine.collection(&target.database, &target.collection);
+    let is_key = |spec: &IndexSpec| {
+        let pattern = spec.key_pattern();
+        spec.is_unique()
+            && spec.partial_filter().is_none()
+            && pattern.len() == on.len()
+            && on.iter().all(|field| pattern.contains(field))
+    };
+    let known =
+        collection.is_some_and(|collection| collection.indexes().iter().any(|index| is_key(&index.spec)));
+    if known {
+        return Ok(());
+    }
+    Err(Error::location(51183, "Cannot find index to verify that join fields will be unique"))
 }
 
 /// The views among the collections that a pipeline looks into, without those that are known.

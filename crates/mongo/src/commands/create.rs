@@ -55,7 +55,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     if let Some(existing) = call.engine.collection(&call.database, name) {
         return same_or_conflict(&existing, &options);
     }
-    match call.engine.create_collection(&call.database, name, catalog::definition(options), None) {
+    match call.engine.create_collection(&call.database, name, catalog::definition(options)?, None) {
         Ok(_) => Ok(Reply::ok()),
         Err(engine::Error::Exists { .. }) => Err(exists(&format!("{}.{name}", call.database))),
         Err(error) => Err(error.into()),

@@ -61,6 +61,15 @@ fn parse(spec: &RawDocument, lenient: bool, collection: Option<&Collection>) -> 
     Ok(if lenient { IndexSpec::parse_ignoring_unknown(spec.view())? } else { IndexSpec::parse(spec.view())? })
 }
 
+/// Indexes of a whole set: that on `_id` must be among them, and needs no making.
+pub(super) fn with_id(specs: &[RawDocument]) -> Result<Vec<IndexSpec>> {
+    let specs = specs.iter().map(|spec| parse(spec, false, None)).collect::<Result<Vec<_>>>()?;
+    if !specs.is_empty() && !specs.iter().any(IndexSpec::is_id) {
+        return Err(Error::bad_value("the list of indexes must contain the index on '_id'"));
+    }
+    Ok(specs.into_iter().filter(|spec| !spec.is_id()).collect())
+}
+
 /// Builds indexes until they are ready. The work is done in steps, between which others write; a command that is stopped
 /// leaves the rest to the background.
 pub(super) fn build(call: &Call, collection: &Arc<Collection>, numbers: &[u32]) -> Result<()> {

@@ -22,23 +22,33 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let in_transaction = call.room.is_transaction();
     let (mut count, mut errors) = (0, WriteErrors::default());
     for (position, delete) in deletes.iter().enumerate() {
-        match one(call, &name, delete, position).await {
+        match one(call, (&call.database, &name), delete, position).await {
             Ok(gone) => count += gone,
             Err(error) if is_fatal(&error, in_transaction) => return Err(error),
             Err(error) => {
-                errors.push(position, &error);
-                if ordered {
+                errors.push(position, error);
+                if ordered || in_transaction {
                     break;
                 }
             }
         }
     }
     let mut reply = Document::new().with("n", count as i32);
+    if !errors.is_empty() {
+        call.abort_transaction();
+    }
     errors.add_to(&mut reply);
     Ok(reply.into())
 }
 
-async fn one(call: &Call, name: &str, delete: &RawDocument, position: usize) -> Result<u64> {
+/// Runs one statement on the collection of that database and name.
+pub(super) async fn one(
+    call: &Call,
+    (database, name): (&str, &str),
+    delete: &RawDocument,
+    position: usize,
+) -> Result<u64> {
+    catalog::refuse_system(database, name)?;
     let fields = Fields::new("delete.deletes", delete.view());
     fields.only(&["q", "limit", "collation", "hint", "let"])?;
     let filter = fields.required("q", fields.document("q")?)?;
@@ -51,11 +61,21 @@ async fn one(call: &Call, name: &str, delete: &RawDocument, position: usize) -> 
         }
     };
     let room = call.room.clone();
-    let Some(collection) = call.engine.collection(&call.database, name) else { return Ok(0) };
+    let Some(collection) = call.engine.collection(database, name) else { return Ok(0) };
     catalog::refuse_view(&collection)?;
     let statement = Arc::new(statements::delete(call, &collection, fields, filter)?);
-    if all {
-        return statement.all(&room, &collection).await;
+    let outcome = if all {
+        statement.all(&room, &collection).await
+    } else {
+        statement.one(&room, &collection, call.receipt(position as i32)).await.map(|deleted| deleted.count)
+    };
+    match outcome {
+        // The collection was dropped between the look and the write: nothing is there to delete.
+        Err(error) if error.code == mql::Code::NAMESPACE_NOT_FOUND => Ok(0),
+        outcome => {
+            let count = outcome?;
+            call.service.statistics.documents_deleted.add(count);
+            Ok(count)
+        }
     }
-    Ok(statement.one(&room, &collection, call.receipt(position as i32)).await?.count)
 }

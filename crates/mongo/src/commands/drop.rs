@@ -3,12 +3,14 @@
 use bson::Document;
 
 use crate::call::Call;
+use crate::catalog;
 use crate::error::Result;
 use crate::reply::Reply;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
     fields.only(&["drop"])?;
+    catalog::refuse_system(&call.database, call.collection()?)?;
     let Some(collection) = call.engine.collection(&call.database, call.collection()?) else {
         return Ok(Reply::ok());
     };

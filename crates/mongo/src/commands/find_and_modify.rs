@@ -47,7 +47,13 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     if let Some(text) = refused {
         return Err(Error::new(Code::FAILED_TO_PARSE, text));
     }
-    if remove { delete(call).await } else { change(call, new, upsert).await }
+    catalog::refuse_system(&call.database, call.collection()?)?;
+    let run = async || if remove { delete(call).await } else { change(call, new, upsert).await };
+    match run().await {
+        // The collection was dropped between the look and the write.
+        Err(error) if error.code == Code::NAMESPACE_NOT_FOUND && !call.room.is_transaction() => run().await,
+        outcome => outcome,
+    }
 }
 
 async fn delete(call: &Call) -> Result<Reply> {
@@ -60,6 +66,7 @@ async fn delete(call: &Call) -> Result<Reply> {
     catalog::refuse_view(&collection)?;
     let statement = Arc::new(statements::delete(call, &collection, fields, filter)?);
     let deleted = statement.one(&call.room, &collection, call.receipt(0)).await?;
+    call.service.statistics.documents_deleted.add(deleted.count);
     let last = Document::new().with("n", deleted.count as i32);
     let shown = project(call, fields, deleted.before, None)?;
     Ok(reply(last, shown))
@@ -81,6 +88,9 @@ async fn change(call: &Call, new: bool, upsert: bool) -> Result<Reply> {
     catalog::refuse_view(&collection)?;
     let statement = Arc::new(statements::update(call, &collection, fields, filter, update, upsert)?);
     let updated = statement.one(&call.room, &collection, call.receipt(0), Images::Recorded).await?;
+    let statistics = &call.service.statistics;
+    statistics.documents_updated.add(updated.modified);
+    statistics.documents_inserted.add(u64::from(updated.upserted.is_some()));
     let touched = updated.matched + u64::from(updated.upserted.is_some());
     let mut last = Document::new().with("n", touched as i32).with("updatedExisting", updated.matched > 0);
     if let Some(id) = updated.upserted {

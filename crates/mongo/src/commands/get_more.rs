@@ -18,7 +18,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let size = fields.count("batchSize")?.filter(|size| *size > 0);
     let size = size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
 
-    let mut cursor = call.service.cursors.take(id)?;
+    let mut cursor = call.service.cursors.take(id, call.service.cursor_idle())?;
     if let Err(error) = check(call, &cursor, id, &namespace) {
         call.service.cursors.put_back(id, cursor);
         return Err(error);
@@ -30,6 +30,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
             return Err(error);
         }
     };
+    call.service.statistics.documents_returned.add(batch.documents.len() as u64);
     if batch.finished {
         call.service.cursors.finish(id);
     } else {

@@ -1,6 +1,7 @@
 //! `insert`.
 
 use bson::{Document, RawDocument};
+use mql::Code;
 use mql::update::prepare_insert;
 
 use crate::call::Call;
@@ -14,58 +15,96 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
     let name = call.collection()?.to_owned();
     let ordered = fields.boolean("ordered")?.unwrap_or(true);
-    let bypass = fields.is_set("bypassDocumentValidation")?;
     let documents = call.documents("documents")?;
     let documents = fields.required("documents", documents)?;
     check_batch(documents.len())?;
-    let room = call.room.clone();
-    let collection = catalog::for_write(&call.engine, &call.database, &name)?;
-    let validator = Validator::of(collection.definition.options.view(), bypass)?;
-    let (drafts, positions, errors) = prepare(call, &documents, &validator, ordered)?;
+    let batch = Batch { database: &call.database, name: &name, first: 0, ordered };
+    let (inserted, failures) = insert(call, &batch, &documents).await?;
+    let mut reply = Document::new().with("n", inserted as i32);
+    if !failures.is_empty() {
+        call.abort_transaction();
+    }
+    failures.add_to(&mut reply);
+    Ok(reply.into())
+}
+
+/// Where documents go, and as which statements of their command.
+pub(super) struct Batch<'a> {
+    pub(super) database: &'a str,
+    pub(super) name: &'a str,
+    /// The position of the first one among the statements.
+    pub(super) first: usize,
+    pub(super) ordered: bool,
+}
+
+/// Inserts documents: how many, and what went wrong with the others.
+pub(super) async fn insert(
+    call: &Call,
+    batch: &Batch<'_>,
+    documents: &[RawDocument],
+) -> Result<(usize, WriteErrors)> {
+    catalog::refuse_system(batch.database, batch.name)?;
+    match attempt(call, batch, documents).await {
+        // The collection was dropped between the look and the write: a new one appears.
+        Err(error) if error.code == Code::NAMESPACE_NOT_FOUND && !call.room.is_transaction() => {
+            attempt(call, batch, documents).await
+        }
+        outcome => outcome,
+    }
+}
+
+async fn attempt(call: &Call, batch: &Batch<'_>, documents: &[RawDocument]) -> Result<(usize, WriteErrors)> {
+    let bypass = call.fields().is_set("bypassDocumentValidation")?;
+    let collection = catalog::for_write(&call.engine, batch.database, batch.name)?;
+    let validator = Validator::of(&collection, bypass)?;
+    let (drafts, positions, errors) = prepare(call, batch, documents, &validator);
     let receipts = call.receipts(positions.iter().map(|position| *position as i32).collect());
-    let outcomes = room.insert(&collection, drafts, ordered, receipts).await?;
+    let outcomes = call.room.insert(&collection, drafts, batch.ordered, receipts).await?;
     let mut inserted = 0;
     let mut failures = WriteErrors::default();
     for (outcome, position) in outcomes.into_iter().zip(positions) {
         match outcome {
             Ok(()) => inserted += 1,
-            Err(error) if is_fatal(&error, room.is_transaction()) => return Err(error),
-            Err(error) => failures.push(position, &error),
+            Err(error) if is_fatal(&error, call.room.is_transaction()) => return Err(error),
+            Err(error) => failures.push(position, error),
         }
     }
-    let mut reply = Document::new().with("n", inserted);
+    call.service.statistics.documents_inserted.add(inserted as u64);
     // What stopped an ordered insert in the store comes before what was refused beforehand, and is the only failure then.
-    let failures = if ordered && !failures.is_empty() { failures } else { failures.merged(errors) };
-    failures.add_to(&mut reply);
-    Ok(reply.into())
+    let failures = if batch.ordered && !failures.is_empty() { failures } else { failures.merged(errors) };
+    Ok((inserted, failures))
 }
 
 /// The documents that may be stored, with their positions, and what is wrong with the others. A document that cannot be
 /// stored is refused before the store hears of it; an ordered insert ends there.
 fn prepare(
     call: &Call,
+    batch: &Batch<'_>,
     documents: &[RawDocument],
     validator: &Validator,
-    ordered: bool,
-) -> Result<(Vec<RawDocument>, Vec<usize>, WriteErrors)> {
+) -> (Vec<RawDocument>, Vec<usize>, WriteErrors) {
     let context = call.context();
     let (mut drafts, mut positions, mut errors) = (Vec::new(), Vec::new(), WriteErrors::default());
     for (position, document) in documents.iter().enumerate() {
+        let position = batch.first + position;
         let prepared = prepare_insert(document, &mut || new_id(&call.service, call.now), call.timestamp)
-            .and_then(|draft| validator.check_insert(&draft, &context).map(|()| draft));
+            .map_err(Error::from)
+            .and_then(|draft| match validator.check_insert(&draft, &context) {
+                Ok(()) => Ok(draft),
+                Err(error) => Err(validator.explained(error.into(), draft.get("_id"))),
+            });
         match prepared {
             Ok(draft) => {
                 drafts.push(draft);
                 positions.push(position);
             }
-            Err(error) if call.room.is_transaction() => return Err(error.into()),
             Err(error) => {
-                errors.push(position, &Error::from(error));
-                if ordered {
+                errors.push(position, error);
+                if batch.ordered {
                     break;
                 }
             }
         }
     }
-    Ok((drafts, positions, errors))
+    (drafts, positions, errors)
 }

@@ -20,6 +20,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     };
     let (database, name) = split(from)?;
     let (to_database, to_name) = split(to)?;
+    catalog::refuse_system(database, name)?;
     catalog::refuse_system(to_database, to_name)?;
     let Some(collection) = call.engine.collection(database, name) else {
         return Err(Error::new(

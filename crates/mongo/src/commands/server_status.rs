@@ -34,6 +34,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         ("opcounters", Some(call.service.statistics.opcounters())),
         ("repl", replication(call)),
         ("storageEngine", Some(storage_engine())),
+        ("transactions", Some(transactions(call))),
     ];
     for (name, section) in sections {
         let wanted = call.body.get(name).and_then(truth).unwrap_or(true);
@@ -60,6 +61,10 @@ fn sessions(call: &Call) -> Document {
     Document::new().with("activeSessionsCount", call.service.sessions.count() as i32)
 }
 
+fn transactions(call: &Call) -> Document {
+    Document::new().with("currentOpen", call.service.transactions.open_count() as i64)
+}
+
 fn memory(call: &Call) -> Document {
     let (resident, all) = (call.service.settings.host.used_bytes)();
     Document::new()
@@ -81,7 +86,7 @@ fn network(call: &Call) -> Document {
 fn metrics(call: &Call) -> Document {
     let statistics = &call.service.statistics;
     let purge = call.engine.purge_status();
-    let passes = call.service.parameters.passes(purge.paused) as i64;
+    let passes = (call.service.parameters.passes(purge.paused) + purge.passes) as i64;
     let ttl = Document::new()
         .with("deletedDocuments", purge.purged_items as i64)
         .with("passes", passes)
@@ -91,11 +96,12 @@ fn metrics(call: &Call) -> Document {
         .with("inserted", statistics.documents_inserted.get())
         .with("returned", statistics.documents_returned.get())
         .with("updated", statistics.documents_updated.get());
-    let open = statistics.cursors_opened.get() - statistics.cursors_closed.get();
+    let cursors = call.service.cursors.figures();
+    let open = Document::new().with("total", cursors.open as i64).with("noTimeout", cursors.kept as i64);
     let cursor = Document::new()
-        .with("timedOut", statistics.cursors_timed_out.get())
+        .with("timedOut", call.service.cursors.timed_out.get())
         .with("totalOpened", statistics.cursors_opened.get())
-        .with("open", Document::new().with("total", open));
+        .with("open", open);
     Document::new().with("cursor", cursor).with("document", document).with("ttl", ttl)
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bson::{Document, RawDocument, Value};
+use mql::Code;
 
 use crate::call::Call;
 use crate::catalog;
@@ -23,7 +24,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let (mut matched, mut modified) = (0, 0);
     let (mut upserted, mut errors) = (Vec::new(), WriteErrors::default());
     for (position, update) in updates.iter().enumerate() {
-        match one(call, &name, update, position).await {
+        match one(call, (&call.database, &name), update, position).await {
             Ok(done) => {
                 matched += done.matched;
                 modified += done.modified;
@@ -36,8 +37,8 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
             }
             Err(error) if is_fatal(&error, room.is_transaction()) => return Err(error),
             Err(error) => {
-                errors.push(position, &error);
-                if ordered {
+                errors.push(position, error);
+                if ordered || room.is_transaction() {
                     break;
                 }
             }
@@ -47,11 +48,40 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     if !upserted.is_empty() {
         reply.push("upserted", Value::Array(upserted));
     }
+    if !errors.is_empty() {
+        call.abort_transaction();
+    }
     errors.add_to(&mut reply);
     Ok(reply.into())
 }
 
-async fn one(call: &Call, name: &str, update: &RawDocument, position: usize) -> Result<Updated> {
+/// Runs one statement on the collection of that database and name.
+pub(super) async fn one(
+    call: &Call,
+    place: (&str, &str),
+    update: &RawDocument,
+    position: usize,
+) -> Result<Updated> {
+    catalog::refuse_system(place.0, place.1)?;
+    let done = match attempt(call, place, update, position).await {
+        // The collection was dropped between the look and the write.
+        Err(error) if error.code == Code::NAMESPACE_NOT_FOUND && !call.room.is_transaction() => {
+            attempt(call, place, update, position).await?
+        }
+        outcome => outcome?,
+    };
+    let statistics = &call.service.statistics;
+    statistics.documents_updated.add(done.modified);
+    statistics.documents_inserted.add(u64::from(done.upserted.is_some()));
+    Ok(done)
+}
+
+async fn attempt(
+    call: &Call,
+    (database, name): (&str, &str),
+    update: &RawDocument,
+    position: usize,
+) -> Result<Updated> {
     let fields = Fields::new("update.updates", update.view());
     fields.only(&[
         "q",
@@ -71,9 +101,9 @@ async fn one(call: &Call, name: &str, update: &RawDocument, position: usize) -> 
     let change = fields.required("u", fields.document.get("u"))?;
     let room = call.room.clone();
     let collection = if upsert {
-        catalog::for_write(&call.engine, &call.database, name)?
+        catalog::for_write(&call.engine, database, name)?
     } else {
-        match call.engine.collection(&call.database, name) {
+        match call.engine.collection(database, name) {
             Some(collection) => collection,
             None => return Ok(Updated::default()),
         }
@@ -83,12 +113,12 @@ async fn one(call: &Call, name: &str, update: &RawDocument, position: usize) -> 
     if multi {
         if statement.update.is_replacement() {
             return Err(Error::new(
-                mql::Code::FAILED_TO_PARSE,
+                Code::FAILED_TO_PARSE,
                 "multi update is not supported for replacement-style update",
             ));
         }
         if fields.value("sort").is_some() {
-            return Err(Error::new(mql::Code::FAILED_TO_PARSE, "Cannot specify sort with multi=true"));
+            return Err(Error::new(Code::FAILED_TO_PARSE, "Cannot specify sort with multi=true"));
         }
     }
     let statement = Arc::new(statement);

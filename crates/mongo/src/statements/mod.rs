@@ -92,10 +92,41 @@ pub(crate) fn update(
     change: ValueRef<'_>,
     upsert: bool,
 ) -> Result<UpdateStatement> {
-    let mut settings = with_defaults(settings(call, fields)?, fields, Some(collection));
+    let settings = update_settings(call, Some(collection), fields)?;
+    let bypass = call.fields().is_set("bypassDocumentValidation")?;
+    Ok(UpdateStatement {
+        update: parse_change(fields, change, &settings)?,
+        selection: selection(fields, filter, &settings)?,
+        upsert,
+        validator: Validator::of(collection, bypass)?,
+        moment: Moment::of(call),
+        refused: parking_lot::Mutex::default(),
+    })
+}
+
+/// Reads the change of an update alone: what `explain` asks about.
+pub(crate) fn parse_update(
+    call: &Call,
+    collection: Option<&Collection>,
+    fields: Fields<'_>,
+    change: ValueRef<'_>,
+) -> Result<Update> {
+    parse_change(fields, change, &update_settings(call, collection, fields)?)
+}
+
+fn update_settings(
+    call: &Call,
+    collection: Option<&Collection>,
+    fields: Fields<'_>,
+) -> Result<filter::Settings> {
+    let mut settings = with_defaults(settings(call, fields)?, fields, collection);
     if let Some(variables) = call.fields().document("let")? {
         settings.variables.fields_mut().extend(constants(call, variables)?);
     }
+    Ok(settings)
+}
+
+fn parse_change(fields: Fields<'_>, change: ValueRef<'_>, settings: &filter::Settings) -> Result<Update> {
     let array_filters: Vec<DocumentRef<'_>> = match fields.array("arrayFilters")? {
         None => Vec::new(),
         Some(filters) => filters
@@ -105,14 +136,7 @@ pub(crate) fn update(
             })
             .collect::<Result<_>>()?,
     };
-    let bypass = call.fields().is_set("bypassDocumentValidation")?;
-    Ok(UpdateStatement {
-        update: Update::parse(change, &array_filters, &settings)?,
-        selection: selection(fields, filter, &settings)?,
-        upsert,
-        validator: Validator::of(collection.definition.options.view(), bypass)?,
-        moment: Moment::of(call),
-    })
+    Ok(Update::parse(change, &array_filters, settings)?)
 }
 
 /// Reads a delete.

@@ -6,9 +6,10 @@ use bson::{Document, RawDocument, Value};
 use engine::collection::{Collection, Decision, Found, Modified, Receipt, Target, Verdict};
 use mql::Context;
 use mql::update::{self, Update};
+use parking_lot::Mutex;
 
 use super::{LOOKS_MAX, Moment, Selection, Validator, recorded, too_many_looks};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::room::Room;
 
 /// One statement of an `update`, or a `findAndModify` with an update.
@@ -20,6 +21,8 @@ pub(crate) struct UpdateStatement {
     pub(crate) validator: Validator,
     /// The context of the request, for every evaluation of the statement.
     pub(crate) moment: Moment,
+    /// The `_id` of the document that the validator has refused.
+    pub(crate) refused: Mutex<Option<Value>>,
 }
 
 /// What a statement did.
@@ -119,7 +122,8 @@ impl UpdateStatement {
             let (statement, tried) = (Arc::clone(self), target.clone());
             let decide =
                 move |found: Option<&Found>, now: storage::Time| statement.decide(found, now, &tried, images);
-            let modified = room.modify(collection, target, decide, receipt.clone()).await?;
+            let modified = room.modify(collection, target, decide, receipt.clone()).await;
+            let modified = modified.map_err(|error| self.explained(error))?;
             let lost = !modified.repeated && modified.answer.is_none();
             if !lost {
                 return Ok(Updated::of(modified));
@@ -136,7 +140,8 @@ impl UpdateStatement {
             let decide = move |found: Option<&Found>, now: storage::Time| {
                 statement.decide(found, now, &tried, Images::NotRecorded)
             };
-            let modified = room.modify(collection, target, decide, None).await?;
+            let modified = room.modify(collection, target, decide, None).await;
+            let modified = modified.map_err(|error| self.explained(error))?;
             if modified.answer.is_some() {
                 let one = Updated::of(modified);
                 updated.matched += one.matched;
@@ -163,7 +168,8 @@ impl UpdateStatement {
             Some(found) if filter.matches(found.document.view(), &context)? => {
                 let changed = self.update.apply(&found.document, Some(filter), false, &context)?;
                 if let Some(changed) = &changed {
-                    self.validator.check_update(&found.document, changed, &context)?;
+                    let checked = self.validator.check_update(&found.document, changed, &context);
+                    self.note_refusal(checked, changed)?;
                 }
                 let after = changed.as_ref().unwrap_or(&found.document);
                 let shown = if images == Images::Recorded {
@@ -187,10 +193,23 @@ impl UpdateStatement {
         }
     }
 
+    /// Remembers which document was refused: an error that comes out of the store says only why.
+    fn note_refusal(&self, checked: mql::Result<()>, document: &RawDocument) -> mql::Result<()> {
+        if checked.is_err() {
+            *self.refused.lock() = document.get("_id").map(bson::ValueRef::to_value);
+        }
+        checked
+    }
+
+    fn explained(&self, error: Error) -> Error {
+        let refused = self.refused.lock();
+        self.validator.explained(error, refused.as_ref().map(Value::view))
+    }
+
     /// The document that an upsert inserts.
     fn insertion(&self, context: &Context, images: Images) -> engine::Result<Verdict> {
         let document = self.upsert_document(context)?;
-        self.validator.check_insert(&document, context)?;
+        self.note_refusal(self.validator.check_insert(&document, context), &document)?;
         let id = document.get("_id").map(bson::ValueRef::to_value);
         let shown = if images == Images::Recorded { (None, Some(&document)) } else { (None, None) };
         let answer = Updated::record(false, false, id, shown);
@@ -225,7 +244,8 @@ impl UpdateStatement {
                 Some(found) => Err(duplicate_id(found)),
             }
         };
-        Ok(Updated::of(room.modify(collection, Target::Id(id), decide, receipt).await?))
+        let modified = room.modify(collection, Target::Id(id), decide, receipt).await;
+        Ok(Updated::of(modified.map_err(|error| self.explained(error))?))
     }
 
     /// Nothing matches and nothing is inserted: recorded all the same, so that a repetition finds nothing either.

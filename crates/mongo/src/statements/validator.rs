@@ -1,27 +1,33 @@
-//! The validator of a collection: a filter that what is written must match.
+//! What a collection asks of documents before they are stored: its validator, a filter that they must match, and its shard key,
+//! which they must have and keep.
 
 use std::sync::Arc;
 
-use bson::{Document, DocumentRef, RawDocument, ValueRef};
+use bson::{Document, RawDocument, ValueRef};
+use engine::collection::Collection;
 use mql::filter::{Filter, Settings};
+use mql::path::FieldPath;
 use mql::{Code, Context};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
-/// The message of a refusal; the front end adds `errInfo`.
-pub(crate) const FAILED: &str = "Document failed validation";
+const FAILED: &str = "Document failed validation";
 
 /// What is asked of documents before they are stored.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Validator {
     filter: Option<Arc<Filter>>,
+    /// The filter as it was written.
+    rules: Document,
     /// A document that did not match before may go on not matching.
     moderate: bool,
+    shard_key: Option<FieldPath>,
 }
 
 impl Validator {
-    /// The validator among the options of a collection; none if a request goes past it, or if offences are only to be logged.
-    pub(crate) fn of(options: DocumentRef<'_>, bypass: bool) -> Result<Validator> {
+    /// What a collection asks. A request may go past the validator, and offences may be there only to be logged.
+    pub(crate) fn of(collection: &Collection, bypass: bool) -> Result<Validator> {
+        let options = collection.definition.options.view();
         let text = |name| options.get(name).and_then(ValueRef::as_str);
         let off =
             bypass || text("validationLevel") == Some("off") || text("validationAction") == Some("warn");
@@ -29,20 +35,24 @@ impl Validator {
             .get("validator")
             .and_then(ValueRef::as_document)
             .filter(|rules| !off && !rules.is_empty());
-        let Some(rules) = rules else { return Ok(Validator::default()) };
-        let filter = Filter::parse(rules, &Settings::default())?;
+        let filter = rules.map(|rules| Filter::parse(rules, &Settings::default())).transpose()?;
         Ok(Validator {
-            filter: Some(Arc::new(filter)),
+            filter: filter.map(Arc::new),
+            rules: rules.map(bson::DocumentRef::to_document).unwrap_or_default(),
             moderate: text("validationLevel") == Some("moderate"),
+            shard_key: collection.definition.shard_key.as_deref().map(FieldPath::parse).transpose()?,
         })
     }
 
     /// Asks a document that is new.
     pub(crate) fn check_insert(&self, document: &RawDocument, context: &Context) -> mql::Result<()> {
-        match &self.filter {
-            Some(filter) if !filter.matches(document.view(), context)? => Err(refused()),
-            _ => Ok(()),
+        if let Some(path) = &self.shard_key
+            && path.get(document.view()).is_none()
+        {
+            let text = format!("document does not contain shard key for pattern {{ {path}: \"hashed\" }}");
+            return Err(mql::Error::new(Code(61), text));
         }
+        self.check_rules(document, context)
     }
 
     /// Asks a document that is changed.
@@ -52,22 +62,48 @@ impl Validator {
         after: &RawDocument,
         context: &Context,
     ) -> mql::Result<()> {
+        if let Some(path) = &self.shard_key {
+            let same = match (path.get(before.view()), path.get(after.view())) {
+                (Some(before), Some(after)) => bson::equal(before, after),
+                (before, after) => before.is_none() && after.is_none(),
+            };
+            if !same {
+                let text = format!(
+                    "Performing an update on the path '{path}' would modify the immutable field '{path}'"
+                );
+                return Err(mql::Error::new(Code::IMMUTABLE_FIELD, text));
+            }
+        }
         match &self.filter {
             Some(filter) if self.moderate && !filter.matches(before.view(), context)? => Ok(()),
-            _ => self.check_insert(after, context),
+            _ => self.check_rules(after, context),
         }
     }
-}
 
-fn refused() -> mql::Error {
-    mql::Error::new(Code::DOCUMENT_VALIDATION_FAILURE, FAILED)
-}
-
-/// What a refusal tells besides its message.
-pub(crate) fn details(document: &RawDocument) -> Document {
-    let mut details = Document::new();
-    if let Some(id) = document.get("_id") {
-        details.push("failingDocumentId", id.to_value());
+    fn check_rules(&self, document: &RawDocument, context: &Context) -> mql::Result<()> {
+        match &self.filter {
+            Some(filter) if !filter.matches(document.view(), context)? => {
+                Err(mql::Error::new(Code::DOCUMENT_VALIDATION_FAILURE, FAILED))
+            }
+            _ => Ok(()),
+        }
     }
-    details
+
+    /// A refusal with what clients look at besides its message: which document, and what it does not meet.
+    pub(crate) fn explained(&self, error: Error, id: Option<ValueRef<'_>>) -> Error {
+        if error.code != Code::DOCUMENT_VALIDATION_FAILURE {
+            return error;
+        }
+        let first = self.rules.iter().next().map_or("", |(name, _)| name);
+        let operator = if first.starts_with('$') { first } else { "$and" };
+        let details = Document::new()
+            .with("operatorName", operator)
+            .with("specifiedAs", self.rules.clone())
+            .with("reason", "the document does not match");
+        let mut info = Document::new();
+        if let Some(id) = id {
+            info.push("failingDocumentId", id.to_value());
+        }
+        error.with("errInfo", info.with("details", details))
+    }
 }

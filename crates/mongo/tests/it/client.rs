@@ -24,6 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) engine: Arc<Engine>,
+    pub(crate) clock: Arc<ManualClock>,
     stop: Option<oneshot::Sender<()>>,
     pub(crate) ended: Option<tokio::task::JoinHandle<()>>,
 }
@@ -57,7 +58,7 @@ impl Server {
 
     pub(crate) async fn with(settings: Settings) -> Server {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
-        let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
+        let store = Arc::new(MemoryStore::new(ClockOptions::new(Arc::clone(&clock) as _)).unwrap());
         let engine = Arc::new(Engine::open(store).unwrap());
         let service = Arc::new(Service::new(Arc::clone(&engine), settings));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -66,7 +67,7 @@ impl Server {
         let ended = tokio::spawn(mongo::serve(listener, service, async move {
             let _ = stopped.await;
         }));
-        Server { address, engine, stop: Some(stop), ended: Some(ended) }
+        Server { address, engine, clock, stop: Some(stop), ended: Some(ended) }
     }
 
     pub(crate) async fn connect(&self) -> Client<TcpStream> {
@@ -117,6 +118,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     /// Runs a command that must fail; its code and message.
     pub(crate) async fn refused(&mut self, command: Document) -> (i32, String) {
         let reply = self.admin(command).await;
+        assert_eq!(reply.get("ok"), Some(&Value::Double(0.0)), "{reply:?}");
+        (code(&reply), reply.get("errmsg").and_then(Value::as_str).unwrap().to_owned())
+    }
+
+    /// Runs a command on a database, which must succeed.
+    pub(crate) async fn done(&mut self, database: &str, command: Document) -> Document {
+        let reply = self.on(database, command).await;
+        assert_eq!(reply.get("ok"), Some(&Value::Double(1.0)), "{reply:?}");
+        reply
+    }
+
+    /// Runs a command on a database, which must fail; its code and message.
+    pub(crate) async fn fails(&mut self, database: &str, command: Document) -> (i32, String) {
+        let reply = self.on(database, command).await;
         assert_eq!(reply.get("ok"), Some(&Value::Double(0.0)), "{reply:?}");
         (code(&reply), reply.get("errmsg").and_then(Value::as_str).unwrap().to_owned())
     }
@@ -175,6 +190,14 @@ pub(crate) fn inner<'a>(document: &'a Document, path: &str) -> &'a Value {
     let first = document.get(names.next().unwrap());
     let found = names.try_fold(first, |value, name| Some(value?.as_document()?.get(name)));
     found.flatten().unwrap_or_else(|| panic!("no '{path}' in {document:?}"))
+}
+
+/// A document from its text.
+pub(crate) fn json(text: &str) -> Document {
+    match bson::parse_extended_json(text).unwrap() {
+        Value::Document(document) => document,
+        other => panic!("not a document but {other:?}"),
+    }
 }
 
 /// A list of texts as a value.

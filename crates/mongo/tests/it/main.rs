@@ -3,9 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
 mod authentication;
+mod bulk_write;
 mod client;
+mod collections;
+mod custom_actions;
 mod diagnostics;
+mod explain;
 mod fail_points;
+mod figures;
 mod handshake;
 mod hostile;
 mod scram;

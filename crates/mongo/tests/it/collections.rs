@@ -1,0 +1,111 @@
+//! What collections ask of those who use them: validators, collations, and names that belong to the system.
+
+use bson::{Document, Value};
+
+use crate::client::{Server, inner, json};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_document_is_named() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"create": "c", "validator": {"a": {"$gt": 0}}}"#)).await;
+    let reply =
+        client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2}]}"#)).await;
+    let failure = |reply: &Document| {
+        reply
+            .get("writeErrors")
+            .and_then(Value::as_array)
+            .and_then(|all| all[0].as_document().cloned())
+            .unwrap()
+    };
+    assert_eq!(failure(&reply).get("code"), Some(&Value::Int32(121)));
+    assert_eq!(inner(&failure(&reply), "errInfo.failingDocumentId"), &Value::Int32(2));
+    assert!(inner(&failure(&reply), "errInfo.details").as_document().is_some());
+    let update = r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"a": 0}}}]}"#;
+    let reply = client.done("db", json(update)).await;
+    assert_eq!(inner(&failure(&reply), "errInfo.failingDocumentId"), &Value::Int32(1));
+    let change =
+        r#"{"findAndModify": "c", "query": {"_id": 7}, "update": {"$set": {"a": 0}}, "upsert": true}"#;
+    let reply = client.on("db", json(change)).await;
+    assert_eq!(inner(&reply, "errInfo.failingDocumentId"), &Value::Int32(7));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_collation_of_a_collection_is_that_of_its_ids_and_queries() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"create": "c", "collation": {"locale": "en", "strength": 2}}"#)).await;
+    client.done("db", json(r#"{"insert": "c", "documents": [{"_id": "a", "x": "One"}]}"#)).await;
+    let again = client.done("db", json(r#"{"insert": "c", "documents": [{"_id": "A"}]}"#)).await;
+    assert!(again.contains("writeErrors"), "{again:?}");
+    for query in [r#"{"_id": "A"}"#, r#"{"x": "ONE"}"#] {
+        let count = client.done("db", Document::new().with("count", "c").with("query", json(query))).await;
+        assert_eq!(count.get("n"), Some(&Value::Int32(1)), "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_belongs_to_the_system_is_neither_read_nor_written() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.ok(json(r#"{"createUser": "u", "pwd": "secret", "roles": []}"#)).await;
+    for (command, code) in [
+        (r#"{"find": "system.users"}"#, 13),
+        (r#"{"aggregate": "system.users", "pipeline": [], "cursor": {}}"#, 13),
+        (
+            r#"{"aggregate": "x", "pipeline": [{"$lookup": {"from": "system.users", "pipeline": [], "as": "u"}}], "cursor": {}}"#,
+            13,
+        ),
+        (r#"{"distinct": "system.users", "key": "credentials"}"#, 13),
+        (r#"{"insert": "system.users", "documents": [{"_id": 1}]}"#, 73),
+        (r#"{"findAndModify": "system.users", "query": {}, "remove": true}"#, 73),
+        (r#"{"renameCollection": "admin.system.users", "to": "admin.mine"}"#, 73),
+        (r#"{"drop": "system.users"}"#, 73),
+    ] {
+        assert_eq!(client.refused(json(command)).await.0, code, "{command}");
+    }
+    for command in [
+        r#"{"update": "system.users", "updates": [{"q": {}, "u": {"$set": {"a": 1}}}]}"#,
+        r#"{"delete": "system.users", "deletes": [{"q": {}, "limit": 0}]}"#,
+    ] {
+        let reply = client.ok(json(command)).await;
+        assert!(reply.contains("writeErrors"), "{reply:?}");
+    }
+    client.ok(json(r#"{"create": "v", "viewOn": "system.users", "pipeline": []}"#)).await;
+    assert_eq!(client.refused(json(r#"{"find": "v"}"#)).await.0, 13);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merge_needs_a_unique_index() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1, "k": 5, "v": 1}]}"#)).await;
+    client.done("db", json(r#"{"insert": "to", "documents": [{"_id": 9, "k": 5}]}"#)).await;
+    let merge = r#"{"aggregate": "c", "pipeline": [{"$project": {"_id": 0}}, {"$merge": {"into": "to", "on": "k"}}], "cursor": {}}"#;
+    assert_eq!(client.fails("db", json(merge)).await.0, 51183);
+    client
+        .done(
+            "db",
+            json(r#"{"createIndexes": "to", "indexes": [{"key": {"k": 1}, "name": "k_1", "unique": true}]}"#),
+        )
+        .await;
+    client.done("db", json(merge)).await;
+    let found = client.done("db", json(r#"{"find": "to"}"#)).await;
+    let found = inner(&found, "cursor.firstBatch").as_array().unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].as_document().unwrap().get("v"), Some(&Value::Int32(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_offered_is_refused_by_name() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    for command in [
+        r#"{"create": "c", "capped": true, "size": 1000}"#,
+        r#"{"create": "c", "timeseries": {"timeField": "t"}, "expireAfterSeconds": 5}"#,
+        r#"{"find": "c", "tailable": true}"#,
+        r#"{"validate": "c", "repair": true}"#,
+    ] {
+        assert_eq!(client.fails("db", json(command)).await.0, 115, "{command}");
+    }
+}
