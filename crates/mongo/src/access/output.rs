@@ -111,6 +111,12 @@ pub(super) fn merge(
     let collection = catalog::for_write(room.engine(), &target.database, &target.collection)?;
     let filter = Arc::new(Filter::parse(merge.counterpart(document.view())?.view(), &Settings::default())?);
     let validator = Arc::new(Validator::of(&collection, bypass)?);
+    let meeting = Meeting {
+        merge: Arc::clone(merge),
+        filter: Arc::clone(&filter),
+        validator,
+        document: document.clone(),
+    };
     let by_id = merge.on().len() == 1 && merge.on()[0] == "_id";
     let id = document.get("_id").map_or(Value::Null, ValueRef::to_value);
     for _ in 0..LOOKS_MAX {
@@ -122,7 +128,7 @@ pub(super) fn merge(
                 None => Target::Id(id.clone()),
             }
         };
-        match modify(room, &collection, aim, merge, &filter, &validator, document, context) {
+        match modify(room, &collection, aim, &meeting, context) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
             // Somebody else has inserted the counterpart meanwhile: it is looked for again.
@@ -150,43 +156,55 @@ fn counterpart(
     })
 }
 
-/// One attempt; false if the counterpart is not the one that was found any more.
-fn modify(
-    room: &Room,
-    collection: &Arc<Collection>,
-    aim: Target,
-    merge: &Arc<Merge>,
-    filter: &Arc<Filter>,
-    validator: &Arc<Validator>,
-    document: &RawDocument,
-    context: &Context,
-) -> Result<bool> {
-    let (merge, filter, document) = (Arc::clone(merge), Arc::clone(filter), document.clone());
-    let validator = Arc::clone(validator);
-    let (timestamp, seed) = (context.timestamp, context.random());
-    let decide = move |found: Option<&Found>, now: storage::Time| {
-        let millis = i64::try_from(now.millis()).unwrap_or(i64::MAX);
-        let context = Context::new(millis, timestamp, seed, Arc::default());
+/// A document on its way to its counterpart, with everything that decides what becomes of both.
+#[derive(Clone)]
+struct Meeting {
+    merge: Arc<Merge>,
+    filter: Arc<Filter>,
+    validator: Arc<Validator>,
+    document: RawDocument,
+}
+
+impl Meeting {
+    /// What becomes of the counterpart. No answer in the verdict: it is not the one that was found any more.
+    fn decide(&self, found: Option<&Found>, context: &Context) -> engine::Result<Verdict> {
         if let Some(found) = found
-            && !filter.matches(found.document.view(), &context)?
+            && !self.filter.matches(found.document.view(), context)?
         {
             return Ok(Verdict::from(Decision::Keep));
         }
-        let decision = match merge.decide(found.map(|found| found.document.view()), &document, &context)? {
+        let view = found.map(|found| found.document.view());
+        let decision = match self.merge.decide(view, &self.document, context)? {
             Outcome::Keep => Decision::Keep,
             Outcome::Insert(document) => {
-                validator.check_insert(&document, &context)?;
+                self.validator.check_insert(&document, context)?;
                 Decision::Insert(document)
             }
             Outcome::Replace(document) => {
                 match found {
-                    Some(found) => validator.check_update(&found.document, &document, &context)?,
-                    None => validator.check_insert(&document, &context)?,
+                    Some(found) => self.validator.check_update(&found.document, &document, context)?,
+                    None => self.validator.check_insert(&document, context)?,
                 }
                 Decision::Replace(document)
             }
         };
         Ok(Verdict { decision, answer: Some(RawDocument::default()) })
+    }
+}
+
+/// One attempt; false if the counterpart is not the one that was found any more.
+fn modify(
+    room: &Room,
+    collection: &Arc<Collection>,
+    aim: Target,
+    meeting: &Meeting,
+    context: &Context,
+) -> Result<bool> {
+    let meeting = meeting.clone();
+    let (timestamp, seed) = (context.timestamp, context.random());
+    let decide = move |found: Option<&Found>, now: storage::Time| {
+        let millis = i64::try_from(now.millis()).unwrap_or(i64::MAX);
+        meeting.decide(found, &Context::new(millis, timestamp, seed, Arc::default()))
     };
     let modified = room.engine().modify(collection, aim, decide, None).wait();
     let modified = modified.map_err(|error| Error::in_namespace(error, &collection.namespace()))?;

@@ -49,7 +49,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         .with("dataSize", scaled(bytes))
         .with("storageSize", scaled(bytes))
         .with("freeStorageSize", 0.0)
-        .with("indexes", indexes)
+        .with("indexes", i64::from(indexes))
         .with("indexSize", scaled(index_bytes))
         .with("indexFreeStorageSize", 0.0)
         .with("totalSize", scaled(bytes + index_bytes))
