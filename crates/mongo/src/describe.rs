@@ -1,4 +1,5 @@
-//! What stages tell of a collection besides its documents: `$collStats`, `$indexStats`, `$currentOp`.
+//! What stages tell of a collection besides its documents: `$collStats`, `$indexStats`, `$currentOp`,
+//! `$listLocalSessions`.
 
 use std::sync::Arc;
 
@@ -11,13 +12,14 @@ use crate::commands::current_op::operations;
 use crate::error::{Error, Result};
 use crate::service::Service;
 
-/// Tells of a collection, its indexes, or of what runs.
+/// Tells of a collection, its indexes, of what runs, or of the sessions of a user.
 pub(crate) fn describe(
     service: &Service,
     reading: &Reading,
     collection: Option<&Arc<Collection>>,
     name: &Namespace,
     what: &Description,
+    user: &[u8; 32],
 ) -> Result<Vec<Document>> {
     match what {
         Description::Collection(options) => {
@@ -32,6 +34,10 @@ pub(crate) fn describe(
             None => Ok(Vec::new()),
         },
         Description::Operations(_) => Ok(operations(service, None)),
+        Description::Sessions => {
+            let own = service.sessions.list().into_iter().filter(|session| session.user == *user);
+            Ok(own.map(|session| Document::new().with("_id", session.to_document())).collect())
+        }
     }
 }
 

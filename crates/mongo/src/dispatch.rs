@@ -260,7 +260,7 @@ fn retryable_failure(call: &Call) -> Option<RetryableFailure> {
 /// Runs the command within its time, entered among those that run. Also what is to be said of its write concern.
 async fn run_within_limits(call: &mut Call) -> Result<(Reply, Option<Document>)> {
     let fields = call.fields();
-    write_concern::check_read(fields)?;
+    write_concern::check_read(fields, call.transaction().is_some())?;
     let unmet = match call.command.effect {
         Effect::Writes => write_concern::unmet(fields, &call.service.settings.profile)?,
         Effect::Reads => None,

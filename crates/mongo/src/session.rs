@@ -120,6 +120,11 @@ impl Sessions {
         known.sessions.extract_if(|id, _| which(id)).map(|(_, session)| session).collect()
     }
 
+    /// Which there are.
+    pub(crate) fn list(&self) -> Vec<SessionId> {
+        self.known.lock().sessions.keys().cloned().collect()
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.known.lock().sessions.len()

@@ -57,10 +57,17 @@ fn concern_error(code: Code, text: &str) -> Document {
     Document::new().with("code", code.0).with("codeName", code.name()).with("errmsg", text)
 }
 
+/// Commands that may read at a snapshot outside of a transaction.
+const SNAPSHOT: &[&str] = &["find", "aggregate", "distinct", "getMore"];
+
 /// Checks a read concern. All levels are the same here: what is acknowledged is durable, and nothing else is ever seen.
-pub(crate) fn check_read(fields: Fields<'_>) -> Result<()> {
+pub(crate) fn check_read(fields: Fields<'_>, in_transaction: bool) -> Result<()> {
     let Some(concern) = fields.document("readConcern")? else { return Ok(()) };
     match Fields::new("readConcern", concern).text("level")? {
+        Some("snapshot") if !in_transaction && !SNAPSHOT.contains(&fields.owner) => Err(Error::new(
+            Code::INVALID_OPTIONS,
+            format!("The command {} does not support read concern {{ level: \"snapshot\" }}", fields.owner),
+        )),
         None | Some("local" | "available" | "majority" | "linearizable" | "snapshot") => Ok(()),
         Some(other) => Err(Error::bad_value(format!(
             "Enumeration value '{other}' for field 'readConcern.level' is not a valid value."

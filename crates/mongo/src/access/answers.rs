@@ -31,6 +31,8 @@ pub(crate) struct Reads {
     pub(crate) hint: Option<Hint>,
     /// Whether validators are passed by.
     pub(crate) bypass: bool,
+    /// Digest of the user who asks.
+    pub(crate) user: [u8; 32],
     pub(crate) service: Arc<Service>,
 }
 

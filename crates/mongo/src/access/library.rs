@@ -93,6 +93,7 @@ impl Source for Library<'_> {
             self.handle(collection),
             collection,
             what,
+            &self.reads.user,
         )
         .map_err(into_language)
     }

@@ -166,6 +166,7 @@ pub(super) fn ready(
         collections: pipeline.collections(),
         collation: language.collation.clone(),
         hint,
+        user: call.owner().user,
         bypass: call.fields().is_set("bypassDocumentValidation")?,
         service: Arc::clone(&call.service),
     };

@@ -65,6 +65,7 @@ mod revoke_roles_from_user;
 mod roles_info;
 mod sasl_continue;
 mod sasl_start;
+mod search_indexes;
 mod server_status;
 mod set_parameter;
 mod start_session;
@@ -214,6 +215,9 @@ commands! {
     db_stats "dbStats" ["dbstats"] Users Anywhere Reads Refused "shows sizes of a database";
     validate "validate" Users Anywhere Reads Refused "checks what is stored of a collection";
     custom_action "customAction" Users Anywhere Writes Refused "sets throughput, shard keys and indexes";
+    search_indexes "createSearchIndexes" Users Anywhere Reads Refused "search indexes, which are not offered";
+    search_indexes "updateSearchIndex" Users Anywhere Reads Refused "search indexes, which are not offered";
+    search_indexes "dropSearchIndex" Users Anywhere Reads Refused "search indexes, which are not offered";
     insert "insert" Users Anywhere Writes Allowed "stores documents";
     find "find" Users Anywhere Reads Allowed "finds documents";
     get_more "getMore" Users Anywhere Reads Allowed "goes on with a cursor";

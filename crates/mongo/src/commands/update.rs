@@ -105,7 +105,10 @@ async fn attempt(
     } else {
         match call.engine.collection(database, name) {
             Some(collection) => collection,
-            None => return Ok(Updated::default()),
+            // What is wrong with a statement is wrong whether or not there is something to change.
+            None => {
+                return statements::check_update(call, fields, filter, change).map(|()| Updated::default());
+            }
         }
     };
     catalog::refuse_view(&collection)?;

@@ -139,6 +139,18 @@ fn parse_change(fields: Fields<'_>, change: ValueRef<'_>, settings: &filter::Set
     Ok(Update::parse(change, &array_filters, settings)?)
 }
 
+/// Checks an update that has no collection to run on.
+pub(crate) fn check_update(
+    call: &Call,
+    fields: Fields<'_>,
+    filter: DocumentRef<'_>,
+    change: ValueRef<'_>,
+) -> Result<()> {
+    let settings = settings(call, fields)?;
+    selection(fields, filter, &settings)?;
+    parse_change(fields, change, &settings).map(drop)
+}
+
 /// Reads a delete.
 pub(crate) fn delete(
     call: &Call,

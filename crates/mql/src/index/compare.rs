@@ -92,7 +92,8 @@ fn signature(index: &IndexSpec) -> (Vec<u8>, bool, bool) {
 
 fn settings(index: &IndexSpec) -> Vec<u8> {
     let mut listed = index.to_document();
-    for name in ["v", "key", "name", "unique", "sparse", "partialFilterExpression", "collation"] {
+    for name in ["v", "key", "name", "unique", "sparse", "partialFilterExpression", "collation", "background"]
+    {
         listed.remove(name);
     }
     // Listed options stand in a fixed order, so equal settings have equal bytes.

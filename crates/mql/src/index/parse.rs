@@ -267,6 +267,10 @@ fn kept(spec: DocumentRef<'_>, parts: &[Part]) -> Result<Document> {
         }
         kept.push("storageEngine", engine.to_value());
     }
+    // Every build is one in the background; those who ask for it look whether it was noted.
+    if let Some(background) = spec.get("background") {
+        kept.push("background", background.to_value());
+    }
     Ok(kept)
 }
 
@@ -323,7 +327,7 @@ mod tests {
             (r#"{"key":{"a":1},"name":"a_1"}"#, r#"{"v":2,"key":{"a":1},"name":"a_1"}"#),
             (
                 r#"{"v":2,"key":{"a":1,"b.c":-1},"name":"x","unique":true,"sparse":1,"background":true,"hidden":false}"#,
-                r#"{"v":2,"key":{"a":1,"b.c":-1},"name":"x","unique":true,"sparse":true}"#,
+                r#"{"v":2,"key":{"a":1,"b.c":-1},"name":"x","unique":true,"sparse":true,"background":true}"#,
             ),
             (r#"{"key":{"_id":1},"name":"any"}"#, r#"{"v":2,"key":{"_id":1},"name":"_id_"}"#),
             (r#"{"key":{"_id":"hashed"},"name":"h"}"#, r#"{"v":2,"key":{"_id":"hashed"},"name":"h"}"#),

@@ -22,8 +22,15 @@ pub(crate) enum Place {
 const STAGES_MAX: usize = 1000;
 
 /// Stages that read something else than the rows before them.
-const FIRST: &[&str] =
-    &["$collStats", "$indexStats", "$currentOp", "$changeStream", "$documents", "$geoNear"];
+const FIRST: &[&str] = &[
+    "$collStats",
+    "$indexStats",
+    "$currentOp",
+    "$listLocalSessions",
+    "$changeStream",
+    "$documents",
+    "$geoNear",
+];
 /// Stages that write.
 const LAST: &[&str] = &["$out", "$merge"];
 /// What may follow a `$changeStream`.
@@ -87,7 +94,7 @@ fn within(name: &str, place: Place) -> Result<()> {
 
 /// Whether a pipeline that begins so may run with or without a collection.
 fn collection(first: Option<&str>, around: &Surroundings) -> Result<()> {
-    let alone = matches!(first, Some("$documents" | "$currentOp"));
+    let alone = matches!(first, Some("$documents" | "$currentOp" | "$listLocalSessions"));
     let either = first == Some("$changeStream");
     match (&around.settings.collection, first) {
         (Some(_), Some(name)) if alone => {

@@ -76,6 +76,8 @@ pub enum Description {
     Indexes,
     /// `$currentOp`: its options.
     Operations(Document),
+    /// `$listLocalSessions`.
+    Sessions,
 }
 
 /// The collections, as one request sees them.

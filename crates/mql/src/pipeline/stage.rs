@@ -67,7 +67,6 @@ const REFUSED: &[&str] = &[
     "$changeStreamSplitLargeEvent",
     "$listCatalog",
     "$listClusterCatalog",
-    "$listLocalSessions",
     "$listMqlEntities",
     "$listSampledQueries",
     "$listSearchIndexes",
@@ -145,7 +144,9 @@ pub(crate) fn parse_stage(stage: DocumentRef<'_>, around: &Surroundings) -> Resu
         }
         "$fill" => return fill::parse(argument, around),
         name if REFUSED.contains(&name) => {
-            return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, format!("{name} is not supported")));
+            let need =
+                if name.contains("earch") { ": it needs the search service of MongoDB Atlas" } else { "" };
+            return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, format!("{name} is not supported{need}")));
         }
         name => {
             return Err(Error::location(40324, format!("Unrecognized pipeline stage name: '{name}'")));
@@ -191,6 +192,13 @@ fn parse_source(name: &str, argument: ValueRef<'_>, around: &Surroundings) -> Re
                 return Err(Error::location(28803, message));
             }
             Stage::Describe(Description::Indexes)
+        }
+        "$listLocalSessions" => {
+            if let Some((field, _)) = options(9)?.iter().find(|(field, _)| *field != "allUsers") {
+                let message = format!("the option '{field}' of $listLocalSessions is not supported");
+                return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
+            }
+            Stage::Describe(Description::Sessions)
         }
         "$changeStream" => Stage::ChangeStream(Arc::new(ChangeStream::parse(argument)?)),
         _ => return Ok(None),

@@ -79,6 +79,7 @@ impl Source for Memory {
             }
             Description::Indexes => Document::new().with("name", "_id_"),
             Description::Operations(_) => Document::new().with("type", "op"),
+            Description::Sessions => Document::new().with("_id", 1),
         };
         Ok(vec![document])
     }
