@@ -213,11 +213,13 @@ async fn run(call: &mut Call) -> Outcome {
         }
     }
     let retryable = retryable_failure(call);
-    if let Some(RetryableFailure::Fails(error)) = retryable {
-        return Outcome::Fails(error);
+    match &retryable {
+        Some(RetryableFailure::Fails(error)) => return Outcome::Fails(error.clone()),
+        Some(RetryableFailure::HangsBefore) => return Outcome::Hangs,
+        Some(RetryableFailure::HangsAfter) | None => {}
     }
     let outcome = run_within_limits(call).await;
-    if retryable == Some(RetryableFailure::HangsAfter) {
+    if matches!(retryable, Some(RetryableFailure::HangsAfter)) {
         return Outcome::Hangs;
     }
     match outcome {

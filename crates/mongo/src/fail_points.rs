@@ -73,10 +73,10 @@ pub(crate) struct Failure {
     pub(crate) close_connection: bool,
     pub(crate) write_concern_error: Option<Document>,
     pub(crate) block: Option<Duration>,
-    /// What a retryable write fails with before it is done; none lets it be done and breaks the connection then.
+    /// What a retryable write fails with before it is done; none lets it be done.
     before_commit: Option<Code>,
-    /// Whether a retryable write that was done breaks the connection.
-    breaks_after: bool,
+    /// Whether the connection stays when a retryable write was struck.
+    connection_stays: bool,
 }
 
 /// What becomes of a retryable write.
@@ -84,6 +84,8 @@ pub(crate) struct Failure {
 pub(crate) enum RetryableFailure {
     /// It fails and is not done.
     Fails(Error),
+    /// It is not done, and nobody hears of it.
+    HangsBefore,
     /// It is done, and nobody hears of it.
     HangsAfter,
 }
@@ -121,12 +123,13 @@ impl FailPoints {
         if !point.strike() {
             return None;
         }
-        match point.data.before_commit {
-            Some(code) => {
+        match (point.data.before_commit, point.data.connection_stays) {
+            (Some(code), true) => {
                 let text = "Failing write via 'onPrimaryTransactionalWrite' failpoint";
                 Some(RetryableFailure::Fails(Error::new(code, text)))
             }
-            None => point.data.breaks_after.then_some(RetryableFailure::HangsAfter),
+            (Some(_), false) => Some(RetryableFailure::HangsBefore),
+            (None, stays) => (!stays).then_some(RetryableFailure::HangsAfter),
         }
     }
 
@@ -195,7 +198,7 @@ impl Failure {
             close_connection: fields.is_set("closeConnection")?,
             write_concern_error: fields.document("writeConcernError")?.map(DocumentRef::to_document),
             before_commit: fields.integer("failBeforeCommitExceptionCode")?.map(|code| Code(code as i32)),
-            breaks_after: fields.boolean("closeConnection")?.unwrap_or(true),
+            connection_stays: fields.boolean("closeConnection")? == Some(false),
             block: block.map(|millis| Duration::from_millis(millis).min(BLOCK_MAX)),
         })
     }
