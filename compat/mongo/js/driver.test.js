@@ -339,8 +339,15 @@ describe("connections", () => {
     test(`compressed with ${compressor}`, async () => {
       const compressed = await server.client({ compressors: [compressor] }).connect();
       const own = compressed.db("driver").collection(`c${number}`);
-      await own.insertMany(range(200).map((n) => ({ _id: n, text: "repeat ".repeat(100) })));
+      const crossed = async () => {
+        const { network } = await compressed.db("admin").command({ serverStatus: 1 });
+        return Number(network.bytesIn) + Number(network.bytesOut);
+      };
+      const before = await crossed();
+      await own.insertMany(range(200).map((n) => ({ _id: n, text: "repeat ".repeat(1000) })));
       assert.equal((await own.find().toArray()).length, 200);
+      // 1.4 MB there and as much back, if nobody compressed.
+      assert.ok((await crossed()) - before < 700_000);
       await compressed.close();
     });
   }

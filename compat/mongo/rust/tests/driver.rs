@@ -6,7 +6,7 @@ use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, Timestamp, doc};
 use mongodb::error::TRANSIENT_TRANSACTION_ERROR;
 use mongodb::options::{IndexOptions, ReturnDocument};
-use mongodb::{Collection, IndexModel};
+use mongodb::{Client, Collection, IndexModel};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ async fn every_type_comes_back_as_it_was_sent() {
 #[tokio::test]
 async fn cursors_come_in_batches_and_pipelines_join() {
     let server = Server::start();
-    let database = server.client_with("&compressors=zlib").await.database("pages");
+    let database = server.client().await.database("pages");
     let numbers: Collection<Document> = database.collection("numbers");
     let all: Vec<Document> = (0..500).map(|n| doc! {"_id": n, "group": n % 7}).collect();
     numbers.insert_many(&all).await.expect("inserted");
@@ -119,6 +119,31 @@ async fn cursors_come_in_batches_and_pipelines_join() {
     assert_eq!(joined, [doc! {"sum": 9, "name": "one"}]);
     let names = database.list_collection_names().await.expect("listed");
     assert!(names.contains(&"names".to_owned()) && names.contains(&"numbers".to_owned()));
+}
+
+/// Bytes that have crossed the wire, as the server counts them.
+async fn bytes_on_the_wire(client: &Client) -> i64 {
+    let status = client.database("admin").run_command(doc! {"serverStatus": 1}).await.expect("answered");
+    let network = status.get_document("network").expect("figures");
+    network.get_i64("bytesIn").expect("a number") + network.get_i64("bytesOut").expect("a number")
+}
+
+#[tokio::test]
+async fn all_compressors_are_understood_and_used() {
+    let server = Server::start();
+    let all: Vec<Document> = (0..200).map(|n| doc! {"_id": n, "text": "repeat ".repeat(1000)}).collect();
+    for compressor in ["snappy", "zlib", "zstd"] {
+        let client = server.client_with(&format!("&compressors={compressor}")).await;
+        let before = bytes_on_the_wire(&client).await;
+        let collection: Collection<Document> = client.database("compressed").collection(compressor);
+        collection.insert_many(&all).await.expect("inserted");
+        let read: Vec<Document> =
+            collection.find(doc! {}).batch_size(50).await.expect("found").try_collect().await.expect("read");
+        assert_eq!(read, all, "{compressor}");
+        // 1.4 MB there and as much back, if nobody compressed.
+        let crossed = bytes_on_the_wire(&client).await - before;
+        assert!(crossed < 700_000, "{compressor}: {crossed} bytes");
+    }
 }
 
 #[tokio::test]
