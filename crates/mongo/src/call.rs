@@ -127,6 +127,12 @@ impl Call {
         }
     }
 
+    /// How much the client has sent.
+    pub(crate) fn bytes(&self) -> usize {
+        let documents = self.sequences.iter().flat_map(|sequence| &sequence.documents);
+        self.body.as_bytes().len() + documents.map(|document| document.as_bytes().len()).sum::<usize>()
+    }
+
     /// The world as evaluation sees it during this command.
     pub(crate) fn context(&self) -> mql::Context {
         let millis = i64::try_from(self.now.millis()).unwrap_or(i64::MAX);

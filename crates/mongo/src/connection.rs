@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::aside::aside;
 use crate::auth::{Conversation, Identity};
 use crate::dispatch::{self, Answer};
 use crate::error::Error;
@@ -23,7 +24,7 @@ use crate::limits::{SMALL_MESSAGE_BYTES, STRANGER_MESSAGE_BYTES};
 use crate::operations::{Brake, Stop};
 use crate::service::{MESSAGE_PIECE_BYTES, Service};
 use crate::stream::{self, Stream};
-use crate::wire::{self, Form, HEADER_BYTES, Header, Request, Style, WireError};
+use crate::wire::{self, Extent, Form, Request, Style, WireError};
 
 /// How much is read at once while nothing is known about the next message.
 const READ_AHEAD_BYTES: usize = 4096;
@@ -163,19 +164,22 @@ impl Talk {
         service: &'a Service,
     ) -> Result<(Bytes, Option<SemaphorePermit<'a>>), WireError> {
         let pause = service.settings.limits.read_pause_timeout;
-        while self.buffer.len() < HEADER_BYTES {
+        let extent = loop {
+            if let Some(extent) = Extent::announced(&self.buffer)? {
+                break extent;
+            }
             self.read_on(pause).await?;
-        }
-        let length = Header::parse(&self.buffer)?.length;
-        if length > STRANGER_MESSAGE_BYTES && !self.is_trusted() {
+        };
+        if extent.largest() > STRANGER_MESSAGE_BYTES && !self.is_trusted() {
             return Err(WireError::broken("a large message from a client that has not authenticated"));
         }
-        let room = if length > SMALL_MESSAGE_BYTES {
-            let pieces = length.div_ceil(MESSAGE_PIECE_BYTES) as u32;
+        let room = if extent.whole() > SMALL_MESSAGE_BYTES {
+            let pieces = extent.whole().div_ceil(MESSAGE_PIECE_BYTES) as u32;
             service.message_room.acquire_many(pieces).await.ok()
         } else {
             None
         };
+        let length = extent.length;
         while self.buffer.len() < length {
             self.buffer.reserve((length - self.buffer.len()).min(GROWTH_BYTES.max(self.buffer.len())));
             self.read_on(pause).await?;
@@ -204,7 +208,8 @@ impl Talk {
     /// Runs what a message asks for and answers.
     async fn exchange(&mut self, message: Bytes) -> Result<Next, WireError> {
         self.service.statistics.requests.add(1);
-        let request = match wire::read(message) {
+        let bytes = Extent::announced(&message)?.map_or(0, Extent::whole);
+        let request = match aside(bytes, || wire::read(message)) {
             Ok(request) => request,
             Err(WireError::Refused { id, style, error, close }) => {
                 let reply = Error::from(error).finish(&Document::new());
@@ -249,7 +254,7 @@ impl Talk {
             return Ok(());
         }
         self.replies = self.replies.wrapping_add(1);
-        let bytes = wire::write(reply, request, self.replies, style);
+        let bytes = aside(reply.as_bytes().len(), || wire::write(reply, request, self.replies, style));
         self.service.statistics.bytes_out.add(bytes.len() as u64);
         let pause = self.service.settings.limits.write_pause_timeout;
         let mut rest = bytes.as_slice();

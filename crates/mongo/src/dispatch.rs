@@ -9,6 +9,7 @@ use storage::Time;
 use tokio::time::{Instant, sleep};
 
 use crate::api;
+use crate::aside::steps_aside;
 use crate::call::{Call, check_database};
 use crate::commands::{self, Access, Command, Effect, InTransaction, Place};
 use crate::connection::{Connection, LastRequest};
@@ -280,7 +281,7 @@ async fn run_within_limits(call: &mut Call) -> Result<(Reply, Option<Document>)>
         brake: call.brake.clone(),
     });
     let _timer = limit.map(|limit| Timer::start(limit, call.brake.clone()));
-    let outcome = (call.command.run)(call).await;
+    let outcome = steps_aside(call.bytes(), (call.command.run)(call)).await;
     // A transaction fails with its first statement that does.
     if outcome.is_err() {
         call.abort_transaction();

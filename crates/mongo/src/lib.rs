@@ -10,6 +10,7 @@
 
 mod access;
 mod api;
+mod aside;
 mod auth;
 mod call;
 mod catalog;

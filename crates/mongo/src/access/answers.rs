@@ -133,7 +133,7 @@ impl Answers {
     }
 
     /// The next document that still lives. What an earlier request computed may come from a document that has died since, or
-    /// was deleted: it is left out.
+    /// was deleted: it is left out. What this request has read lives.
     fn next(
         &mut self,
         room: &Room,
@@ -145,7 +145,9 @@ impl Answers {
             let (document, origin) = if let Some(held) = self.held.take() {
                 held
             } else {
-                let mut library = Library::new(room, reading, handles, &self.reads, &mut self.scans, context);
+                let resumed = self.batches > 0;
+                let mut library =
+                    Library::new(room, reading, handles, &self.reads, &mut self.scans, context, resumed);
                 let Some(row) = self.running.next(&mut library, context)? else { return Ok(None) };
                 let origin = row.origin;
                 (self.show(row, context)?, origin)
@@ -165,6 +167,7 @@ impl Answers {
 
     fn lives(&self, reading: &Reading<'_>, origin: Option<u64>) -> Result<bool> {
         match (origin, &self.leading) {
+            (Some(number), Some(_)) if self.scans.has_read(number) => Ok(true),
             (Some(number), Some(leading)) => Ok(reading.by_number(leading, ItemNumber(number))?.is_some()),
             _ => Ok(true),
         }

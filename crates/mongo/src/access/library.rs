@@ -22,6 +22,8 @@ pub(crate) struct Library<'a> {
     reads: &'a Reads,
     scans: &'a mut Scans,
     context: &'a Context,
+    /// Whether the answer goes on that an earlier request began.
+    resumed: bool,
 }
 
 impl<'a> Library<'a> {
@@ -32,8 +34,9 @@ impl<'a> Library<'a> {
         reads: &'a Reads,
         scans: &'a mut Scans,
         context: &'a Context,
+        resumed: bool,
     ) -> Library<'a> {
-        Library { room, reading, handles, reads, scans, context }
+        Library { room, reading, handles, reads, scans, context, resumed }
     }
 
     fn handle(&self, name: &Namespace) -> Option<&Arc<Collection>> {
@@ -45,7 +48,7 @@ impl Source for Library<'_> {
     fn open(&mut self, scan: &Scan) -> mql::Result<(ScanId, Order)> {
         let Some(collection) = self.handle(&scan.collection).cloned() else {
             let walk = Walk::new(None, Arc::clone(&scan.filter), Way::Nothing);
-            return Ok((self.scans.add(walk), Order::Sorted));
+            return Ok((self.scans.add(walk, scan.part), Order::Sorted));
         };
         let hint = self.reads.hint.as_ref().filter(|_| scan.part == Part::Leading);
         let sort = scan.sort.as_deref();
@@ -53,14 +56,19 @@ impl Source for Library<'_> {
             choose(self.reading, &collection, &scan.filter, sort, scan.limit, &self.reads.collation, hint)
                 .map_err(into_language)?;
         let order = if sort.is_some() && plan.sorted { Order::Sorted } else { Order::Any };
-        Ok((self.scans.add(plan.into_walk(&collection, &scan.filter)), order))
+        Ok((self.scans.add(plan.into_walk(&collection, &scan.filter), scan.part), order))
     }
 
     fn next(&mut self, scan: ScanId) -> mql::Result<Option<Row>> {
-        match self.scans.get(scan) {
-            Some(walk) => walk.next_row(self.reading, self.context).map_err(into_language),
-            None => Ok(None),
+        let Some((walk, part)) = self.scans.get(scan) else { return Ok(None) };
+        let row = walk.next_row(self.reading, self.context).map_err(into_language)?;
+        if self.resumed
+            && *part == Part::Leading
+            && let Some(number) = row.as_ref().and_then(|row| row.origin)
+        {
+            self.scans.note_read(number);
         }
+        Ok(row)
     }
 
     fn close(&mut self, scan: ScanId) {

@@ -1,32 +1,50 @@
 //! The walks that a pipeline has open, by number. They rest in a cursor together with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use mql::pipeline::ScanId;
+use mql::pipeline::{Part, ScanId};
 
 use super::output::Staged;
 use super::walk::Walk;
+
+/// How many items a request remembers to have read. Those beyond are read twice, which costs time and nothing else.
+const READ_NOW_MAX: usize = 1 << 16;
 
 /// Open walks.
 #[derive(Debug, Default)]
 pub(crate) struct Scans {
     last: u64,
-    open: BTreeMap<u64, Walk>,
+    open: BTreeMap<u64, (Walk, Part)>,
     /// What `$out` has staged.
     pub(crate) output: Option<Staged>,
+    /// Items of the leading collection that this request has read.
+    read_now: HashSet<u64>,
 }
 
 impl Scans {
     /// Takes a walk in.
-    pub(crate) fn add(&mut self, walk: Walk) -> ScanId {
+    pub(crate) fn add(&mut self, walk: Walk, part: Part) -> ScanId {
         self.last += 1;
-        self.open.insert(self.last, walk);
+        self.open.insert(self.last, (walk, part));
         ScanId(self.last)
     }
 
-    /// The walk of that number.
-    pub(crate) fn get(&mut self, id: ScanId) -> Option<&mut Walk> {
+    /// The walk of that number, and what it is for.
+    pub(crate) fn get(&mut self, id: ScanId) -> Option<&mut (Walk, Part)> {
         self.open.get_mut(&id.0)
+    }
+
+    /// Remembers an item of the leading collection that this request has read.
+    pub(crate) fn note_read(&mut self, number: u64) {
+        if self.read_now.len() >= READ_NOW_MAX {
+            self.read_now.clear();
+        }
+        self.read_now.insert(number);
+    }
+
+    /// Whether this request is known to have read the item: then it lives.
+    pub(crate) fn has_read(&self, number: u64) -> bool {
+        self.read_now.contains(&number)
     }
 
     /// Lets a walk go.
@@ -36,6 +54,7 @@ impl Scans {
 
     /// Ends a request: nothing that was read ahead is kept.
     pub(crate) fn rest(&mut self) {
-        self.open.values_mut().for_each(Walk::rest);
+        self.read_now.clear();
+        self.open.values_mut().for_each(|(walk, _)| walk.rest());
     }
 }

@@ -69,12 +69,8 @@ pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
         statements::with_defaults(statements::settings(call, fields)?, fields, collection.as_deref());
     let none = Document::new();
     let filter = fields.document("filter")?.unwrap_or(none.view());
-    let parsed = Arc::new(Filter::parse(filter, &settings)?);
     let (skip, limit) = (fields.count("skip")?, fields.count("limit")?.filter(|limit| *limit > 0));
-    let projection = match fields.document("projection")?.filter(|projection| !projection.is_empty()) {
-        Some(projection) => Some(Projection::parse(projection, &settings)?),
-        None => None,
-    };
+    let projection = fields.document("projection")?.filter(|projection| !projection.is_empty());
     let sort = fields.document("sort")?.filter(|sort| !sort.is_empty());
     let find = Find { filter, sort, skip: skip.unwrap_or(0), limit };
     catalog::check_expansion(&call.engine, &call.database, &stages)?;
@@ -82,10 +78,10 @@ pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
     let parse = |settings: &Settings| Pipeline::find(&view, &find, settings);
     let answers =
         super::aggregate::ready(call, Some(&on), &settings, access::hint(fields)?, parse)?.limited(limit);
-    Ok(match projection {
-        Some(projection) => answers.projected(projection, parsed),
-        None => answers,
-    })
+    let Some(projection) = projection else { return Ok(answers) };
+    // What `a.$` shows is decided by the filter.
+    let filter = Arc::new(Filter::parse(filter, &settings)?);
+    Ok(answers.projected(Projection::parse(projection, &settings)?, filter))
 }
 
 fn refuse(fields: Fields<'_>) -> Result<()> {

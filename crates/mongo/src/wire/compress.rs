@@ -43,19 +43,25 @@ impl Compressor {
     }
 }
 
+/// What stands before the packed bytes: which message it was, its size, and how it was packed.
+pub(super) const HEAD_BYTES: usize = 9;
+
+/// The size that such a message says it will have.
+pub(super) fn unpacked_bytes(head: &[u8]) -> Result<usize, WireError> {
+    let size = word(head, 4).and_then(|size| usize::try_from(size).ok());
+    match size.filter(|size| *size <= MESSAGE_BYTES - HEADER_BYTES) {
+        Some(size) => Ok(size),
+        None => Err(WireError::broken("a compressed message of a size that no message has")),
+    }
+}
+
 /// Unpacks the body of such a message: which message was in it, and its body.
 pub(super) fn unpack(body: &[u8]) -> Result<(OpCode, Bytes, Compressor), WireError> {
     let broken = || WireError::broken("a compressed message that cannot be unpacked");
-    let (Some(opcode), Some(size), Some(id)) = (word(body, 0), word(body, 4), body.get(8)) else {
-        return Err(broken());
-    };
+    let (Some(opcode), Some(id)) = (word(body, 0), body.get(HEAD_BYTES - 1)) else { return Err(broken()) };
     let opcode = OpCode::parse(opcode)?;
     let compressor = Compressor::from_id(*id).ok_or_else(broken)?;
-    let size = usize::try_from(size).map_err(|_| broken())?;
-    if size > MESSAGE_BYTES - HEADER_BYTES {
-        return Err(WireError::broken(format!("a compressed message of {size} bytes")));
-    }
-    let unpacked = decompress(compressor, &body[9..], size).ok_or_else(broken)?;
+    let unpacked = decompress(compressor, &body[HEAD_BYTES..], unpacked_bytes(body)?).ok_or_else(broken)?;
     Ok((opcode, unpacked.into(), compressor))
 }
 
@@ -114,7 +120,7 @@ pub(super) fn pack(opcode: OpCode, body: &[u8], compressor: Compressor) -> Vec<u
         Some(packed) => (compressor, packed),
         None => (Compressor::None, body.to_vec()),
     };
-    let mut bytes = Vec::with_capacity(9 + packed.len());
+    let mut bytes = Vec::with_capacity(HEAD_BYTES + packed.len());
     bytes.extend_from_slice(&(opcode as i32).to_le_bytes());
     bytes.extend_from_slice(&(body.len() as i32).to_le_bytes());
     bytes.push(compressor as u8);

@@ -21,9 +21,7 @@ use bson::RawDocument;
 use bytes::Bytes;
 
 pub(crate) use compress::Compressor;
-pub(crate) use header::{HEADER_BYTES, Header};
-
-use header::OpCode;
+use header::{HEADER_BYTES, Header, OpCode};
 
 /// A command as it came in.
 #[derive(Debug)]
@@ -86,6 +84,45 @@ impl WireError {
     }
 }
 
+/// How much a message takes, as its first bytes tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// On the wire, header included.
+    pub(crate) length: usize,
+    /// Unpacked; zero if it is not compressed.
+    pub(crate) unpacked: usize,
+}
+
+impl Extent {
+    /// The extent of the message that begins with these bytes; none while they are too few to tell.
+    pub(crate) fn announced(bytes: &[u8]) -> Result<Option<Extent>, WireError> {
+        if bytes.len() < HEADER_BYTES {
+            return Ok(None);
+        }
+        let Header { length, opcode, .. } = Header::parse(bytes)?;
+        if opcode != OpCode::Compressed {
+            return Ok(Some(Extent { length, unpacked: 0 }));
+        }
+        if length < HEADER_BYTES + compress::HEAD_BYTES {
+            return Err(WireError::broken("a compressed message that is too short"));
+        }
+        match bytes.get(HEADER_BYTES..HEADER_BYTES + compress::HEAD_BYTES) {
+            Some(head) => Ok(Some(Extent { length, unpacked: compress::unpacked_bytes(head)? })),
+            None => Ok(None),
+        }
+    }
+
+    /// Packed and unpacked together.
+    pub(crate) fn whole(self) -> usize {
+        self.length + self.unpacked
+    }
+
+    /// The larger of both.
+    pub(crate) fn largest(self) -> usize {
+        self.length.max(self.unpacked)
+    }
+}
+
 /// Reads one whole message; `message` is exactly its bytes.
 pub(crate) fn read(message: Bytes) -> Result<Request, WireError> {
     let header = Header::parse(&message)?;
@@ -118,4 +155,28 @@ pub(crate) fn write(reply: &RawDocument, request: i32, id: i32, style: Style) ->
         None => (opcode, body),
     };
     header::frame(id, request, opcode, &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_announces_how_much_it_takes() {
+        let packed = compress::pack(OpCode::Message, &vec![7; 300_000], Compressor::Zlib);
+        let message = header::frame(1, 0, OpCode::Compressed, &packed);
+        for few in 0..HEADER_BYTES + compress::HEAD_BYTES {
+            assert_eq!(Extent::announced(&message[..few]).unwrap(), None, "{few}");
+        }
+        let extent = Extent::announced(&message[..25]).unwrap().unwrap();
+        assert_eq!(extent, Extent { length: message.len(), unpacked: 300_000 });
+        assert_eq!((extent.largest(), extent.whole()), (300_000, 300_000 + message.len()));
+        let plain = header::frame(1, 0, OpCode::Message, &[0; 30]);
+        let extent = Extent::announced(&plain[..16]).unwrap().unwrap();
+        assert_eq!(extent, Extent { length: 46, unpacked: 0 });
+        assert!(Extent::announced(&header::frame(1, 0, OpCode::Compressed, &[0; 8])).is_err());
+        let enormous = [0, i32::MAX].map(i32::to_le_bytes).concat();
+        let enormous = header::frame(1, 0, OpCode::Compressed, &[&enormous[..], &[0]].concat());
+        assert!(Extent::announced(&enormous).is_err());
+    }
 }

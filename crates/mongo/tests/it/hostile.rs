@@ -213,6 +213,22 @@ async fn strangers_send_no_large_messages() {
     let mut message = ping_message(1);
     message[..4].copy_from_slice(&2_000_000_i32.to_le_bytes());
     is_shown_the_door(&server, &message, "2 MB announced").await;
+    // A few kilobytes that say of themselves that they will be two million bytes, and would be.
+    let large = kind_0(&Document::new().with("ping", "x".repeat(2_000_000)).with("$db", "admin"));
+    let large = [vec![0; 4], large].concat();
+    let packed = {
+        use std::io::Write;
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(&large).unwrap();
+        encoder.finish().unwrap()
+    };
+    let head = [2013, large.len() as i32].map(i32::to_le_bytes).concat();
+    let message = frame(1, 2012, &[&head[..], &[2], &packed].concat());
+    is_shown_the_door(&server, &message, "2 MB in a small coat").await;
+    let open = Server::start().await;
+    let mut client = open.connect().await;
+    client.send(&message).await;
+    assert!(client.read().await.is_some(), "who need not authenticate is no stranger");
 }
 
 #[tokio::test(flavor = "multi_thread")]

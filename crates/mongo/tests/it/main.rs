@@ -6,6 +6,7 @@ mod authentication;
 mod bulk_write;
 mod client;
 mod collections;
+mod cursors;
 mod custom_actions;
 mod diagnostics;
 mod explain;

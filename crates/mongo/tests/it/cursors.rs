@@ -1,0 +1,54 @@
+//! Answers in several batches: what a later batch shows lives at its own time (T16).
+
+use bson::{Document, Value};
+
+use crate::client::{Client, Server, inner, json};
+use tokio::net::TcpStream;
+
+fn cursor_id(reply: &Document) -> i64 {
+    match inner(reply, "cursor.id") {
+        Value::Int64(id) => *id,
+        other => panic!("no cursor but {other:?}"),
+    }
+}
+
+/// The `_id`s of a batch.
+fn ids(reply: &Document, batch: &str) -> Vec<i32> {
+    let documents = inner(reply, &format!("cursor.{batch}")).as_array().unwrap();
+    let id = |document: &Value| match document.as_document().and_then(|it| it.get("_id")) {
+        Some(Value::Int32(id)) => *id,
+        other => panic!("no _id but {other:?}"),
+    };
+    documents.iter().map(id).collect()
+}
+
+async fn rest(client: &mut Client<TcpStream>, first: &Document) -> Vec<i32> {
+    let more = Document::new().with("getMore", cursor_id(first)).with("collection", "c");
+    ids(&client.done("db", more).await, "nextBatch")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t16_a_later_batch_leaves_out_what_was_sorted_before_and_has_died_since() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    for name in ["c", "other"] {
+        let documents = r#"[{"_id": 1, "x": 1}, {"_id": 2, "x": 2}, {"_id": 3, "x": 3}, {"_id": 4, "x": 4}]"#;
+        let documents = json(&format!(r#"{{"insert": "{name}", "documents": {documents}}}"#));
+        client.done("db", documents).await;
+    }
+    // Every row also reads a document of another collection, with the same number in it: that one lives.
+    for stages in [
+        r#"[{"$sort": {"x": 1}}]"#,
+        r#"[{"$sort": {"x": 1}}, {"$lookup": {"from": "other", "localField": "x", "foreignField": "x", "as": "o"}}]"#,
+        r#"[{"$match": {"x": {"$gt": 0}}}]"#,
+    ] {
+        let open = format!(r#"{{"aggregate": "c", "pipeline": {stages}, "cursor": {{"batchSize": 1}}}}"#);
+        let first = client.done("db", json(&open)).await;
+        assert_eq!(ids(&first, "firstBatch"), [1]);
+        client.done("db", json(r#"{"delete": "c", "deletes": [{"q": {"_id": 3}, "limit": 1}]}"#)).await;
+        assert_eq!(rest(&mut client, &first).await, [2, 4], "{stages}");
+        client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 3, "x": 3}]}"#)).await;
+        let order = client.done("db", json(r#"{"find": "c", "sort": {"x": 1}}"#)).await;
+        assert_eq!(ids(&order, "firstBatch"), [1, 2, 3, 4]);
+    }
+}
