@@ -6,6 +6,8 @@ mod mutation;
 
 #[path = "../../crates/bson/tests/corpus/cases.rs"]
 mod bson_cases;
+#[path = "../../crates/mongo/tests/corpus/cases.rs"]
+mod mongo_cases;
 #[path = "../../crates/mql/tests/corpus/cases.rs"]
 mod mql_cases;
 #[path = "../../crates/query/tests/corpus/cases.rs"]
@@ -32,6 +34,12 @@ pub fn evaluation(data: &[u8]) -> Corpus {
 /// Checks one input of the target `bson`.
 pub fn bson(data: &[u8]) -> Corpus {
     bson_cases::check_bson(data);
+    Corpus::Keep
+}
+
+/// Checks one input of the target `message`.
+pub fn message(data: &[u8]) -> Corpus {
+    mongo_cases::check_message(data);
     Corpus::Keep
 }
 

@@ -38,7 +38,7 @@ use anyhow::{Result, bail};
 use crate::report::Report;
 
 const USAGE: &str = "usage: cargo xtask test [--long] | tidy | deny | compat [SUITE] | tour | \
-     fuzz syntax|evaluation|bson|filter|update|pipeline <seconds>";
+     fuzz syntax|evaluation|bson|message|filter|update|pipeline <seconds>";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

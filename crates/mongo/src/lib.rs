@@ -52,7 +52,9 @@ pub use service::Service;
 pub use settings::{Account, Authentication, Host, Profile, Settings};
 pub use tokio_rustls::rustls::ServerConfig as TlsConfig;
 
-/// Whether bytes are a message that names a command and what goes with it. The door for fuzz targets: nothing else asks.
+/// Whether bytes are one message, of the length it says, that names a command and what goes with it. The door for fuzz targets:
+/// nothing else asks.
 pub fn is_request(message: bytes::Bytes) -> bool {
-    wire::read(message).is_ok()
+    let announced = wire::Extent::announced(&message).ok().flatten();
+    announced.is_some_and(|extent| extent.length == message.len()) && wire::read(message).is_ok()
 }

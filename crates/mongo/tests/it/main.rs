@@ -6,6 +6,7 @@ mod authentication;
 mod bulk_write;
 mod client;
 mod collections;
+mod corpus;
 mod cursors;
 mod custom_actions;
 mod diagnostics;
