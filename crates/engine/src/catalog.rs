@@ -15,6 +15,7 @@ use crate::definition::{ContainerDefinition, check_replacement};
 use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::expiry::{Change, Millis, Policy, Queue};
+use crate::holder::Holder;
 use crate::index::{self, Indexes};
 use crate::keys::{self, Key, PartitionId};
 use crate::limits::RESOURCES_MAX;
@@ -31,22 +32,6 @@ pub(crate) struct Catalog {
     /// Those of the MongoDB API: `collection::catalog` looks after them.
     pub(crate) collection_databases: BTreeMap<String, Arc<Database>>,
     pub(crate) collections: BTreeMap<(DatabaseRid, String), Arc<Collection>>,
-}
-
-/// What a partition belongs to.
-#[derive(Debug, Clone)]
-pub(crate) enum Holder {
-    Container(Arc<Container>),
-    Collection(Arc<Collection>),
-}
-
-impl Holder {
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Holder::Container(container) => container.name(),
-            Holder::Collection(collection) => &collection.name,
-        }
-    }
 }
 
 impl Catalog {
@@ -425,15 +410,15 @@ pub(crate) fn change_policy(
     let (mut next, mut events) = (load_policy(tx, partition)?, Events::default());
     let before = next.version;
     for change in changes {
-        if !next.differs(*change) {
+        if !next.differs(change) {
             continue;
         }
-        if tx.clock_is_suspect() && next.judges(*change) {
+        if tx.clock_is_suspect() && next.judges(change) {
             return Err(Error::ClockSuspect { what: "an expiry rule is changed" });
         }
         let sequence = events.next(tx);
         let occupied = |queue: Queue, through: Millis| purge::is_occupied(tx, partition, queue, through);
-        next = next.change(*change, tx.time(), sequence, occupied)?;
+        next = next.change(change.clone(), tx.time(), sequence, occupied)?;
     }
     if next.version != before {
         put(tx, Key::Policy(partition), next.encode());

@@ -397,18 +397,18 @@ fn t27_a_dropped_rule_leaves_nothing_for_good() {
 #[test]
 fn t13_several_changes_in_one_commit_follow_each_other() {
     let world = World::new();
-    let ten = Change::DefaultTtl(DefaultTtl::Seconds(10));
-    world.change_all(vec![ten, Change::AddRule { id: 1 }, Change::SetDelay { id: 1, delay_ms: 0 }]);
+    let ten = || Change::DefaultTtl(DefaultTtl::Seconds(10));
+    world.change_all(vec![ten(), Change::AddRule { id: 1 }, Change::SetDelay { id: 1, delay_ms: 0 }]);
     let now = world.now_ms();
     world.write(Wish::new(1, &[(1, now)]));
     world.write(Wish::new(2, &[]));
     world.advance(10_000);
     let again =
-        [Change::DropRule { id: 1 }, Change::AddRule { id: 2 }, Change::DefaultTtl(DefaultTtl::Off), ten];
+        [Change::DropRule { id: 1 }, Change::AddRule { id: 2 }, Change::DefaultTtl(DefaultTtl::Off), ten()];
     world.change_all(again.to_vec());
     assert_eq!(world.partition().policy.read().default_ttl, DefaultTtl::Seconds(10));
     let version = world.partition().policy.read().version;
-    world.change_all(vec![ten, Change::DropRule { id: 1 }]);
+    world.change_all(vec![ten(), Change::DropRule { id: 1 }]);
     assert_eq!(world.partition().policy.read().version, version, "nothing differs");
     world.check();
     assert_eq!(world.purge(), 2);

@@ -24,13 +24,13 @@ use parking_lot::Mutex;
 use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Time, Transaction, transact};
 
 use crate::Engine;
-use crate::catalog::Holder;
 use crate::collection::Desk;
 use crate::container::{Container, Partition};
 use crate::error::{Error, Result};
 use crate::expiry::{Millis, Place, Places, Policy, Queue};
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
+use crate::holder::Holder;
 use crate::index::{Drafted, Upkeep};
 use crate::keys::{self, Key, PartitionId};
 use crate::limits::SWEEP_ENTRIES;

@@ -274,7 +274,7 @@ impl Engine {
     }
 
     /// The newest handle of a collection.
-    pub(super) fn current(&self, collection: &Collection) -> Result<Arc<Collection>> {
+    pub(crate) fn current(&self, collection: &Collection) -> Result<Arc<Collection>> {
         let catalog = self.catalog();
         let found = catalog.collections.values().find(|it| it.rid.container == collection.rid.container);
         let missing = || Error::NotFound { what: format!("collection '{}'", collection.namespace()) };

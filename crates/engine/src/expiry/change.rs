@@ -17,7 +17,7 @@
 use document::Sequence;
 use storage::Time;
 
-use super::{Cutoff, DateRule, Millis, Policy, Queue};
+use super::{Cutoff, DateRule, Lifecycle, Millis, Moment, Policy, Queue, from_time};
 use crate::definition::DefaultTtl;
 use crate::error::{Error, Result};
 
@@ -31,7 +31,7 @@ pub(super) const RULES_MAX: usize = 128;
 const QUEUE_TRIES_MAX: usize = 4096;
 
 /// A change of the rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
     /// `D` becomes this.
     DefaultTtl(DefaultTtl),
@@ -41,6 +41,8 @@ pub(crate) enum Change {
     SetDelay { id: u32, delay_ms: Millis },
     /// A date rule ends, if there is one of that number. Its entries go with their items' next versions.
     DropRule { id: u32 },
+    /// The owner asks for something else beyond rules.
+    Lifecycle(Lifecycle),
 }
 
 impl Policy {
@@ -55,13 +57,17 @@ impl Policy {
     ) -> Result<Policy> {
         let mut next = Policy { version: self.version + 1, ..self.clone() };
         next.set(change, &occupied)?;
+        next.begin_terms(self, Moment { time: from_time(now), sequence });
         for queue in self.queues() {
-            let Some(through) = self.horizon(queue, now) else { continue };
-            if !self.is_relaxed(&next, queue) || next.is_cut(queue, through) || !occupied(queue, through)? {
+            let Some((through, term)) = self.horizon(queue, now).zip(self.term(queue)) else { continue };
+            if !self.leaves_cutoff(&next, queue) || next.is_cut(queue, through) || !occupied(queue, through)?
+            {
                 continue;
             }
-            next.cutoffs.retain(|older| older.queue != queue || older.through > through);
-            next.cutoffs.push(Cutoff { queue, through, before: sequence });
+            if next.lifecycle.history_minutes.is_none() {
+                next.cutoffs.retain(|older| older.queue != queue || older.through > through);
+            }
+            next.cutoffs.push(Cutoff { queue, through, before: sequence, term });
         }
         if next.cutoffs.len() > CUTOFFS_MAX {
             return Err(Error::Unavailable(format!(
@@ -73,25 +79,27 @@ impl Policy {
     }
 
     /// Whether a change changes anything.
-    pub(crate) fn differs(&self, change: Change) -> bool {
+    pub(crate) fn differs(&self, change: &Change) -> bool {
         match change {
-            Change::DefaultTtl(default_ttl) => self.default_ttl != default_ttl,
+            Change::DefaultTtl(default_ttl) => self.default_ttl != *default_ttl,
             Change::AddRule { .. } => true,
             Change::SetDelay { id, delay_ms } => {
-                self.rule(id).is_none_or(|rule| rule.delay_ms != Some(delay_ms))
+                self.rule(*id).is_none_or(|rule| rule.delay_ms != Some(*delay_ms))
             }
-            Change::DropRule { id } => self.rule(id).is_some(),
+            Change::DropRule { id } => self.rule(*id).is_some(),
+            Change::Lifecycle(lifecycle) => self.lifecycle != *lifecycle,
         }
     }
 
     /// Whether a change has to tell who is dead by now: not by a clock that is suspect.
-    pub(crate) fn judges(&self, change: Change) -> bool {
+    pub(crate) fn judges(&self, change: &Change) -> bool {
         match change {
             Change::DefaultTtl(_) => true,
             Change::AddRule { .. } => false,
             Change::SetDelay { id, .. } | Change::DropRule { id } => {
-                self.rule(id).is_some_and(|rule| rule.delay_ms.is_some())
+                self.rule(*id).is_some_and(|rule| rule.delay_ms.is_some())
             }
+            Change::Lifecycle(lifecycle) => self.lifecycle.hold.is_some() != lifecycle.hold.is_some(),
         }
     }
 
@@ -115,8 +123,29 @@ impl Policy {
                 rule.delay_ms = Some(delay_ms);
             }
             Change::DropRule { id } => self.rules.retain(|rule| rule.id != id),
+            Change::Lifecycle(lifecycle) => self.lifecycle = lifecycle,
         }
         Ok(())
+    }
+
+    /// Writes down which queues have got another delay than in `before`, and when.
+    fn begin_terms(&mut self, before: &Policy, now: Moment) {
+        for queue in self.queues() {
+            match self.delay(queue) {
+                None => drop(self.since.remove(&queue)),
+                delay if delay != before.delay(queue) => drop(self.since.insert(queue, now)),
+                Some(_) => {}
+            }
+        }
+        let queues = self.queues();
+        self.since.retain(|queue, _| queues.contains(queue));
+    }
+
+    /// Whether what a queue's rule has killed has to be remembered when `next` takes over: where the next rule would let it
+    /// live, and where the feed tells the instants of death, which the next rule does not know.
+    fn leaves_cutoff(&self, next: &Policy, queue: Queue) -> bool {
+        let changes = self.delay(queue) != next.delay(queue);
+        self.is_relaxed(next, queue) || changes && next.lifecycle.history_minutes.is_some()
     }
 
     /// Whether a queue's rule kills later in `next` than here, or no more. What a stricter rule kills includes what this one

@@ -33,17 +33,23 @@
 //! items ([`change`]). A cutoff is forgotten once the purge has emptied the prefix it covers.
 
 mod change;
+mod lifecycle;
 #[cfg(test)]
 mod model;
+mod moment;
 mod place;
 mod stored;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use document::Sequence;
 use storage::Time;
 
 pub(crate) use change::Change;
+pub use lifecycle::Lifecycle;
+pub(crate) use moment::{Moment, Term};
 pub(crate) use place::{Millis, Place, Places, Queue, from_seconds};
 
 use crate::definition::DefaultTtl;
@@ -57,6 +63,14 @@ pub(crate) struct Cutoff {
     pub(crate) through: Millis,
     /// if their item was last written before this sequence.
     pub(crate) before: Sequence,
+    /// The rule that killed them.
+    pub(crate) term: Term,
+}
+
+impl Cutoff {
+    fn covers(&self, place: Place, sequence: Sequence) -> bool {
+        self.queue == place.queue && place.base <= self.through && sequence < self.before
+    }
 }
 
 /// A rule by which items die at a date in them (T27).
@@ -90,12 +104,24 @@ pub(crate) struct Policy {
     pub(crate) rules: Vec<DateRule>,
     /// The date queue that was opened last; 0 if there was none.
     last_queue: u16,
+    /// Since when queues have the delay that they have; those that are not here have had no other.
+    since: BTreeMap<Queue, Moment>,
+    /// What the owner wants beyond rules.
+    pub(crate) lifecycle: Lifecycle,
 }
 
 impl Policy {
     /// The policy of a new partition.
     pub(crate) fn new(default_ttl: DefaultTtl) -> Policy {
-        Policy { version: 1, default_ttl, cutoffs: Vec::new(), rules: Vec::new(), last_queue: 0 }
+        Policy {
+            version: 1,
+            default_ttl,
+            cutoffs: Vec::new(),
+            rules: Vec::new(),
+            last_queue: 0,
+            since: BTreeMap::new(),
+            lifecycle: Lifecycle::default(),
+        }
     }
 
     /// **The one decision**: is an item with this header dead at `now`?
@@ -106,14 +132,14 @@ impl Policy {
     /// Whether an item that was last written at `sequence` is dead by its place in one queue.
     pub(crate) fn kills(&self, place: Place, sequence: Sequence, now: Time) -> bool {
         self.horizon(place.queue, now).is_some_and(|through| place.base <= through)
-            || self.cutoffs.iter().any(|cutoff| {
-                cutoff.queue == place.queue && place.base <= cutoff.through && sequence < cutoff.before
-            })
+            || self.cutoffs.iter().any(|cutoff| cutoff.covers(place, sequence))
     }
 
-    /// How long after its base an entry of the queue dies; none if the queue has no rule now (T2).
+    /// How long after its base an entry of the queue dies; none if the queue has no rule now (T2), or while the container is
+    /// held (T31).
     fn delay(&self, queue: Queue) -> Option<Millis> {
         match (queue, self.default_ttl) {
+            _ if self.lifecycle.hold.is_some() => None,
             (Queue::Date(_), _) => self.rule_of(queue).and_then(|rule| rule.delay_ms),
             (Queue::Stamp, _) | (_, DefaultTtl::Off) | (Queue::Inherit, DefaultTtl::Never) => None,
             (Queue::Inherit, DefaultTtl::Seconds(n)) => Some(from_seconds(u64::from(n))),
@@ -124,6 +150,29 @@ impl Policy {
     /// The base up to which the current rule kills.
     fn horizon(&self, queue: Queue, now: Time) -> Option<Millis> {
         self.delay(queue).map(|delay| from_time(now).saturating_sub(delay))
+    }
+
+    /// The rule of a queue, and since when it is in force.
+    fn term(&self, queue: Queue) -> Option<Term> {
+        let since = self.since.get(&queue).copied().unwrap_or(Moment::ALWAYS);
+        self.delay(queue).map(|delay| Term { delay, since })
+    }
+
+    /// The instant at which an item dies, or has died, by its place in one queue. It does not move once it has come: whatever
+    /// happens to the rules later, what has killed an item is remembered until the purge has removed it.
+    pub(crate) fn instant(&self, place: Place, sequence: Sequence) -> Option<Moment> {
+        let cutoffs = self.cutoffs.iter().filter(|cutoff| cutoff.covers(place, sequence));
+        let terms = cutoffs.map(|cutoff| cutoff.term).chain(self.term(place.queue));
+        terms.map(|term| term.instant(place.base)).min()
+    }
+
+    /// The instant at which an item dies or has died, and the place by which it does.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the all-versions feed asks it"))]
+    pub(crate) fn end_of(&self, header: &Header) -> Option<(Moment, Place)> {
+        let ends = header
+            .mortal_places()
+            .filter_map(|place| self.instant(place, header.sequence).map(|moment| (moment, place)));
+        ends.min_by_key(|(moment, place)| (*moment, place.queue))
     }
 
     /// The end of the queue's dead prefix, by the current rule or a cutoff.

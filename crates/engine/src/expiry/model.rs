@@ -1,5 +1,5 @@
 //! The policy against a model that knows no queues, cutoffs or generations: it remembers every set of rules that was ever in
-//! force, and an item is dead if any of them had killed it at any instant since its last write.
+//! force, and an item is dead if any of them had killed it at any instant since its last write: the first of them says when.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use document::Sequence;
 use storage::Time;
 
 use super::change::CUTOFFS_MAX;
-use super::{Change, Millis, Policy, Queue};
+use super::{Change, Lifecycle, Millis, Moment, Policy, Queue};
 use crate::definition::{DefaultTtl, OwnTtl};
 use crate::header::Header;
 
@@ -17,12 +17,15 @@ struct Rules {
     default_ttl: DefaultTtl,
     /// The delays of date rules in force.
     delays: BTreeMap<u32, Millis>,
+    /// Whether nothing may die (T31).
+    held: bool,
 }
 
 /// A set of rules that was in force, and until when.
 #[derive(Debug)]
 struct Era {
     rules: Rules,
+    from: Moment,
     until_ms: Millis,
     until_sequence: u64,
 }
@@ -32,6 +35,8 @@ struct Item {
     header: Header,
     /// What the item has in the field of each rule there may ever be.
     dates: BTreeMap<u32, Millis>,
+    /// Whether a date in the past killed it as it was written.
+    born_dead: bool,
 }
 
 #[derive(Debug)]
@@ -41,14 +46,19 @@ struct Life {
     sequence: u64,
     policy: Policy,
     rules: Rules,
+    /// When they came into force.
+    from: Moment,
     past: Vec<Era>,
     items: Vec<Item>,
     last_rule: u32,
 }
 
 impl Rules {
-    /// Whether these rules have killed an item by an instant.
-    fn kill(&self, item: &Item, by_ms: Millis) -> bool {
+    /// When these rules kill an item, if they have done so by an instant.
+    fn kill(&self, item: &Item, by_ms: Millis) -> Option<Millis> {
+        if self.held {
+            return None;
+        }
         let ts = item.header.ts as Millis;
         let ttl = match (item.header.ttl, self.default_ttl) {
             (OwnTtl::Never, _) | (_, DefaultTtl::Off) | (OwnTtl::Absent, DefaultTtl::Never) => None,
@@ -57,7 +67,7 @@ impl Rules {
             }
         };
         let dates = self.delays.iter().filter_map(|(rule, delay)| Some(item.dates.get(rule)? + delay));
-        ttl.into_iter().chain(dates).any(|deadline| deadline <= by_ms)
+        ttl.into_iter().chain(dates).min().filter(|deadline| *deadline <= by_ms)
     }
 }
 
@@ -69,6 +79,7 @@ impl Life {
             sequence: 1,
             policy: Policy::new(DefaultTtl::Off),
             rules: Rules::default(),
+            from: Moment::ALWAYS,
             past: Vec::new(),
             items: Vec::new(),
             last_rule: 0,
@@ -81,9 +92,15 @@ impl Life {
 
     /// What the model says.
     fn is_dead(&self, item: &Item) -> bool {
+        self.instant(item).is_some()
+    }
+
+    /// When an item has died: by the first rules that killed it, but not before they came into force.
+    fn instant(&self, item: &Item) -> Option<Moment> {
+        let at = |time, from: Moment| Moment { time, sequence: Sequence(0) }.max(from);
         let lived_in = self.past.iter().filter(|era| item.header.sequence.0 < era.until_sequence);
-        lived_in.into_iter().any(|era| era.rules.kill(item, era.until_ms))
-            || self.rules.kill(item, self.now_ms)
+        let mut deaths = lived_in.filter_map(|era| Some(at(era.rules.kill(item, era.until_ms)?, era.from)));
+        deaths.next().or_else(|| Some(at(self.rules.kill(item, self.now_ms)?, self.from)))
     }
 
     fn entries(&self) -> BTreeSet<(Queue, Millis)> {
@@ -99,7 +116,9 @@ impl Life {
         let changed = self.policy.change(change, self.now(), Sequence(self.sequence), occupied);
         self.policy = changed.expect("a change");
         let rules = std::mem::replace(&mut self.rules, rules);
-        self.past.push(Era { rules, until_ms: self.now_ms, until_sequence: self.sequence });
+        let now = Moment { time: self.now_ms, sequence: Sequence(self.sequence) };
+        let from = std::mem::replace(&mut self.from, now);
+        self.past.push(Era { rules, from, until_ms: self.now_ms, until_sequence: self.sequence });
     }
 
     /// A new version: of a living item, or of none.
@@ -120,7 +139,8 @@ impl Life {
         let bases = self.policy.bases(|rule| dates.get(&rule).copied());
         let header =
             Header { sequence: Sequence(self.sequence), ts: self.now_ms.unsigned_abs() / 1000, ttl, bases };
-        let item = Item { header, dates };
+        let mut item = Item { header, dates, born_dead: false };
+        item.born_dead = self.is_dead(&item);
         match self.random.choice(living) {
             Some(at) if self.random.bool() => self.items[at] = item,
             _ => self.items.push(item),
@@ -152,6 +172,12 @@ impl Life {
                 self.change(Change::SetDelay { id, delay_ms }, rules);
             }
             (_, None) => self.add_rule(),
+        }
+        if self.random.u8(..6) == 0 {
+            let mut rules = self.rules.clone();
+            rules.held = !rules.held;
+            let hold = rules.held.then(|| "a case".to_owned());
+            self.change(Change::Lifecycle(Lifecycle { hold, ..self.policy.lifecycle.clone() }), rules);
         }
         if self.policy.rules.len() < 3 && self.random.u8(..4) == 0 {
             self.add_rule();
@@ -200,6 +226,10 @@ impl Life {
                 self.policy.dead_through(place.queue, now).is_some_and(|through| place.base <= through)
             });
             assert_eq!(among_the_dead, dead, "{item:?} {:?}", self.policy);
+            if dead && !item.born_dead && self.policy.lifecycle.history_minutes.is_some() {
+                let instant = self.policy.end_of(&item.header).map(|(instant, _)| instant);
+                assert_eq!(instant, self.instant(item), "T28: {item:?} {:?}", self.policy);
+            }
         }
         for group in self.policy.groups() {
             let of_group = |item: &&Item| {
@@ -221,6 +251,10 @@ fn t13_t27_no_change_of_rules_ever_revives_or_kills_against_the_model() {
     for seed in 0..400 {
         let mut life = Life::new(seed);
         println!("seed {seed}");
+        if seed % 2 == 1 {
+            let history = Lifecycle { history_minutes: Some(10), ..Lifecycle::default() };
+            life.change(Change::Lifecycle(history), Rules::default());
+        }
         for _ in 0..120 {
             match life.random.u8(..20) {
                 0..8 => life.write(),

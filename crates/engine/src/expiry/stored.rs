@@ -1,12 +1,14 @@
 //! The policy's bytes; `docs/file-format.md` tells the same in prose.
 //!
-//! What belongs to date rules follows only where there is or was one, so that other partitions' records are as they were
-//! before there were date rules.
+//! What belongs to date rules follows only where there is or was one, and behind it what belongs to instants of death and to
+//! the owner's wishes only where there is something to say: other partitions' records are as they were before.
 
-use document::Sequence;
+use std::collections::BTreeMap;
+
+use document::{Document, Sequence, Value};
 
 use super::change::RULES_MAX;
-use super::{Cutoff, DateRule, Millis, Policy, Queue};
+use super::{Cutoff, DateRule, Lifecycle, Millis, Moment, Policy, Queue, Term};
 use crate::definition::DefaultTtl;
 use crate::error::{Error, Result};
 
@@ -24,14 +26,35 @@ impl Policy {
             out.extend_from_slice(&cutoff.through.to_be_bytes());
             out.extend_from_slice(&cutoff.before.0.to_be_bytes());
         }
-        if self.last_queue != 0 {
+        let has_more =
+            !self.cutoffs.is_empty() || !self.since.is_empty() || self.lifecycle != Lifecycle::default();
+        if self.last_queue != 0 || has_more {
             out.extend_from_slice(&self.last_queue.to_be_bytes());
             out.push(self.rules.len() as u8);
             for rule in &self.rules {
                 rule.encode(&mut out);
             }
         }
+        if has_more {
+            self.encode_more(&mut out);
+        }
         out
+    }
+
+    fn encode_more(&self, out: &mut Vec<u8>) {
+        for cutoff in &self.cutoffs {
+            out.extend_from_slice(&cutoff.term.delay.to_be_bytes());
+            cutoff.term.since.encode(out);
+        }
+        out.extend_from_slice(&(self.since.len() as u16).to_be_bytes());
+        for (queue, moment) in &self.since {
+            out.extend_from_slice(&queue.number().to_be_bytes());
+            moment.encode(out);
+        }
+        if self.lifecycle != Lifecycle::default() {
+            let wishes = Document::from_value(&Value::Object(self.lifecycle.to_object()));
+            out.extend_from_slice(wishes.expect("wishes are short and flat").as_bytes());
+        }
     }
 
     /// The stored form read back.
@@ -48,17 +71,53 @@ impl Policy {
             let queue = Queue::from_number(u16::from_be_bytes(*take(&mut bytes)?))?;
             let through = Millis::from_be_bytes(*take(&mut bytes)?);
             let before = Sequence(u64::from_be_bytes(*take(&mut bytes)?));
-            cutoffs.push(Cutoff { queue, through, before });
+            cutoffs.push(Cutoff { queue, through, before, term: Term::UNKNOWN });
         }
         let (mut rules, mut last_queue) = (Vec::new(), 0);
         if !bytes.is_empty() {
-            last_queue = Queue::date(u16::from_be_bytes(*take(&mut bytes)?))?.number();
+            last_queue = match u16::from_be_bytes(*take(&mut bytes)?) {
+                0 => 0,
+                number => Queue::date(number)?.number(),
+            };
             let [count] = *take(&mut bytes)?;
             for _ in 0..Some(count).filter(|count| usize::from(*count) <= RULES_MAX)? {
                 rules.push(DateRule::decode(&mut bytes)?);
             }
         }
-        bytes.is_empty().then_some(Policy { version, default_ttl, cutoffs, rules, last_queue })
+        let (since, lifecycle) = (BTreeMap::new(), Lifecycle::default());
+        let mut policy = Policy { version, default_ttl, cutoffs, rules, last_queue, since, lifecycle };
+        if !bytes.is_empty() {
+            policy.decode_more(bytes)?;
+        }
+        Some(policy)
+    }
+
+    fn decode_more(&mut self, mut bytes: &[u8]) -> Option<()> {
+        for cutoff in &mut self.cutoffs {
+            let delay = Millis::from_be_bytes(*take(&mut bytes)?);
+            cutoff.term = Term { delay, since: Moment::decode(&mut bytes)? };
+        }
+        for _ in 0..u16::from_be_bytes(*take(&mut bytes)?) {
+            let queue = Queue::from_number(u16::from_be_bytes(*take(&mut bytes)?))?;
+            self.since.insert(queue, Moment::decode(&mut bytes)?);
+        }
+        if !bytes.is_empty() {
+            let wishes = Document::from_stored(bytes::Bytes::copy_from_slice(bytes)).ok()?.to_value();
+            self.lifecycle = Lifecycle::from_object(wishes.as_object()?).ok()?;
+        }
+        Some(())
+    }
+}
+
+impl Moment {
+    fn encode(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.time.to_be_bytes());
+        out.extend_from_slice(&self.sequence.0.to_be_bytes());
+    }
+
+    fn decode(bytes: &mut &[u8]) -> Option<Moment> {
+        let time = Millis::from_be_bytes(*take(bytes)?);
+        Some(Moment { time, sequence: Sequence(u64::from_be_bytes(*take(bytes)?)) })
     }
 }
 

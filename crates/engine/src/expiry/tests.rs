@@ -251,10 +251,10 @@ fn t27_a_rule_kills_nobody_until_it_is_in_force() {
         !policy.is_dead(&item, Time::LAST) && policy.dead_through(item.bases[0].queue, Time::LAST).is_none()
     );
     let force = Change::SetDelay { id: 7, delay_ms: 0 };
-    assert!(!policy.judges(force), "it comes into force whatever the clock says");
+    assert!(!policy.judges(&force), "it comes into force whatever the clock says");
     let policy = policy.change(force, at(NOW), Sequence(9), always).expect("comes into force");
     assert!(policy.is_dead(&item, at(NOW)) && policy.cutoffs.is_empty());
-    assert!(policy.judges(Change::DropRule { id: 7 }));
+    assert!(policy.judges(&Change::DropRule { id: 7 }));
 }
 
 /// T13, T27: whoever was dead when a rule was relaxed or dropped stays dead; whoever is written later is judged anew, however
@@ -264,7 +264,7 @@ fn t27_a_relaxed_or_dropped_rule_revives_nothing() {
     let old = dated(DefaultTtl::Off, &[(7, 10_000)]);
     let before = |age: u64| dated_header(&old, 5, OwnTtl::Absent, Some(from_seconds(NOW - age)));
     for change in [Change::SetDelay { id: 7, delay_ms: 1_000_000 }, Change::DropRule { id: 7 }] {
-        let policy = old.change(change, at(NOW), Sequence(6), up_to(16)).expect("changes");
+        let policy = old.change(change.clone(), at(NOW), Sequence(6), up_to(16)).expect("changes");
         for now in [NOW, NOW + 900] {
             assert!(policy.is_dead(&before(10), at(now)), "{change:?}");
             assert!(!policy.is_dead(&before(9), at(now)), "{change:?}");
@@ -330,8 +330,8 @@ fn a_rule_is_added_once_and_changed_only_if_it_is_there() {
     assert!(policy.change(Change::AddRule { id: 1 }, at(NOW), Sequence(6), never).is_err());
     assert!(policy.change(Change::SetDelay { id: 2, delay_ms: 0 }, at(NOW), Sequence(6), never).is_err());
     assert!(
-        !policy.differs(Change::DropRule { id: 2 })
-            && !policy.differs(Change::SetDelay { id: 1, delay_ms: 0 })
+        !policy.differs(&Change::DropRule { id: 2 })
+            && !policy.differs(&Change::SetDelay { id: 1, delay_ms: 0 })
     );
 }
 

@@ -1,0 +1,113 @@
+//! What the owner of a container asks for beyond rules; each of it is off by default.
+//!
+//! It is part of the policy, so that every write and every sweep sees inside its transaction what is in force.
+
+use document::{Object, Value};
+
+use crate::error::{Error, Result};
+
+/// How a container treats its items' lives.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lifecycle {
+    /// All versions and deletes are kept in the feed for so many minutes (T28).
+    pub history_minutes: Option<u32>,
+    /// The bytes of a dead item are gone from the data directory after so many seconds (T24).
+    pub max_purge_delay: Option<u32>,
+    /// A change of rules that would kill more of the living at once, in millionths, wants to be confirmed (T30).
+    pub max_instant_expiry: Option<u32>,
+    /// The directory where dead items are written before their bytes are dropped (T32).
+    pub archive: Option<String>,
+    /// Whether a record is kept of what was purged, when and under which rules.
+    pub deletion_record: bool,
+    /// Why nothing here may die, be changed or deleted (T31).
+    pub hold: Option<String>,
+}
+
+const HISTORY_MINUTES: &str = "historyMinutes";
+const MAX_PURGE_DELAY: &str = "maxPurgeDelay";
+const MAX_INSTANT_EXPIRY: &str = "maxInstantExpiryPpm";
+const ARCHIVE: &str = "archive";
+const DELETION_RECORD: &str = "deletionRecord";
+const HOLD: &str = "hold";
+
+impl Lifecycle {
+    /// The stored form; what is off has no member.
+    pub(crate) fn to_object(&self) -> Object {
+        let mut out = Object::new();
+        let numbers = [
+            (HISTORY_MINUTES, self.history_minutes),
+            (MAX_PURGE_DELAY, self.max_purge_delay),
+            (MAX_INSTANT_EXPIRY, self.max_instant_expiry),
+        ];
+        for (name, number) in numbers {
+            if let Some(number) = number {
+                out.insert(name, Value::Int(number.into()));
+            }
+        }
+        for (name, text) in [(ARCHIVE, &self.archive), (HOLD, &self.hold)] {
+            if let Some(text) = text {
+                out.insert(name, text.as_str());
+            }
+        }
+        if self.deletion_record {
+            out.insert(DELETION_RECORD, Value::Bool(true));
+        }
+        out
+    }
+
+    /// The stored form read back.
+    pub(crate) fn from_object(members: &Object) -> Result<Lifecycle> {
+        let mut lifecycle = Lifecycle::default();
+        for (name, value) in members.iter() {
+            let number = || value.as_i64().and_then(|number| u32::try_from(number).ok());
+            let text = || value.as_str().map(str::to_owned);
+            let known = match name {
+                HISTORY_MINUTES => set(&mut lifecycle.history_minutes, number()),
+                MAX_PURGE_DELAY => set(&mut lifecycle.max_purge_delay, number()),
+                MAX_INSTANT_EXPIRY => set(&mut lifecycle.max_instant_expiry, number()),
+                ARCHIVE => set(&mut lifecycle.archive, text()),
+                HOLD => set(&mut lifecycle.hold, text()),
+                DELETION_RECORD => {
+                    lifecycle.deletion_record = true;
+                    *value == Value::Bool(true)
+                }
+                _ => false,
+            };
+            if !known {
+                return Err(Error::Corrupt(format!("'{name}' of an expiry policy cannot be read")));
+            }
+        }
+        Ok(lifecycle)
+    }
+}
+
+/// Keeps what was read; false if nothing could be.
+fn set<T>(slot: &mut Option<T>, read: Option<T>) -> bool {
+    *slot = read;
+    slot.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_reads_back_and_damage_is_told() {
+        let all = Lifecycle {
+            history_minutes: Some(10),
+            max_purge_delay: Some(60),
+            max_instant_expiry: Some(100_000),
+            archive: Some("cold".into()),
+            deletion_record: true,
+            hold: Some("case 7".into()),
+        };
+        for lifecycle in [Lifecycle::default(), all] {
+            assert_eq!(Lifecycle::from_object(&lifecycle.to_object()).expect("reads"), lifecycle);
+        }
+        for (name, value) in [("hold", Value::Int(1)), ("maxPurgeDelay", Value::Int(-1)), ("x", Value::Null)]
+        {
+            let damaged = Object::from_iter([(name.to_owned(), value)]);
+            assert!(matches!(Lifecycle::from_object(&damaged), Err(Error::Corrupt(_))), "{name}");
+        }
+    }
+}
