@@ -1,11 +1,13 @@
 //! Collections by name: those that exist, those that a write brings into being, and views.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bson::{Collation, Document, DocumentRef, RawDocument, ValueRef};
 use engine::Engine;
 use engine::collection::{Collection, CollectionDefinition};
 use mql::Code;
+use mql::pipeline::{self, Pipeline};
 
 use crate::error::{Error, Result};
 use crate::random;
@@ -114,7 +116,48 @@ pub(crate) fn resolve(engine: &Engine, database: &str, name: &str) -> Result<(St
         name = on;
     }
     let text = format!("View depth too deep or view cycle detected; maximum depth is {VIEWS_MAX}");
-    Err(Error::location(165, text))
+    Err(Error::new(Code::VIEW_DEPTH_LIMIT_EXCEEDED, text))
+}
+
+/// A view's pipeline, read without what surrounds the view.
+pub(crate) fn parse_view(database: &str, on: &str, stages: &[RawDocument]) -> Result<Pipeline> {
+    let settings = pipeline::Settings {
+        database: database.to_owned(),
+        collection: Some(on.to_owned()),
+        ..pipeline::Settings::default()
+    };
+    let stages: Vec<_> = stages.iter().map(RawDocument::view).collect();
+    Ok(Pipeline::parse(&stages, &settings)?)
+}
+
+/// Refuses a view of that name if what it looks into looks back at it, by whatever way.
+pub(crate) fn check_cycles(
+    engine: &Engine,
+    database: &str,
+    name: &str,
+    on: &str,
+    pipeline: &Pipeline,
+) -> Result<()> {
+    let (mut looks_into, mut known) = (looked_into(database, on, pipeline), HashSet::new());
+    while let Some(next) = looks_into.pop() {
+        if next == name {
+            let text = format!("View cycle detected: {database}.{name} would look into itself");
+            return Err(Error::new(Code::GRAPH_CONTAINS_CYCLE, text));
+        }
+        let Some(View { on, pipeline }) = engine.collection(database, &next).and_then(|it| view(&it)) else {
+            continue;
+        };
+        if known.insert(next) {
+            looks_into.extend(looked_into(database, &on, &parse_view(database, &on, &pipeline)?));
+        }
+    }
+    Ok(())
+}
+
+/// What a view looks into. Views are of one database.
+fn looked_into(database: &str, on: &str, pipeline: &Pipeline) -> Vec<String> {
+    let names = pipeline.collections().into_iter().filter(|name| name.database == database);
+    names.map(|name| name.collection).chain([on.to_owned()]).collect()
 }
 
 /// Refuses a pipeline that looks into too many views, each of which stands for a pipeline of its own: a few views upon each
@@ -141,7 +184,7 @@ fn expand(
                     let text = format!(
                         "the pipeline looks into more than {EXPANSION_MAX} views, or more than {VIEWS_MAX} deep"
                     );
-                    return Err(Error::location(165, text));
+                    return Err(Error::new(Code::VIEW_DEPTH_LIMIT_EXCEEDED, text));
                 }
                 *room -= 1;
                 for stage in &view.pipeline {

@@ -16,6 +16,7 @@ use crate::connection::{Connection, LastRequest};
 use crate::error::{Error, RETRYABLE_WRITE, Result, TRANSIENT_TRANSACTION};
 use crate::fail_points::{Candidate, Failure, Name, RetryableFailure};
 use crate::fields::Fields;
+use crate::limits::MESSAGE_BYTES;
 use crate::operations::{Brake, Operation, Stop};
 use crate::reply::{Reply, list};
 use crate::room::Room;
@@ -25,6 +26,9 @@ use crate::statistics::Kind;
 use crate::usage::Use;
 use crate::wire::{Form, Request};
 use crate::write_concern;
+
+/// The largest answer: what is around it in a message takes less than this.
+const REPLY_BYTES_MAX: usize = MESSAGE_BYTES - 1024;
 
 /// What becomes of a request.
 pub(crate) struct Answer {
@@ -54,12 +58,22 @@ pub(crate) async fn answer(
         Outcome::Hangs => return Answer { reply: None, close: true },
         Outcome::Succeeds { reply, beside } => {
             let mut more = beside;
-            more.fields_mut().extend(times);
-            reply.finish(1.0, &more)
+            more.fields_mut().extend(times.clone());
+            sendable(reply.finish(1.0, &more)).unwrap_or_else(|error| error.finish(&times))
         }
         Outcome::Fails(error) => labelled(explain_stop(error, &call.brake), &call).finish(&times),
     };
     Answer { reply: Some(reply), close: false }
+}
+
+/// The answer, unless it is larger than any message: a driver would break the connection.
+fn sendable(reply: RawDocument) -> Result<RawDocument> {
+    let bytes = reply.as_bytes().len();
+    if bytes <= REPLY_BYTES_MAX {
+        return Ok(reply);
+    }
+    let text = format!("the answer has {bytes} bytes, and a message at most {MESSAGE_BYTES}");
+    Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, text))
 }
 
 /// What becomes of a command.

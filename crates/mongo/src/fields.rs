@@ -77,15 +77,24 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Refuses fields that are neither among the known ones nor among those that every command has.
-    pub(crate) fn only(self, known: &[&str]) -> Result<()> {
-        match self.document.iter().find(|(name, _)| !known.contains(name) && !is_generic(name)) {
+    /// Refuses fields that are in neither list, nor among those that every command has.
+    pub(crate) fn only_these_and(self, known: &[&str], more: &[&str]) -> Result<()> {
+        match self
+            .document
+            .iter()
+            .find(|(name, _)| !known.contains(name) && !more.contains(name) && !is_generic(name))
+        {
             None => Ok(()),
             Some((name, _)) => Err(Error::location(
                 40415,
                 format!("BSON field '{}.{name}' is an unknown field.", self.owner),
             )),
         }
+    }
+
+    /// Refuses fields that are neither among the known ones nor among those that every command has.
+    pub(crate) fn only(self, known: &[&str]) -> Result<()> {
+        self.only_these_and(known, &[])
     }
 
     fn typed<T>(

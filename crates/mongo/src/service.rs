@@ -11,6 +11,7 @@ use storage::Time;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use crate::access;
 use crate::auth::{AccountCredentials, Users};
 use crate::clock::ClusterClock;
 use crate::cursors::Cursors;
@@ -65,6 +66,7 @@ pub struct Service {
 impl Service {
     /// A front end over that engine.
     pub fn new(engine: Arc<Engine>, settings: Settings) -> Service {
+        access::remove_leftovers(&engine);
         let started_at = engine.now().unwrap_or(Time::from_seconds(0));
         let service = Service {
             engine,

@@ -1,41 +1,69 @@
 //! How a write tells of the statements that failed: the command itself has succeeded.
 
-use bson::{Document, Value};
+use bson::{Document, RawDocument, Value};
 use mql::Code;
 
 use crate::error::Error;
 
+/// How much is said of all failures of a command together, in bytes: a reply has an end, and a hundred thousand statements may
+/// fail. Of those beyond only the code is told, as MongoDB does.
+const WORDS_BYTES_MAX: usize = 1024 * 1024;
+
 /// The failures of one command, by the position of their statement.
 #[derive(Debug, Default)]
-pub(crate) struct WriteErrors(Vec<(usize, Error)>);
+pub(crate) struct WriteErrors {
+    all: Vec<(usize, Error)>,
+    words: Words,
+}
+
+/// What may still be said of failures.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    said_bytes: usize,
+}
+
+impl Words {
+    /// The failure as it is told: without a word if enough was said.
+    pub(crate) fn fit(&mut self, mut error: Error) -> Error {
+        if self.said_bytes < WORDS_BYTES_MAX {
+            let bytes = error.message.len() + RawDocument::from_document(&error.extra).as_bytes().len();
+            self.said_bytes = self.said_bytes.saturating_add(bytes);
+        }
+        if self.said_bytes >= WORDS_BYTES_MAX {
+            (error.message, error.extra) = (String::new(), Document::new());
+        }
+        error
+    }
+}
 
 impl WriteErrors {
     /// Adds a failure.
     pub(crate) fn push(&mut self, index: usize, error: Error) {
-        self.0.push((index, error));
+        let error = self.words.fit(error);
+        self.all.push((index, error));
     }
 
     /// Whether nothing failed.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 
     /// The failures.
     pub(crate) fn into_vec(self) -> Vec<(usize, Error)> {
-        self.0
+        self.all
     }
 
     /// These failures and others, by position.
     pub(crate) fn merged(mut self, others: WriteErrors) -> WriteErrors {
-        self.0.extend(others.0);
-        self.0.sort_by_key(|(index, _)| *index);
+        self.all.extend(others.all);
+        self.all.sort_by_key(|(index, _)| *index);
         self
     }
 
     /// Adds the failures to a reply. An empty list must not be there: one driver cannot read it.
     pub(crate) fn add_to(self, reply: &mut Document) {
-        if !self.0.is_empty() {
-            let entries = self.0.into_iter().map(|(index, error)| Value::Document(entry(index, &error)));
+        if !self.all.is_empty() {
+            let entries = self.all.into_iter().map(|(index, error)| Value::Document(entry(index, &error)));
             reply.push("writeErrors", Value::Array(entries.collect()));
         }
     }

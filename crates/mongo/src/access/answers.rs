@@ -14,11 +14,14 @@ use mql::{Code, Context};
 use super::library::Library;
 use super::scans::Scans;
 use crate::error::{Error, Result};
+use crate::limits::DOCUMENT_BYTES;
 use crate::room::Room;
 use crate::service::Service;
 
 /// The largest batch, in bytes: a reply carries sixteen mebibytes and the words around them.
 const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The largest document in a reply: one that was computed may be a little larger than one that can be stored.
+const SHOWN_BYTES_MAX: usize = DOCUMENT_BYTES + 16 * 1024;
 
 /// What an answer reads: the collections by name, and how.
 #[derive(Clone)]
@@ -148,9 +151,13 @@ impl Answers {
                 let resumed = self.batches > 0;
                 let mut library =
                     Library::new(room, reading, handles, &self.reads, &mut self.scans, context, resumed);
-                let Some(row) = self.running.next(&mut library, context)? else { return Ok(None) };
+                let row = self.running.next(&mut library, context);
+                let row = row.map_err(|error| self.scans.failure.take().unwrap_or_else(|| error.into()))?;
+                let Some(row) = row else { return Ok(None) };
                 let origin = row.origin;
-                (self.show(row, context)?, origin)
+                let document = self.show(row, context)?;
+                check_size(&document)?;
+                (document, origin)
             };
             if self.batches == 0 || self.lives(reading, origin)? {
                 return Ok(Some((document, origin)));
@@ -185,10 +192,21 @@ impl Answers {
         } else if let Some(changed) = ids().zip(&self.began_with).position(|(now, before)| now != *before) {
             let name = &handles[changed].0;
             let text = format!("collection dropped: '{name}' is not the one that the cursor was opened on");
-            return Err(Error::new(Code(175), text));
+            return Err(Error::new(Code::QUERY_PLAN_KILLED, text));
         }
         self.leading =
             self.reads.leading.as_ref().and_then(|_| handles.first()).and_then(|(_, it)| it.clone());
         Ok(handles)
     }
+}
+
+fn check_size(document: &RawDocument) -> Result<()> {
+    let bytes = document.as_bytes().len();
+    if bytes <= SHOWN_BYTES_MAX {
+        return Ok(());
+    }
+    let text = format!(
+        "BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {SHOWN_BYTES_MAX}(16MB)"
+    );
+    Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, text))
 }

@@ -39,6 +39,12 @@ impl<'a> Library<'a> {
         Library { room, reading, handles, reads, scans, context, resumed }
     }
 
+    /// Keeps an error aside while the language passes it on by code and words.
+    fn note_failure(&mut self, error: crate::error::Error) -> Error {
+        self.scans.failure = Some(error.clone());
+        into_language(error)
+    }
+
     fn handle(&self, name: &Namespace) -> Option<&Arc<Collection>> {
         self.handles.iter().find(|(known, _)| known == name).and_then(|(_, handle)| handle.as_ref())
     }
@@ -115,15 +121,17 @@ impl Source for Library<'_> {
             self.reads.bypass,
             self.context,
         )
-        .map_err(into_language)
+        .map_err(|error| self.note_failure(error))
     }
 
     fn replace_collection(&mut self, target: &Namespace) -> mql::Result<()> {
-        super::output::replace(self.room, &mut self.scans.output, target).map_err(into_language)
+        super::output::replace(self.room, &mut self.scans.output, target)
+            .map_err(|error| self.note_failure(error))
     }
 
     fn merge(&mut self, merge: &Arc<Merge>, document: RawDocument, context: &Context) -> mql::Result<()> {
-        super::output::merge(self.room, merge, &document, self.reads.bypass, context).map_err(into_language)
+        super::output::merge(self.room, merge, &document, self.reads.bypass, context)
+            .map_err(|error| self.note_failure(error))
     }
 }
 

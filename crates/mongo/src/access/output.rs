@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
-use bson::{RawDocument, Value, ValueRef};
+use bson::{Document, RawDocument, Value, ValueRef};
+use engine::Engine;
 use engine::collection::{Collection, CollectionDefinition, Decision, Found, Target, Verdict};
 use mql::filter::{Filter, Settings};
+use mql::index::IndexSpec;
 use mql::pipeline::{Merge, Namespace, Outcome};
 use mql::{Code, Context};
 
@@ -20,6 +22,25 @@ use crate::statements::Validator;
 
 /// How often a document looks for its counterpart before it gives up with a conflict.
 const LOOKS_MAX: usize = 1_000;
+
+/// How the names of collections in the making begin; a number in hexadecimal digits follows.
+const STAGED_PREFIX: &str = "tmp.agg_out.";
+
+/// Removes what was in the making when an earlier process ended. Nobody else may run yet.
+pub(crate) fn remove_leftovers(engine: &Engine) {
+    for database in engine.collection_databases() {
+        for collection in engine.collections(&database.name).iter().filter(|it| is_staged(&it.name)) {
+            if let Err(error) = engine.drop_collection(collection) {
+                tracing::warn!("cannot remove {}, which $out left: {error}", collection.namespace());
+            }
+        }
+    }
+}
+
+fn is_staged(name: &str) -> bool {
+    let number = name.strip_prefix(STAGED_PREFIX).unwrap_or_default();
+    number.len() == 16 && number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
 
 /// A collection in the making.
 #[derive(Debug)]
@@ -36,25 +57,32 @@ impl Staged {
             catalog::refuse_view(replaced)?;
         }
         catalog::refuse_system(&target.database, &target.collection)?;
-        let name = format!("tmp.agg_out.{:016x}", random::number());
+        let name = format!("{STAGED_PREFIX}{:016x}", random::number());
         let fresh = catalog::definition(RawDocument::default())?;
         let Some(replaced) = replaced else {
             let collection = engine.create_collection(&target.database, &name, fresh, None)?;
             return Ok(Staged { collection, validator: Validator::default() });
         };
         let definition = CollectionDefinition { uuid: fresh.uuid, ..replaced.definition.clone() };
-        let collection = engine.create_collection(&target.database, &name, definition, None)?;
+        let validator = Validator::of(&replaced, bypass)?;
+        let throughput = replaced.throughput();
+        let collection = engine.create_collection(&target.database, &name, definition, throughput)?;
+        let staged = Staged { collection, validator };
         // Its unique keys and its rules of expiry hold for what replaces it.
         let indexes = replaced.indexes();
         let specs = indexes.iter().filter(|index| !index.spec.is_id()).map(|index| (*index.spec).clone());
-        engine.create_indexes(&collection, specs.collect())?;
-        let validator = Validator::of(&replaced, bypass)?;
-        Ok(Staged { collection, validator })
+        match engine.create_indexes(&staged.collection, specs.collect()) {
+            Ok(_) => Ok(staged),
+            Err(error) => {
+                staged.abandon(room);
+                Err(error.into())
+            }
+        }
     }
 
     /// Forgets what was staged: the pipeline has failed.
     pub(crate) fn abandon(self, room: &Room) {
-        // What cannot be dropped now stays under a name that says what it is.
+        // What cannot be dropped now is dropped when the next process starts.
         let _ = room.engine().drop_collection(&self.collection);
     }
 }
@@ -116,6 +144,7 @@ pub(super) fn merge(
         filter: Arc::clone(&filter),
         validator,
         document: document.clone(),
+        key: unique_key(&collection, merge.on()),
     };
     let by_id = merge.on().len() == 1 && merge.on()[0] == "_id";
     let id = document.get("_id").map_or(Value::Null, ValueRef::to_value);
@@ -128,11 +157,12 @@ pub(super) fn merge(
                 None => Target::Id(id.clone()),
             }
         };
+        let is_met = matches!(aim, Target::Number(_));
         match modify(room, &collection, aim, &meeting, context) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
             // Somebody else has inserted the counterpart meanwhile: it is looked for again.
-            Err(error) if error.code == Code::DUPLICATE_KEY && !by_id => {
+            Err(error) if error.code == Code::DUPLICATE_KEY && !by_id && !is_met => {
                 if counterpart(room, &collection, &filter, context)?.is_none() {
                     return Err(error);
                 }
@@ -141,6 +171,20 @@ pub(super) fn merge(
         }
     }
     Err(Error::new(Code::WRITE_CONFLICT, "the counterpart of a document of $merge kept changing"))
+}
+
+/// The name and the pattern of a collection's unique index over exactly these fields.
+pub(crate) fn unique_key(collection: &Collection, on: &[String]) -> Option<(String, Document)> {
+    let is_key = |spec: &IndexSpec| {
+        let pattern = spec.key_pattern();
+        (spec.is_unique() || spec.is_id())
+            && spec.partial_filter().is_none()
+            && pattern.len() == on.len()
+            && on.iter().all(|field| pattern.contains(field))
+    };
+    let list = collection.indexes();
+    let index = list.iter().find(|index| is_key(&index.spec))?;
+    Some((index.spec.name().to_owned(), index.spec.key_pattern().clone()))
 }
 
 fn counterpart(
@@ -163,6 +207,8 @@ struct Meeting {
     filter: Arc<Filter>,
     validator: Arc<Validator>,
     document: RawDocument,
+    /// The name and the pattern of the unique index over the fields by which they meet.
+    key: Option<(String, Document)>,
 }
 
 impl Meeting {
@@ -174,7 +220,8 @@ impl Meeting {
             return Ok(Verdict::from(Decision::Keep));
         }
         let view = found.map(|found| found.document.view());
-        let decision = match self.merge.decide(view, &self.document, context)? {
+        let outcome = self.merge.decide(view, &self.document, context);
+        let decision = match outcome.map_err(|error| self.told(error))? {
             Outcome::Keep => Decision::Keep,
             Outcome::Insert(document) => {
                 self.validator.check_insert(&document, context)?;
@@ -189,6 +236,25 @@ impl Meeting {
             }
         };
         Ok(Verdict { decision, answer: Some(RawDocument::default()) })
+    }
+
+    /// A counterpart that must not be there is a key that is taken, and told as every such key is.
+    fn told(&self, error: mql::Error) -> engine::Error {
+        match (error.code, &self.key) {
+            (Code::DUPLICATE_KEY, Some((index, pattern))) => engine::Error::DuplicateKey {
+                index: index.clone(),
+                pattern: RawDocument::from_document(pattern),
+                value: RawDocument::from_document(&self.key_value(pattern)),
+            },
+            _ => error.into(),
+        }
+    }
+
+    /// The values by which the document meets its counterpart.
+    fn key_value(&self, pattern: &Document) -> Document {
+        let conditions = self.merge.counterpart(self.document.view()).unwrap_or_default();
+        let value = |field: &str| conditions.get(field)?.as_document()?.get("$eq").cloned();
+        pattern.iter().map(|(field, _)| (field, value(field).unwrap_or(Value::Null))).collect()
     }
 }
 

@@ -6,6 +6,7 @@ use mql::pipeline::{Part, ScanId};
 
 use super::output::Staged;
 use super::walk::Walk;
+use crate::error::Error;
 
 /// How many items a request remembers to have read. Those beyond are read twice, which costs time and nothing else.
 const READ_NOW_MAX: usize = 1 << 16;
@@ -17,6 +18,8 @@ pub(crate) struct Scans {
     open: BTreeMap<u64, (Walk, Part)>,
     /// What `$out` has staged.
     pub(crate) output: Option<Staged>,
+    /// Why a write of the pipeline failed, with what the language has no words for.
+    pub(crate) failure: Option<Error>,
     /// Items of the leading collection that this request has read.
     read_now: HashSet<u64>,
 }

@@ -218,7 +218,7 @@ impl Walk {
 /// The index that a walk reads was dropped while it rested.
 fn gone(collection: &Collection) -> Error {
     let text = format!("the index that the query on {} reads was dropped", collection.namespace());
-    Error::new(Code(175), text)
+    Error::new(Code::QUERY_PLAN_KILLED, text)
 }
 
 /// Whether of all keys of a document this one is met first.

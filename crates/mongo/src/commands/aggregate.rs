@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bson::{RawDocument, ValueRef};
 use mql::filter;
-use mql::index::{Hint, IndexSpec};
+use mql::index::Hint;
 use mql::pipeline::{Merge, Namespace, Pipeline, Settings, View, Writes};
 use mql::{Code, Error as LanguageError};
 
 use crate::access::{self, Answers, Reads};
-use crate::call::{Call, check_collection};
+use crate::call::{Call, check_collection, check_database};
 use crate::catalog;
 use crate::cursor_reply::{self, Opening};
 use crate::error::{Error, Result};
@@ -158,8 +158,16 @@ pub(super) fn ready(
         let text = "a pipeline with $out or $merge cannot be part of a transaction";
         return Err(LanguageError::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, text).into());
     }
-    if let Some(Writes::Merge(merge)) = pipeline.writes() {
-        check_merge(call, merge)?;
+    if pipeline.writes().is_some() {
+        check_concern(call.fields())?;
+    }
+    match pipeline.writes() {
+        Some(Writes::Merge(merge)) => {
+            check_target(merge.target())?;
+            check_merge(call, merge)?;
+        }
+        Some(Writes::Out(target)) => check_target(target)?,
+        None => {}
     }
     let reads = Reads {
         leading: on.map(|name| Namespace { database: call.database.clone(), collection: name.to_owned() }),
@@ -173,6 +181,23 @@ pub(super) fn ready(
     Ok(Answers::new(pipeline.start(), reads))
 }
 
+/// What a pipeline writes cannot be read back from where it would be linearizable.
+fn check_concern(fields: Fields<'_>) -> Result<()> {
+    let concern = fields.document("readConcern")?;
+    if concern.and_then(|concern| concern.get("level")).and_then(ValueRef::as_str) == Some("linearizable") {
+        let text = "a pipeline with $out or $merge cannot be used with a 'linearizable' read concern level";
+        return Err(Error::new(Code::INVALID_OPTIONS, text));
+    }
+    Ok(())
+}
+
+/// What a pipeline writes to must have a name that commands can say.
+fn check_target(target: &Namespace) -> Result<()> {
+    check_database(&target.database)?;
+    check_collection(&target.database, &target.collection)?;
+    catalog::refuse_system(&target.database, &target.collection)
+}
+
 /// A document of `$merge` must have one counterpart at most: a unique index says so.
 fn check_merge(call: &Call, merge: &Merge) -> Result<()> {
     let (on, target) = (merge.on(), merge.target());
@@ -180,16 +205,7 @@ fn check_merge(call: &Call, merge: &Merge) -> Result<()> {
         return Ok(());
     }
     let collection = call.engine.collection(&target.database, &target.collection);
-    let is_key = |spec: &IndexSpec| {
-        let pattern = spec.key_pattern();
-        spec.is_unique()
-            && spec.partial_filter().is_none()
-            && pattern.len() == on.len()
-            && on.iter().all(|field| pattern.contains(field))
-    };
-    let known =
-        collection.is_some_and(|collection| collection.indexes().iter().any(|index| is_key(&index.spec)));
-    if known {
+    if collection.is_some_and(|collection| access::unique_key(&collection, on).is_some()) {
         return Ok(());
     }
     Err(Error::location(51183, "Cannot find index to verify that join fields will be unique"))

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::fields::Fields;
 use crate::reply::Reply;
 use crate::statements::check_batch;
-use crate::write_errors::is_fatal;
+use crate::write_errors::{Words, is_fatal};
 
 use super::insert::Batch;
 
@@ -153,6 +153,7 @@ struct Done {
     counts: Counts,
     /// What is told of each operation, and whether it succeeded.
     entries: Vec<(bool, Document)>,
+    words: Words,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -197,8 +198,9 @@ impl Done {
         self.entries.push((true, told));
     }
 
-    fn fails(&mut self, at: usize, error: &Error) {
+    fn fails(&mut self, at: usize, error: Error) {
         self.counts.errors += 1;
+        let error = self.words.fit(error);
         let mut told = Document::new()
             .with("ok", 0.0)
             .with("idx", at as i32)
@@ -206,7 +208,7 @@ impl Done {
             .with("codeName", error.code.name())
             .with("errmsg", error.message.as_str())
             .with("n", 0);
-        told.fields_mut().extend(error.extra.clone());
+        told.fields_mut().extend(error.extra);
         self.entries.push((false, told));
     }
 }
@@ -276,7 +278,7 @@ fn tell(call: &Call, done: &mut Done, at: usize, outcome: Result<(Counts, Docume
     match outcome {
         Ok((counts, entry)) => done.succeeds(at, counts, entry),
         Err(error) if is_fatal(&error, call.room.is_transaction()) => return Err(error),
-        Err(error) => done.fails(at, &error),
+        Err(error) => done.fails(at, error),
     }
     Ok(())
 }
@@ -301,7 +303,7 @@ async fn insert(call: &Call, batch: &Batch<'_>, documents: &[RawDocument], done:
     let mut failures = failures.into_iter().peekable();
     for at in batch.first..batch.first + documents.len() {
         if let Some((_, error)) = failures.next_if(|(failed, _)| *failed == at) {
-            done.fails(at, &error);
+            done.fails(at, error);
             if batch.ordered {
                 break;
             }

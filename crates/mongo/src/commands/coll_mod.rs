@@ -70,13 +70,12 @@ fn change_options(call: &Call, collection: &Arc<Collection>, fields: Fields<'_>)
     }
     one_of(fields, "validationLevel", &["off", "strict", "moderate"])?;
     one_of(fields, "validationAction", &["error", "warn"])?;
-    if fields.value("viewOn").is_some() != catalog::view(collection).is_some()
-        && (fields.value("viewOn").is_some() || fields.value("pipeline").is_some())
-    {
+    let (on, pipeline) = (fields.value("viewOn").is_some(), fields.value("pipeline").is_some());
+    if on != pipeline || (on && catalog::view(collection).is_none()) {
         let text = "'viewOn' and 'pipeline' can only be changed together, and of a view";
         return Err(Error::new(Code::INVALID_OPTIONS, text));
     }
-    if fields.value("pipeline").is_some() {
+    if on {
         check_view(call, fields)?;
     }
     let mut options = collection.definition.options.to_document();

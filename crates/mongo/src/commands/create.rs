@@ -3,7 +3,6 @@
 use bson::{Document, RawDocument, ValueRef};
 use mql::Code;
 use mql::filter::{Filter, Settings};
-use mql::pipeline::{self, Pipeline};
 
 use crate::call::{Call, check_collection};
 use crate::catalog;
@@ -129,20 +128,14 @@ pub(super) fn one_of(fields: Fields<'_>, name: &str, known: &[&str]) -> Result<(
     }
 }
 
-/// A view is made of stages that only read.
+/// A view is made of stages that only read, and does not look into itself.
 pub(super) fn check_view(call: &Call, fields: Fields<'_>) -> Result<()> {
     let stages = call.documents("pipeline")?.unwrap_or_default();
-    let stages: Vec<_> = stages.iter().map(RawDocument::view).collect();
-    let on = fields.text("viewOn")?.map(str::to_owned);
-    let settings = pipeline::Settings {
-        database: call.database.clone(),
-        collection: on,
-        ..pipeline::Settings::default()
-    };
-    let pipeline = Pipeline::parse(&stages, &settings)?;
+    let on = fields.text("viewOn")?.unwrap_or_default();
+    let pipeline = catalog::parse_view(&call.database, on, &stages)?;
     if pipeline.writes().is_some() || pipeline.change_stream().is_some() {
         let text = "the pipeline of a view cannot have $out, $merge or $changeStream";
-        return Err(Error::new(Code(167), text));
+        return Err(Error::new(Code::OPTION_NOT_SUPPORTED_ON_VIEW, text));
     }
-    Ok(())
+    catalog::check_cycles(&call.engine, &call.database, call.collection()?, on, &pipeline)
 }

@@ -9,11 +9,12 @@ use crate::catalog;
 use crate::error::{Error, Result};
 use crate::fields::Fields;
 use crate::reply::Reply;
-use crate::statements::{self, check_batch};
+use crate::statements::{self, WRITE_OPTIONS, check_batch};
 use crate::write_errors::{WriteErrors, is_fatal};
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
+    fields.only_these_and(&["delete", "deletes", "let"], WRITE_OPTIONS)?;
     let name = call.collection()?.to_owned();
     let ordered = fields.boolean("ordered")?.unwrap_or(true);
     let deletes = call.documents("deletes")?;

@@ -24,6 +24,7 @@ const KNOWN: &[&str] = &[
     "fields",
     "upsert",
     "bypassDocumentValidation",
+    "bypassEmptyTsReplacement",
     "collation",
     "hint",
     "arrayFilters",

@@ -8,11 +8,12 @@ use crate::call::Call;
 use crate::catalog;
 use crate::error::{Error, Result};
 use crate::reply::Reply;
-use crate::statements::{Validator, check_batch, new_id};
+use crate::statements::{Validator, WRITE_OPTIONS, check_batch, new_id};
 use crate::write_errors::{WriteErrors, is_fatal};
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
+    fields.only_these_and(&["insert", "documents"], WRITE_OPTIONS)?;
     let name = call.collection()?.to_owned();
     let ordered = fields.boolean("ordered")?.unwrap_or(true);
     let documents = call.documents("documents")?;

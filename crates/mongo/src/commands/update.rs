@@ -10,11 +10,12 @@ use crate::catalog;
 use crate::error::{Error, Result};
 use crate::fields::Fields;
 use crate::reply::Reply;
-use crate::statements::{self, Images, UpdateStatement, Updated, check_batch};
+use crate::statements::{self, Images, UpdateStatement, Updated, WRITE_OPTIONS, check_batch};
 use crate::write_errors::{WriteErrors, is_fatal};
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
+    fields.only_these_and(&["update", "updates", "let"], WRITE_OPTIONS)?;
     let name = call.collection()?.to_owned();
     let ordered = fields.boolean("ordered")?.unwrap_or(true);
     let updates = call.documents("updates")?;

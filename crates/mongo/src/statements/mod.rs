@@ -20,7 +20,7 @@ use mql::index::Hint;
 use mql::sort::{Sort, SortKey};
 use mql::update::Update;
 
-use crate::access;
+use crate::access::{self, Plan};
 use crate::call::Call;
 use crate::error::{Error, Result};
 use crate::fields::Fields;
@@ -30,6 +30,10 @@ pub(crate) use delete::DeleteStatement;
 pub(crate) use moment::{Moment, new_id};
 pub(crate) use update::{Images, UpdateStatement, Updated};
 pub(crate) use validator::Validator;
+
+/// Options that `insert`, `update` and `delete` have in common.
+pub(crate) const WRITE_OPTIONS: &[&str] =
+    &["ordered", "bypassDocumentValidation", "bypassEmptyTsReplacement"];
 
 /// The most statements of one command.
 const BATCH_MAX: usize = 100_000;
@@ -193,20 +197,22 @@ impl Selection {
         access::named_id(&self.filter, &self.collation)
     }
 
+    fn plan(
+        &self,
+        reading: &Reading<'_>,
+        collection: &Arc<Collection>,
+        sort: Option<&Sort>,
+        limit: Option<u64>,
+    ) -> Result<Plan> {
+        access::choose(reading, collection, &self.filter, sort, limit, &self.collation, self.hint.as_ref())
+    }
+
     /// The first document that matches, in the order of the sort if there is one.
     fn first(&self, room: &Room, collection: &Arc<Collection>, moment: &Moment) -> Result<Option<Found>> {
         let sort = self.sort.as_deref();
         blocking_read(room, collection, |reading| {
             let context = &moment.context(reading.now());
-            let plan = access::choose(
-                reading,
-                collection,
-                &self.filter,
-                sort,
-                Some(1),
-                &self.collation,
-                self.hint.as_ref(),
-            )?;
+            let plan = self.plan(reading, collection, sort, Some(1))?;
             let sorted = plan.sorted;
             let mut walk = plan.into_walk(collection, &self.filter);
             let Some(sort) = sort.filter(|_| !sorted) else { return walk.next(reading, context) };
@@ -224,7 +230,13 @@ impl Selection {
     /// The target of the next attempt; none if nothing matches.
     fn target(&self, room: &Room, collection: &Arc<Collection>, moment: &Moment) -> Result<Option<Target>> {
         match self.id() {
-            Some(id) => Ok(Some(Target::Id(id))),
+            Some(id) => {
+                if self.hint.is_some() {
+                    // No way is needed to it, but a hint that names no index is refused.
+                    blocking_read(room, collection, |reading| self.plan(reading, collection, None, None))?;
+                }
+                Ok(Some(Target::Id(id)))
+            }
             None => Ok(self.first(room, collection, moment)?.map(|found| Target::Number(found.number))),
         }
     }
@@ -233,15 +245,7 @@ impl Selection {
     fn all(&self, room: &Room, collection: &Arc<Collection>, moment: &Moment) -> Result<Vec<Target>> {
         blocking_read(room, collection, |reading| {
             let context = &moment.context(reading.now());
-            let plan = access::choose(
-                reading,
-                collection,
-                &self.filter,
-                None,
-                None,
-                &self.collation,
-                self.hint.as_ref(),
-            )?;
+            let plan = self.plan(reading, collection, None, None)?;
             let mut walk = plan.into_walk(collection, &self.filter);
             let mut targets = Vec::new();
             while let Some(found) = walk.next(reading, context)? {

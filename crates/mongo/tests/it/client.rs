@@ -59,7 +59,15 @@ impl Server {
     pub(crate) async fn with(settings: Settings) -> Server {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let store = Arc::new(MemoryStore::new(ClockOptions::new(Arc::clone(&clock) as _)).unwrap());
-        let engine = Arc::new(Engine::open(store).unwrap());
+        Server::over(Arc::new(Engine::open(store).unwrap()), clock, settings).await
+    }
+
+    /// One more over the same data, as a process that is started again would see it.
+    pub(crate) async fn again(&self) -> Server {
+        Server::over(Arc::clone(&self.engine), Arc::clone(&self.clock), settings()).await
+    }
+
+    async fn over(engine: Arc<Engine>, clock: Arc<ManualClock>, settings: Settings) -> Server {
         let service = Arc::new(Service::new(Arc::clone(&engine), settings));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
