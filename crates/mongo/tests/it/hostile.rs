@@ -140,13 +140,14 @@ async fn random_bytes_hurt_nobody() {
     server.connect().await.ping().await;
 }
 
+/// Short enough for a test, long enough for an honest peer on a busy machine.
 fn hasty() -> Limits {
     Limits {
-        handshake_timeout: Duration::from_millis(100),
-        idle_timeout: Duration::from_millis(300),
-        read_pause_timeout: Duration::from_millis(100),
-        message_timeout: Duration::from_millis(300),
-        write_pause_timeout: Duration::from_millis(300),
+        handshake_timeout: Duration::from_millis(500),
+        idle_timeout: Duration::from_millis(1000),
+        read_pause_timeout: Duration::from_millis(500),
+        message_timeout: Duration::from_millis(700),
+        write_pause_timeout: Duration::from_millis(1000),
         ..Limits::default()
     }
 }
