@@ -11,6 +11,7 @@ use mql::pipeline::{self, Pipeline};
 
 use crate::error::{Error, Result};
 use crate::random;
+use crate::room::Room;
 
 /// How many views may stand upon each other.
 const VIEWS_MAX: usize = 20;
@@ -31,17 +32,17 @@ pub(crate) fn definition(options: RawDocument) -> Result<CollectionDefinition> {
 }
 
 /// The collection of that name, made if there is none: collections appear with the first write.
-pub(crate) fn for_write(engine: &Engine, database: &str, name: &str) -> Result<Arc<Collection>> {
+pub(crate) fn for_write(room: &Room, database: &str, name: &str) -> Result<Arc<Collection>> {
     refuse_system(database, name)?;
-    if let Some(collection) = engine.collection(database, name) {
+    if let Some(collection) = room.find_collection(database, name) {
         refuse_view(&collection)?;
         return Ok(collection);
     }
-    match engine.create_collection(database, name, definition(RawDocument::default())?, None) {
+    match room.create_collection(database, name, definition(RawDocument::default())?) {
         Ok(collection) => Ok(collection),
         // Somebody else was faster.
         Err(engine::Error::Exists { .. }) => {
-            engine.collection(database, name).ok_or_else(|| missing(database, name))
+            room.find_collection(database, name).ok_or_else(|| missing(database, name))
         }
         Err(error) => Err(error.into()),
     }

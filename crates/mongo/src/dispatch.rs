@@ -151,7 +151,7 @@ fn prepare(
             let lifetime = service.transaction_lifetime();
             service.transactions.room(&service.engine, &session.id, number, starts, lifetime)?
         }
-        _ => Room::Open(Arc::clone(&service.engine)),
+        _ => Room::Open(Arc::clone(&service.engine), Arc::clone(&service.transactions.provisional)),
     };
     Ok(Call {
         engine: Arc::clone(&service.engine),

@@ -31,6 +31,7 @@ mod listener;
 mod matching;
 mod operations;
 mod parameters;
+mod provisional;
 mod random;
 mod reply;
 mod room;

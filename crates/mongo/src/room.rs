@@ -5,31 +5,84 @@ use std::sync::Arc;
 use bson::RawDocument;
 use engine::Engine;
 use engine::collection::{
-    Collection, Found, Modified, Reading, Receipt, Receipts, Target, Verdict, Workspace,
+    Collection, CollectionDefinition, Found, Modified, Reading, Receipt, Receipts, Target, Verdict, Workspace,
 };
 use mql::Code;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use storage::Time;
 
 use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
+use crate::provisional::{Held, Provisional};
 
 /// A place to read and write in.
 #[derive(Clone)]
 pub(crate) enum Room {
     /// The database: every statement stands for itself.
-    Open(Arc<Engine>),
+    Open(Arc<Engine>, Arc<Provisional>),
     /// A transaction: one snapshot, one time, and what was written in it.
-    Transaction(Arc<Engine>, OpenTransaction),
+    Transaction(Arc<Engine>, Arc<OpenTransaction>),
 }
 
 /// A transaction that several commands work in, until one of them takes it out to commit it.
-pub(crate) type OpenTransaction = Arc<Mutex<Option<Workspace>>>;
+pub(crate) struct OpenTransaction {
+    workspace: Mutex<Option<Workspace>>,
+    /// The collections that it has made. They go with it unless it commits.
+    pub(crate) collections: Held,
+}
+
+impl OpenTransaction {
+    /// One that has just begun.
+    pub(crate) fn begin(engine: &Arc<Engine>, provisional: &Arc<Provisional>) -> Result<OpenTransaction> {
+        Ok(OpenTransaction {
+            workspace: Mutex::new(Some(engine.begin()?)),
+            collections: Held::new(engine, provisional),
+        })
+    }
+
+    /// What it has come to, for its commit; none if somebody has taken it before.
+    pub(crate) fn take(&self) -> Option<Workspace> {
+        self.workspace.lock().take()
+    }
+
+    /// The workspace, unless the transaction was ended meanwhile.
+    fn opened(&self) -> Result<MappedMutexGuard<'_, Workspace>> {
+        MutexGuard::try_map(self.workspace.lock(), Option::as_mut).map_err(|_| {
+            Error::new(Code::NO_SUCH_TRANSACTION, "The transaction has ended.")
+                .with_label(TRANSIENT_TRANSACTION)
+        })
+    }
+}
 
 impl Room {
     /// The engine behind it.
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         match self {
-            Room::Open(engine) | Room::Transaction(engine, _) => engine,
+            Room::Open(engine, _) | Room::Transaction(engine, _) => engine,
+        }
+    }
+
+    /// The collection of that name, to be written to.
+    pub(crate) fn find_collection(&self, database: &str, name: &str) -> Option<Arc<Collection>> {
+        match self {
+            Room::Open(engine, provisional) => {
+                let collection = engine.collection(database, name)?;
+                provisional.confirm(&collection);
+                Some(collection)
+            }
+            Room::Transaction(_, transaction) => transaction.collections.find(database, name),
+        }
+    }
+
+    /// Makes a collection; within a transaction, one that goes with it unless it commits.
+    pub(crate) fn create_collection(
+        &self,
+        database: &str,
+        name: &str,
+        definition: CollectionDefinition,
+    ) -> engine::Result<Arc<Collection>> {
+        match self {
+            Room::Open(engine, _) => engine.create_collection(database, name, definition, None),
+            Room::Transaction(_, transaction) => transaction.collections.create(database, name, definition),
         }
     }
 
@@ -40,8 +93,8 @@ impl Room {
         work: impl FnOnce(&Reading<'_>) -> Result<T>,
     ) -> Result<T> {
         match self {
-            Room::Open(engine) => work(&engine.reading(collections)?),
-            Room::Transaction(_, transaction) => work(&opened(transaction)?.reading(collections)?),
+            Room::Open(engine, _) => work(&engine.reading(collections)?),
+            Room::Transaction(_, transaction) => work(&transaction.opened()?.reading(collections)?),
         }
     }
 
@@ -54,8 +107,8 @@ impl Room {
         receipt: Option<Receipt>,
     ) -> Result<Modified> {
         let modified = match self {
-            Room::Open(engine) => engine.modify(collection, target, decide, receipt).await,
-            Room::Transaction(_, transaction) => opened(transaction)?.modify(collection, &target, decide),
+            Room::Open(engine, _) => engine.modify(collection, target, decide, receipt).await,
+            Room::Transaction(_, transaction) => transaction.opened()?.modify(collection, &target, decide),
         };
         modified.map_err(|error| Error::in_namespace(error, &collection.namespace()))
     }
@@ -69,9 +122,9 @@ impl Room {
         receipts: Option<Receipts>,
     ) -> Result<Vec<Result<()>>> {
         let inserted = match self {
-            Room::Open(engine) => engine.insert(collection, documents, ordered, receipts).await?,
+            Room::Open(engine, _) => engine.insert(collection, documents, ordered, receipts).await?,
             Room::Transaction(_, transaction) => {
-                let mut workspace = opened(transaction)?;
+                let mut workspace = transaction.opened()?;
                 let mut inserted = Vec::new();
                 for document in documents {
                     inserted.push(workspace.insert(collection, document));
@@ -92,11 +145,4 @@ impl Room {
     pub(crate) fn is_transaction(&self) -> bool {
         matches!(self, Room::Transaction(..))
     }
-}
-
-/// The transaction, unless it was ended meanwhile.
-fn opened(transaction: &OpenTransaction) -> Result<MappedMutexGuard<'_, Workspace>> {
-    MutexGuard::try_map(transaction.lock(), Option::as_mut).map_err(|_| {
-        Error::new(Code::NO_SUCH_TRANSACTION, "The transaction has ended.").with_label(TRANSIENT_TRANSACTION)
-    })
 }

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
+use crate::provisional::Provisional;
 use crate::room::{OpenTransaction, Room};
 use crate::session::SessionId;
 
@@ -22,6 +23,8 @@ use crate::session::SessionId;
 #[derive(Default)]
 pub(crate) struct Transactions {
     by_session: Mutex<HashMap<SessionId, Transaction>>,
+    /// The collections that they have made.
+    pub(crate) provisional: Arc<Provisional>,
 }
 
 struct Transaction {
@@ -34,7 +37,7 @@ struct Transaction {
 }
 
 enum State {
-    Open(OpenTransaction),
+    Open(Arc<OpenTransaction>),
     Committed,
     Aborted,
 }
@@ -42,7 +45,7 @@ enum State {
 /// What `commitTransaction` finds.
 pub(crate) enum Commit {
     /// A transaction that is to be committed; it counts as aborted until [`Transactions::committed`].
-    Open(OpenTransaction),
+    Open(Arc<OpenTransaction>),
     /// One that is committed already: asking again is a success.
     Done,
 }
@@ -63,11 +66,11 @@ impl Transactions {
 
     fn enter(
         &self,
-        engine: &Engine,
+        engine: &Arc<Engine>,
         session: &SessionId,
         number: i64,
         starts: Option<Duration>,
-    ) -> Result<OpenTransaction> {
+    ) -> Result<Arc<OpenTransaction>> {
         let mut known = self.by_session.lock();
         let last = known.get(session).map(|transaction| transaction.number);
         if let Some(last) = last.filter(|last| *last > number) {
@@ -78,11 +81,15 @@ impl Transactions {
                 let text = format!("Given transaction number {number} is already in use");
                 return Err(Error::location(50911, text));
             }
-            let workspace = Arc::new(Mutex::new(Some(engine.begin()?)));
-            let state = State::Open(Arc::clone(&workspace));
+            let opened = Arc::new(OpenTransaction::begin(engine, &self.provisional)?);
+            let state = State::Open(Arc::clone(&opened));
             let until = Instant::now() + lifetime;
-            known.insert(session.clone(), Transaction { number, state, until, commit: Arc::default() });
-            return Ok(workspace);
+            let new = Transaction { number, state, until, commit: Arc::default() };
+            let ended = known.insert(session.clone(), new);
+            drop(known);
+            // What it made goes, which takes a while: nobody should wait for it.
+            drop(ended);
+            return Ok(opened);
         }
         match known.get_mut(session).filter(|transaction| transaction.number == number) {
             None => Err(none(number)),
@@ -108,9 +115,9 @@ impl Transactions {
             None => Err(none(number)),
             Some(Transaction { state: State::Committed, .. }) => Ok(Commit::Done),
             Some(transaction) => {
-                let workspace = transaction.open(number).map_err(|_| aborted(number))?;
+                let opened = transaction.open(number).map_err(|_| aborted(number))?;
                 transaction.state = State::Aborted;
-                Ok(Commit::Open(workspace))
+                Ok(Commit::Open(opened))
             }
         }
     }
@@ -135,7 +142,9 @@ impl Transactions {
             )),
             Some(Transaction { state: State::Aborted, .. }) => Err(aborted(number)),
             Some(transaction) => {
-                transaction.state = State::Aborted;
+                let ended = std::mem::replace(&mut transaction.state, State::Aborted);
+                drop(known);
+                drop(ended);
                 Ok(())
             }
         }
@@ -143,14 +152,15 @@ impl Transactions {
 
     /// Aborts what a session has open, and forgets it.
     pub(crate) fn end(&self, session: &SessionId) {
-        self.by_session.lock().remove(session);
+        let ended = self.by_session.lock().remove(session);
+        drop(ended);
     }
 
     /// Aborts what has outlived its time.
     pub(crate) fn sweep(&self) {
-        for transaction in self.by_session.lock().values_mut() {
-            transaction.expire();
-        }
+        let expired: Vec<State> =
+            self.by_session.lock().values_mut().filter_map(Transaction::expire).collect();
+        drop(expired);
     }
 
     /// How many are open.
@@ -161,16 +171,16 @@ impl Transactions {
 }
 
 impl Transaction {
-    fn expire(&mut self) {
-        if matches!(self.state, State::Open(_)) && Instant::now() > self.until {
-            self.state = State::Aborted;
-        }
+    /// Aborts it if it has outlived its time; then what it was, for the caller to let go.
+    fn expire(&mut self) -> Option<State> {
+        let is_over = matches!(self.state, State::Open(_)) && Instant::now() > self.until;
+        is_over.then(|| std::mem::replace(&mut self.state, State::Aborted))
     }
 
-    fn open(&mut self, number: i64) -> Result<OpenTransaction> {
+    fn open(&mut self, number: i64) -> Result<Arc<OpenTransaction>> {
         self.expire();
         match &self.state {
-            State::Open(workspace) => Ok(Arc::clone(workspace)),
+            State::Open(opened) => Ok(Arc::clone(opened)),
             State::Committed => Err(Error::new(
                 Code::TRANSACTION_COMMITTED,
                 format!("Transaction {number} has been committed."),
@@ -196,4 +206,39 @@ pub(crate) fn none(number: i64) -> Error {
 fn aborted(number: i64) -> Error {
     let text = format!("Transaction {number} has been aborted.");
     Error::new(Code::NO_SUCH_TRANSACTION, text).with_label(TRANSIENT_TRANSACTION)
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::RawDocument;
+    use storage::{ClockOptions, ManualClock, MemoryStore, Time};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_collection_made_in_a_transaction_goes_with_it_when_its_time_is_over() {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
+        let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
+        let engine = Arc::new(Engine::open(store).unwrap());
+        let transactions = Transactions::default();
+        let session = SessionId { uuid: [1; 16], user: [0; 32] };
+        let minute = Duration::from_mins(1);
+        let room = transactions.room(&engine, &session, 1, true, minute).unwrap();
+        crate::catalog::for_write(&room, "db", "c").unwrap();
+        drop(room);
+        transactions.sweep();
+        assert!(engine.collection("db", "c").is_some());
+        tokio::time::advance(minute + Duration::from_secs(1)).await;
+        transactions.sweep();
+        assert!(engine.collection("db", "c").is_none());
+        assert!(engine.collection_database("db").is_none());
+        // The next transaction of the session ends the one before it.
+        let room = transactions.room(&engine, &session, 2, true, minute).unwrap();
+        crate::catalog::definition(RawDocument::default())
+            .and_then(|definition| Ok(room.create_collection("db", "d", definition)?))
+            .unwrap();
+        drop(room);
+        transactions.room(&engine, &session, 3, true, minute).unwrap();
+        assert!(engine.collection("db", "d").is_none());
+    }
 }

@@ -136,7 +136,7 @@ pub(super) fn merge(
     context: &Context,
 ) -> Result<()> {
     let target = merge.target();
-    let collection = catalog::for_write(room.engine(), &target.database, &target.collection)?;
+    let collection = catalog::for_write(room, &target.database, &target.collection)?;
     let filter = Arc::new(Filter::parse(merge.counterpart(document.view())?.view(), &Settings::default())?);
     let validator = Arc::new(Validator::of(&collection, bypass)?);
     let meeting = Meeting {

@@ -55,7 +55,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     }
     let name = call.collection()?;
     catalog::refuse_system(&call.database, name)?;
-    let Some(collection) = call.engine.collection(&call.database, name) else {
+    let Some(collection) = call.room.find_collection(&call.database, name) else {
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, "ns does not exist"));
     };
     change_options(call, &collection, fields)?;

@@ -22,11 +22,12 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         return if call.engine.is_recorded(&receipt)? { Ok(Reply::ok()) } else { Err(none(number)) };
     };
     let _commit = lock.lock().await;
-    let Commit::Open(workspace) = transactions.commit(session, number)? else { return Ok(Reply::ok()) };
+    let Commit::Open(opened) = transactions.commit(session, number)? else { return Ok(Reply::ok()) };
     call.service.cursors.kill_of_transaction(session, number);
-    let Some(workspace) = workspace.lock().take() else { return Ok(Reply::ok()) };
+    let Some(workspace) = opened.take() else { return Ok(Reply::ok()) };
     match call.engine.commit(workspace, Some(receipt)).await {
         Ok(()) => {
+            opened.collections.confirm();
             call.service.transactions.committed(session, number);
             Ok(Reply::ok())
         }

@@ -51,10 +51,10 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     catalog::refuse_system(&call.database, name)?;
     check(call, fields)?;
     let options = options(fields);
-    if let Some(existing) = call.engine.collection(&call.database, name) {
+    if let Some(existing) = call.room.find_collection(&call.database, name) {
         return same_or_conflict(&existing, &options);
     }
-    match call.engine.create_collection(&call.database, name, catalog::definition(options)?, None) {
+    match call.room.create_collection(&call.database, name, catalog::definition(options)?) {
         Ok(_) => Ok(Reply::ok()),
         Err(engine::Error::Exists { .. }) => Err(exists(&format!("{}.{name}", call.database))),
         Err(error) => Err(error.into()),

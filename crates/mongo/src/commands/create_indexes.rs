@@ -28,7 +28,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let collection_of_defaults = call.engine.collection(&call.database, name);
     let specs = asked.iter().map(|spec| parse(spec, lenient, collection_of_defaults.as_deref()));
     let specs = specs.collect::<Result<Vec<_>>>()?;
-    let collection = catalog::for_write(&call.engine, &call.database, name)?;
+    let collection = catalog::for_write(&call.room, &call.database, name)?;
     let before = collection.indexes().iter().count();
     let count = specs.len();
     let numbers = call

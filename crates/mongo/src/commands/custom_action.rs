@@ -115,7 +115,8 @@ fn update_collection(call: &Call, fields: Fields<'_>) -> Result<Reply> {
     fields.only(&["customAction", "collection", "offerThroughput", "autoScaleSettings", "indexes"])?;
     let name = named(call, fields)?;
     catalog::refuse_system(&call.database, name)?;
-    let collection = catalog::existing(&call.engine, &call.database, name)?;
+    let collection = call.room.find_collection(&call.database, name);
+    let collection = collection.ok_or_else(|| catalog::missing(&call.database, name))?;
     let throughput = throughput(fields)?;
     let specs = call.documents("indexes")?.map(|specs| create_indexes::with_id(&specs)).transpose()?;
     if throughput.is_none() && specs.is_none() {

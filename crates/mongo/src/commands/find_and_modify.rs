@@ -79,12 +79,13 @@ async fn change(call: &Call, new: bool, upsert: bool) -> Result<Reply> {
     let filter = fields.document("query")?.unwrap_or(none.view());
     let update = fields.required("update", fields.value("update"))?;
     let name = call.collection()?;
-    let collection = match call.engine.collection(&call.database, name) {
-        Some(collection) => collection,
-        None if upsert => catalog::for_write(&call.engine, &call.database, name)?,
-        None => {
-            return Ok(reply(Document::new().with("n", 0).with("updatedExisting", false), None));
-        }
+    let existing = if upsert {
+        Some(catalog::for_write(&call.room, &call.database, name)?)
+    } else {
+        call.engine.collection(&call.database, name)
+    };
+    let Some(collection) = existing else {
+        return Ok(reply(Document::new().with("n", 0).with("updatedExisting", false), None));
     };
     catalog::refuse_view(&collection)?;
     let statement = Arc::new(statements::update(call, &collection, fields, filter, update, upsert)?);

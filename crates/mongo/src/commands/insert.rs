@@ -56,7 +56,7 @@ pub(super) async fn insert(
 
 async fn attempt(call: &Call, batch: &Batch<'_>, documents: &[RawDocument]) -> Result<(usize, WriteErrors)> {
     let bypass = call.fields().is_set("bypassDocumentValidation")?;
-    let collection = catalog::for_write(&call.engine, batch.database, batch.name)?;
+    let collection = catalog::for_write(&call.room, batch.database, batch.name)?;
     let validator = Validator::of(&collection, bypass)?;
     let (drafts, positions, errors) = prepare(call, batch, documents, &validator);
     let receipts = call.receipts(positions.iter().map(|position| *position as i32).collect());

@@ -22,7 +22,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let (to_database, to_name) = split(to)?;
     catalog::refuse_system(database, name)?;
     catalog::refuse_system(to_database, to_name)?;
-    let Some(collection) = call.engine.collection(database, name) else {
+    let Some(collection) = call.room.find_collection(database, name) else {
         return Err(Error::new(
             Code::NAMESPACE_NOT_FOUND,
             format!("Source collection {from} does not exist"),

@@ -102,7 +102,7 @@ async fn attempt(
     let change = fields.required("u", fields.document.get("u"))?;
     let room = call.room.clone();
     let collection = if upsert {
-        catalog::for_write(&call.engine, database, name)?
+        catalog::for_write(&call.room, database, name)?
     } else {
         match call.engine.collection(database, name) {
             Some(collection) => collection,

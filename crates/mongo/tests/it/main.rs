@@ -19,5 +19,6 @@ mod output;
 mod scram;
 mod sessions;
 mod tls;
+mod transactions;
 mod views;
 mod writes;

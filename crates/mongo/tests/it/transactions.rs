@@ -1,0 +1,123 @@
+//! Transactions: what stays of them, and what does not.
+
+use bson::{Binary, Document, Value};
+use tokio::net::TcpStream;
+
+use crate::client::{Client, Server, code, inner, json, labels, text};
+
+/// One client's transaction.
+struct Transaction {
+    client: Client<TcpStream>,
+    session: u8,
+    begun: bool,
+}
+
+impl Transaction {
+    async fn new(server: &Server, session: u8) -> Transaction {
+        Transaction { client: server.connect().await, session, begun: false }
+    }
+
+    fn lsid(&self) -> Document {
+        Document::new().with("id", Binary { subtype: 4, bytes: vec![self.session; 16] })
+    }
+
+    /// Runs a command in the transaction.
+    async fn run(&mut self, database: &str, command: Document) -> Document {
+        let mut command =
+            command.with("lsid", self.lsid()).with("txnNumber", 1_i64).with("autocommit", false);
+        if !self.begun {
+            self.begun = true;
+            command.push("startTransaction", true);
+        }
+        self.client.on(database, command).await
+    }
+
+    async fn done(&mut self, command: &str) -> Document {
+        let reply = self.run("db", json(command)).await;
+        assert_eq!(reply.get("ok"), Some(&Value::Double(1.0)), "{reply:?}");
+        reply
+    }
+
+    /// Commits or aborts.
+    async fn end(&mut self, how: &str) -> Document {
+        self.run("admin", Document::new().with(how, 1)).await
+    }
+}
+
+async fn names(client: &mut Client<TcpStream>) -> Vec<String> {
+    let list = client.done("db", json(r#"{"listCollections": 1}"#)).await;
+    let all = inner(&list, "cursor.firstBatch").as_array().unwrap();
+    all.iter().map(|it| text(it.as_document().unwrap(), "name").to_owned()).collect()
+}
+
+const INSERT: &str = r#"{"insert": "c", "documents": [{"x": 1}]}"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_made_in_a_transaction_goes_unless_it_commits() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    for (session, command) in [
+        INSERT,
+        r#"{"create": "c"}"#,
+        r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}]}"#,
+        r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"a": 1}}, "upsert": true}]}"#,
+        r#"{"findAndModify": "c", "query": {"_id": 1}, "update": {"$set": {"a": 1}}, "upsert": true}"#,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut transaction = Transaction::new(&server, session as u8).await;
+        transaction.done(command).await;
+        assert_eq!(transaction.end("abortTransaction").await.get("ok"), Some(&Value::Double(1.0)));
+        assert!(names(&mut client).await.is_empty(), "{command}");
+    }
+    // The end of its session is the end of a transaction.
+    let mut transaction = Transaction::new(&server, 20).await;
+    transaction.done(INSERT).await;
+    let ended = Value::Array(vec![transaction.lsid().into()]);
+    client.ok(Document::new().with("endSessions", ended)).await;
+    assert!(names(&mut client).await.is_empty());
+    let mut transaction = Transaction::new(&server, 21).await;
+    transaction.done(INSERT).await;
+    assert_eq!(transaction.end("commitTransaction").await.get("ok"), Some(&Value::Double(1.0)));
+    assert_eq!(names(&mut client).await, ["c"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_that_others_use_stays_when_the_transaction_that_made_it_aborts() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let (mut one, mut other) = (Transaction::new(&server, 1).await, Transaction::new(&server, 2).await);
+    one.done(INSERT).await;
+    other.done(INSERT).await;
+    one.end("abortTransaction").await;
+    assert_eq!(other.end("commitTransaction").await.get("ok"), Some(&Value::Double(1.0)));
+    let count = client.done("db", json(r#"{"count": "c"}"#)).await;
+    assert_eq!(count.get("n"), Some(&Value::Int32(1)));
+
+    client.done("db", json(r#"{"drop": "c"}"#)).await;
+    let (mut one, mut other) = (Transaction::new(&server, 3).await, Transaction::new(&server, 4).await);
+    one.done(INSERT).await;
+    other.done(INSERT).await;
+    other.end("abortTransaction").await;
+    assert_eq!(names(&mut client).await, ["c"], "one still holds it");
+    one.end("abortTransaction").await;
+    assert!(names(&mut client).await.is_empty());
+
+    for command in [INSERT, r#"{"create": "c"}"#] {
+        let mut one = Transaction::new(&server, 5 + u8::from(command == INSERT)).await;
+        one.done(INSERT).await;
+        client.done("db", json(command)).await;
+        one.end("abortTransaction").await;
+        assert_eq!(names(&mut client).await, ["c"], "{command}");
+        client.done("db", json(r#"{"drop": "c"}"#)).await;
+    }
+
+    let mut one = Transaction::new(&server, 7).await;
+    one.done(INSERT).await;
+    client.done("db", json(r#"{"drop": "c"}"#)).await;
+    client.done("db", json(INSERT)).await;
+    let reply = one.end("commitTransaction").await;
+    assert_eq!((code(&reply), labels(&reply)), (112, vec!["TransientTransactionError"]));
+    assert_eq!(names(&mut client).await, ["c"], "another one of the same name");
+}
