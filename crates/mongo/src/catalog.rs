@@ -220,7 +220,7 @@ pub(crate) fn describe(collection: &Collection, name_only: bool) -> Document {
     if is_view {
         return entry;
     }
-    let id_index =
-        Document::new().with("v", 2).with("key", Document::new().with("_id", 1)).with("name", "_id_");
-    entry.with("idIndex", id_index)
+    let indexes = collection.indexes();
+    let Some(id_index) = indexes.iter().find(|index| index.spec.is_id()) else { return entry };
+    entry.with("idIndex", id_index.spec.to_document())
 }

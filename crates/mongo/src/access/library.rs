@@ -52,7 +52,13 @@ impl<'a> Library<'a> {
 
 impl Source for Library<'_> {
     fn open(&mut self, scan: &Scan) -> mql::Result<(ScanId, Order)> {
-        let Some(collection) = self.handle(&scan.collection).cloned() else {
+        let known = self.handles.iter().find(|(known, _)| *known == scan.collection);
+        // One that nobody has declared would look like one that does not exist.
+        let (_, handle) = known.ok_or_else(|| {
+            let text = format!("{} is not among the collections that the request reads", scan.collection);
+            Error::new(Code::INTERNAL_ERROR, text)
+        })?;
+        let Some(collection) = handle.clone() else {
             let walk = Walk::new(None, Arc::clone(&scan.filter), Way::Nothing);
             return Ok((self.scans.add(walk, scan.part), Order::Sorted));
         };

@@ -206,6 +206,7 @@ impl Walk {
                 } else if let Some(keys) = definition.spec.keys(found.document.view(), context)?
                     && !is_first_on_the_way(&keys, &hit.key, spans, *direction)
                 {
+                    self.examined.documents += 1;
                     continue;
                 }
             }

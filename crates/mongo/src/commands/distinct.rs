@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bson::{Document, Value, ValueRef};
+use bson::{Document, RawDocument, Value, ValueRef};
 use mql::Code;
 use mql::path::{Arrays, FieldPath};
 
@@ -43,7 +43,9 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
                 if values.contains_key(&key) {
                     continue;
                 }
-                bytes += key.len();
+                // A long key is cut, so it is the value that tells how long the answer grows.
+                let shown = RawDocument::from_document(&Document::new().with("value", value.to_value()));
+                bytes += shown.as_bytes().len();
                 if bytes > ANSWER_BYTES_MAX {
                     let text = "distinct too big, 16mb cap";
                     return Err(Error::new(Code(17217), text));

@@ -1,13 +1,18 @@
 //! `dropDatabase`.
 
 use bson::Document;
+use mql::Code;
 
 use crate::call::Call;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::reply::Reply;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     call.fields().only(&["dropDatabase"])?;
+    // The users are in it.
+    if call.database == "admin" {
+        return Err(Error::new(Code::ILLEGAL_OPERATION, "Dropping the 'admin' database is prohibited."));
+    }
     match call.engine.drop_collection_database(&call.database) {
         Ok(()) => Ok(Document::new().with("dropped", call.database.as_str()).into()),
         Err(engine::Error::NotFound { .. }) => Ok(Reply::ok()),

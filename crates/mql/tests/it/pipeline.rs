@@ -385,6 +385,38 @@ fn a_view_stands_for_its_pipeline() {
     assert_eq!(texts, [r#"{"_id":1,"l":[1],"g":[1]}"#, r#"{"_id":1,"u":1}"#]);
 }
 
+/// Whoever runs a pipeline opens what it names: the names of views, what is behind them, and what is looked into within.
+#[test]
+fn everything_that_is_read_is_named() {
+    let name = |collection: &str| Namespace { database: "test".into(), collection: collection.into() };
+    let inner = json(r#"{"$lookup": {"from": "within", "localField": "a", "foreignField": "a", "as": "w"}}"#);
+    let mut settings = settings();
+    settings.views.push(mql::pipeline::View {
+        name: name("view"),
+        on: name("behind"),
+        pipeline: vec![RawDocument::from_document(&inner)],
+    });
+    let named = |text: &str| {
+        let pipeline = stages(text);
+        let views: Vec<_> = pipeline.iter().map(Document::view).collect();
+        let found = Pipeline::parse(&views, &settings).unwrap().collections();
+        found.into_iter().map(|name| name.collection).collect::<Vec<_>>().join(" ")
+    };
+    for stage in [
+        r#"{"$lookup": {"from": "view", "localField": "a", "foreignField": "a", "as": "l"}}"#,
+        r#"{"$lookup": {"from": "view", "pipeline": [], "as": "l"}}"#,
+        r#"{"$lookup": {"from": "view", "let": {"v": 1}, "pipeline": [{"$match": {"$expr": "$$v"}}], "as": "l"}}"#,
+        r#"{"$unionWith": "view"}"#,
+        r#"{"$graphLookup": {"from": "view", "startWith": 1, "connectFromField": "a", "connectToField": "b", "as": "g"}}"#,
+    ] {
+        assert_eq!(named(&format!("[{stage}]")), "behind view within", "{stage}");
+        assert_eq!(named(&format!(r#"[{{"$facet": {{"f": [{stage}]}}}}]"#)), "behind view within", "{stage}");
+        let around = r#"{"from": "other", "let": {"x": "$a"}, "as": "o", "pipeline": [{"$match": {"$expr": {"$eq": ["$a", "$$x"]}}}, "#;
+        let nested = format!(r#"[{{"$lookup": {around}{stage}]}}}}]"#);
+        assert_eq!(named(&nested), "behind other view within", "{stage}");
+    }
+}
+
 fn random_document() -> impl Strategy<Value = Document> {
     let scalar = prop_oneof![
         (-3..4_i32).prop_map(Value::Int32),

@@ -20,7 +20,8 @@ use crate::pipeline::text::{as_double, key_of, text, type_name, whole_number};
 /// A `$graphLookup` as parsed.
 #[derive(Debug)]
 pub(crate) struct GraphLookup {
-    from: Namespace,
+    /// What is read: the collection by its name, what is behind it if it is a view, and what that view looks into.
+    collections: Vec<Namespace>,
     start: Formula,
     connect_from: Path,
     connect_to: String,
@@ -83,7 +84,10 @@ impl GraphLookup {
         };
         let from = around.namespace(from);
         let (on, view) = around.behind(Some(&from));
+        let inner = around.inner(on.as_ref(), &[])?;
+        let looked_into = parse_inner(&views(&view), &inner, Place::Lookup)?.collections();
         Ok(GraphLookup {
+            collections: [from].into_iter().chain(on).chain(looked_into).collect(),
             start: around.formula(start)?,
             connect_from: Path::parse(connect_from)?,
             connect_to: connect_to.to_owned(),
@@ -92,8 +96,7 @@ impl GraphLookup {
             depth_field: string("depthField").map(Path::parse).transpose()?,
             restriction,
             view,
-            around: around.inner(on.as_ref(), &[])?,
-            from,
+            around: inner,
         })
     }
 
@@ -106,7 +109,7 @@ impl GraphLookup {
     }
 
     pub(crate) fn collections(&self, found: &mut Vec<Namespace>) {
-        found.push(self.from.clone());
+        found.extend(self.collections.iter().cloned());
     }
 }
 

@@ -38,6 +38,8 @@ struct Inner {
     around: Surroundings,
     /// The pipeline itself, where it is the same for all rows.
     fixed: Option<Arc<Pipeline>>,
+    /// What it reads: the collection, or what is behind it if it is a view, and what the stages look into.
+    collections: Vec<Namespace>,
     /// How many of its stages make a view: the join comes behind them.
     of_view: usize,
     /// How many bytes the stages have: what reading them costs.
@@ -215,7 +217,7 @@ impl Lookup {
     /// The collections that are looked into.
     pub(crate) fn collections(&self, found: &mut Vec<Namespace>) {
         found.extend(self.from.clone());
-        self.inner.collections(found);
+        found.extend(self.inner.collections.iter().cloned());
     }
 }
 
@@ -226,25 +228,16 @@ impl Inner {
         variables: &[(String, Formula)],
         around: &Surroundings,
     ) -> Result<Inner> {
-        let checked = around.inner(from, &without_values(variables))?;
         let (on, view) = around.behind(from);
-        let plain = parse_inner(&views(&stages), &checked, Place::Lookup)?;
-        let around = around.inner(on.as_ref(), &[])?;
-        let fixed = (variables.is_empty() && view.is_empty()).then(|| Arc::new(plain));
+        let checked = around.inner(on.as_ref(), &without_values(variables))?;
+        let fixed = variables.is_empty() && view.is_empty();
         let of_view = view.len();
         let stages: Vec<RawDocument> = view.into_iter().chain(stages).collect();
+        let plain = parse_inner(&views(&stages), &checked, Place::Lookup)?;
+        let around = around.inner(on.as_ref(), &[])?;
+        let collections = on.into_iter().chain(plain.collections()).collect();
         let bytes = stages.iter().map(|stage| stage.as_bytes().len() as u64).sum();
-        Ok(Inner { stages, around, fixed, of_view, bytes })
-    }
-
-    fn collections(&self, found: &mut Vec<Namespace>) {
-        let parsed = match &self.fixed {
-            Some(fixed) => Some(Arc::clone(fixed)),
-            None => parse_inner(&views(&self.stages), &self.around, Place::Lookup).ok().map(Arc::new),
-        };
-        if let Some(parsed) = parsed {
-            found.extend(parsed.collections());
-        }
+        Ok(Inner { stages, around, fixed: fixed.then(|| Arc::new(plain)), collections, of_view, bytes })
     }
 
     /// Begins to run for a row.

@@ -19,6 +19,8 @@ use crate::pipeline::{Pipeline, parse_inner};
 #[derive(Debug)]
 pub(crate) struct UnionWith {
     from: Option<Namespace>,
+    /// The collection itself, or what is behind it if it is a view.
+    on: Option<Namespace>,
     pipeline: Arc<Pipeline>,
 }
 
@@ -63,7 +65,7 @@ impl UnionWith {
         let stages: Vec<RawDocument> = view.into_iter().chain(stages).collect();
         let inner = around.inner(on.as_ref(), &[])?;
         let pipeline = Arc::new(parse_inner(&views(&stages), &inner, Place::Union)?);
-        Ok(UnionWith { from, pipeline })
+        Ok(UnionWith { from, on, pipeline })
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
@@ -71,7 +73,7 @@ impl UnionWith {
     }
 
     pub(crate) fn collections(&self, found: &mut Vec<Namespace>) {
-        found.extend(self.from.clone());
+        found.extend(self.from.iter().chain(&self.on).cloned());
         found.extend(self.pipeline.collections());
     }
 }
