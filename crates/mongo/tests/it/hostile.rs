@@ -144,10 +144,10 @@ async fn random_bytes_hurt_nobody() {
 fn hasty() -> Limits {
     Limits {
         handshake_timeout: Duration::from_millis(500),
-        idle_timeout: Duration::from_millis(1000),
+        idle_timeout: Duration::from_secs(1),
         read_pause_timeout: Duration::from_millis(500),
         message_timeout: Duration::from_millis(700),
-        write_pause_timeout: Duration::from_millis(1000),
+        write_pause_timeout: Duration::from_secs(1),
         ..Limits::default()
     }
 }
