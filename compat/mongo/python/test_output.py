@@ -91,3 +91,12 @@ def test_t26_what_merge_writes_expires_by_the_rules_of_the_target(source, databa
     clock.advance(41)
     settle()
     assert ids(target) == []
+
+
+@pytest.mark.parametrize("name", ["x$y", ".x", "x\0y"], ids=repr)
+def test_a_name_that_no_command_can_say_is_no_target(source, database, name):
+    source.insert_one({"_id": 1})
+    for stage in ({"$out": name}, {"$merge": name}, {"$merge": {"into": name}}, {"$out": {"db": database.name, "coll": name}}):
+        refused(73, run, source, stage)
+    refused(73, run, source, {"$out": {"db": "a$b", "coll": "fine"}})
+    assert database.list_collection_names() == ["source"]

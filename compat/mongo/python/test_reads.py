@@ -23,6 +23,14 @@ def test_distinct_refuses_more_values_than_fit_into_an_answer(collection):
     assert len(collection.distinct("word", {"_id": {"$lt": 10}})) == 10
 
 
+def test_a_computed_document_larger_than_a_document_may_be_is_refused(collection):
+    collection.insert_many([{"_id": number, "text": "x" * (1 << 20)} for number in range(60)])
+    grown = [{"$group": {"_id": None, "all": {"$push": "$text"}}}]
+    refused(10334, collection.aggregate, grown)
+    assert list(collection.aggregate([*grown, {"$project": {"n": {"$size": "$all"}}}])) == [{"_id": None, "n": 60}]
+    assert len(list(collection.find())) == 60, "a large answer comes in several replies"
+
+
 @pytest.mark.parametrize("query", [{}, {"a": 1}], ids=repr)
 def test_a_count_with_a_hint_to_no_index_is_refused(collection, database, query):
     collection.insert_many([{"_id": number, "a": 1} for number in range(20)])

@@ -68,3 +68,25 @@ def test_an_aborted_transaction_is_not_committed_afterwards(server, database):
         assert line.command("admin", in_transaction({"abortTransaction": 1}, session, 1))["ok"] == 1
         unknown(line.command("admin", in_transaction(COMMIT, session, 1)))
     assert ids(database["coll"]) == []
+
+
+@pytest.mark.parametrize("write", ["insert", "upsert", "find and modify"])
+@pytest.mark.parametrize("end", ["abort", "end of session", "commit"])
+def test_a_collection_that_a_transaction_makes_stays_only_with_its_commit(client, database, write, end):
+    made = database["made"]
+    with client.start_session() as session:
+        session.start_transaction()
+        if write == "insert":
+            made.insert_one({"_id": 1}, session=session)
+        elif write == "upsert":
+            made.update_one({"_id": 1}, {"$set": {"a": 1}}, upsert=True, session=session)
+        else:
+            made.find_one_and_update({"_id": 1}, {"$set": {"a": 1}}, upsert=True, session=session)
+        assert made.find_one({}, session=session)["_id"] == 1
+        if end == "abort":
+            session.abort_transaction()
+        elif end == "commit":
+            session.commit_transaction()
+    assert database.list_collection_names() == (["made"] if end == "commit" else [])
+    assert ids(made) == ([1] if end == "commit" else [])
+

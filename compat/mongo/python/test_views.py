@@ -100,3 +100,26 @@ def test_views_that_look_into_views_are_read_so_many_times_at_most(source, datab
     refused(165, database["v18"].find_one, {}, max_time_ms=20_000)
     assert database["v2"].count_documents({}) == 3 * (1 + 3 + 9)
     assert client.admin.command("ping")["ok"] == 1
+
+
+LOOKS = {
+    "view on": lambda name: (name, []),
+    "lookup": lambda name: ("source", [look_up(name)]),
+    "union": lambda name: ("source", [{"$unionWith": name}]),
+    "facet": lambda name: ("source", [{"$facet": {"all": [look_up(name)]}}]),
+    "within a lookup": lambda name: ("source", [look_up("other", look_up(name))]),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+def test_a_view_never_looks_into_itself(source, database, look):
+    on, stages = look("second")
+    view(database, "first", on, *stages)  # what it looks into may come later
+    refused(5, view, database, "second", "first")
+    on, stages = look("first")
+    refused(5, view, database, "second", on, *stages)
+    view(database, "second", "source")
+    refused(5, database.command, "collMod", "second", viewOn=on, pipeline=stages)
+    assert len(list(database["second"].find())) == 3
+    on, stages = look("self")
+    refused(5, view, database, "self", on, *stages)
