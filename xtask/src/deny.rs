@@ -26,9 +26,12 @@ pub(crate) fn check(report: &mut Report) {
         };
         let tool = tool.insert(found);
         let ours = judge(tool, &paths::root(), &["bans", "licenses", "sources"])?;
-        // The server links nothing of the Rust SDK's tree; it must only come from where everything comes from.
-        let sdk = judge(tool, &paths::compat("rust"), &["sources"])?;
-        Ok(verdict(ours && sdk, "bans, licences, sources"))
+        // The server links nothing of the Rust clients' trees; they must only come from where everything comes from.
+        let mut clients = true;
+        for suite in ["rust", "mongo/rust"] {
+            clients &= judge(tool, &paths::compat(suite), &["sources"])?;
+        }
+        Ok(verdict(ours && clients, "bans, licences, sources"))
     });
     let Some(tool) = tool else { return };
     report.part("published weaknesses", || match fetch_advisories(&tool) {

@@ -30,7 +30,7 @@ pub(crate) fn format(report: &mut Report) {
     report.part("format", || {
         let main = process::run(&mut cargo(&["fmt", "--all", "--check"]), BUILD_TIMEOUT)?;
         let mut good = main.success;
-        for own in [paths::compat("rust"), paths::root().join("fuzz")] {
+        for own in [paths::compat("rust"), paths::compat("mongo/rust"), paths::root().join("fuzz")] {
             good &= process::run(cargo(&["fmt", "--check"]).current_dir(own), BUILD_TIMEOUT)?.success;
         }
         Ok(verdict(good, ""))

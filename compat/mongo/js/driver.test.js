@@ -353,7 +353,7 @@ describe("connections", () => {
   }
 
   test("the profile of a single server takes a direct connection", async () => {
-    const direct = new MongoClient(`mongodb://${server.address}/?directConnection=true`);
+    const direct = new MongoClient(`mongodb://${server.mongo}/?directConnection=true`);
     assert.equal((await direct.db("admin").command({ ping: 1 })).ok, 1);
     await direct.close();
   });

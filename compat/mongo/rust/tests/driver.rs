@@ -221,7 +221,7 @@ async fn the_connection_string_of_cosmos_db_over_tls() {
     let key = EMULATOR_KEY.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
     let uri = |key: &str, secure: &str| {
         let options = "replicaSet=globaldb&retrywrites=false&maxIdleTimeMS=120000&appName=%40bolide%40";
-        format!("mongodb://bolide:{key}@{}/?{secure}{options}", server.address())
+        format!("mongodb://bolide:{key}@{}/?{secure}{options}", server.mongo_address())
     };
     for secure in ["ssl=true&tlsAllowInvalidCertificates=true&", ""] {
         let client = connect(&uri(&key, secure)).await;
