@@ -7,6 +7,7 @@ use engine::Engine;
 use engine::collection::{Receipt, Receipts};
 use mql::Code;
 use storage::Time;
+use tokio::time::Instant;
 
 use crate::commands::Command;
 use crate::connection::Connection;
@@ -40,6 +41,8 @@ pub(crate) struct Call {
     /// Where the command reads and writes: the database, or its transaction.
     pub(crate) room: Room,
     pub(crate) brake: Brake,
+    /// When its `maxTimeMS` is over.
+    pub(crate) deadline: Option<Instant>,
     /// Request units so far.
     pub(crate) charge: f64,
 }
@@ -66,6 +69,7 @@ impl Call {
             timestamp: self.timestamp,
             room: self.room.clone(),
             brake: self.brake.clone(),
+            deadline: self.deadline,
             charge: 0.0,
         }
     }
@@ -136,7 +140,7 @@ impl Call {
     /// The world as evaluation sees it during this command.
     pub(crate) fn context(&self) -> mql::Context {
         let millis = i64::try_from(self.now.millis()).unwrap_or(i64::MAX);
-        mql::Context::new(millis, self.timestamp, random::number(), Arc::clone(&self.brake.pulled))
+        mql::Context::new(millis, self.timestamp, random::seed(), Arc::clone(&self.brake.pulled))
     }
 
     /// Whose a cursor is that this command opens.

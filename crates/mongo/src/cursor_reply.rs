@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use bson::{Document, RawDocument, Writer};
+use tokio::time::Instant;
 
 use crate::access::{Answers, Batch};
 use crate::call::Call;
@@ -81,6 +82,7 @@ fn keep(call: &Call, opening: &Opening<'_>, rest: Rest) -> Result<i64> {
         rest,
         keep: opening.keep,
         transaction: call.transaction().map(|(_, number)| number),
+        time_left: call.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
     };
     let idle = call.service.cursor_idle();
     let id = call.service.cursors.keep(cursor, idle)?;

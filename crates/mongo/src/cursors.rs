@@ -32,6 +32,8 @@ pub(crate) struct Cursor {
     pub(crate) keep: bool,
     /// The transaction it was opened in.
     pub(crate) transaction: Option<i64>,
+    /// What is left of the `maxTimeMS` of the command that opened it. The time between two requests does not count.
+    pub(crate) time_left: Option<Duration>,
 }
 
 /// What is still to come.
@@ -204,7 +206,7 @@ mod tests {
     fn cursor(byte: u8, keep: bool) -> Cursor {
         let owner = Owner { session: Some(session(byte)), user: [0; 32] };
         let rest = Rest::List(VecDeque::new());
-        Cursor { namespace: "db.coll".into(), owner, rest, keep, transaction: None }
+        Cursor { namespace: "db.coll".into(), owner, rest, keep, transaction: None, time_left: None }
     }
 
     fn code(result: Result<Box<Cursor>>) -> Option<i32> {

@@ -104,7 +104,7 @@ fn whole(value: ValueRef<'_>) -> Option<i64> {
     crate::fields::whole(value)
 }
 
-/// The answer of `$indexStats`. Uses are not counted.
+/// The answer of `$indexStats`.
 fn index_figures(
     service: &Service,
     reading: &Reading,
@@ -113,7 +113,8 @@ fn index_figures(
     let since = Value::DateTime(service.started_at.millis() as i64);
     let list = reading.indexes(collection)?;
     let told = list.iter().map(|index| {
-        let accesses = Document::new().with("ops", 0_i64).with("since", since.clone());
+        let uses = i64::try_from(service.common.index_uses.of(collection, index.number)).unwrap_or(i64::MAX);
+        let accesses = Document::new().with("ops", uses).with("since", since.clone());
         let mut entry = Document::new()
             .with("name", index.spec.name())
             .with("key", index.spec.key_pattern().clone())

@@ -17,7 +17,7 @@ use crate::error::{Error, RETRYABLE_WRITE, Result, TRANSIENT_TRANSACTION};
 use crate::fail_points::{Candidate, Failure, Name, RetryableFailure};
 use crate::fields::Fields;
 use crate::limits::MESSAGE_BYTES;
-use crate::operations::{Brake, Operation, Stop};
+use crate::operations::{Brake, Operation, Stop, Timer};
 use crate::reply::{Reply, list};
 use crate::room::Room;
 use crate::service::Service;
@@ -149,9 +149,9 @@ fn prepare(
     let room = match (numbered, &session, command.transaction) {
         (Some(Numbered::Transaction { number, starts }), Some(session), InTransaction::Allowed) => {
             let lifetime = service.transaction_lifetime();
-            service.transactions.room(&service.engine, &session.id, number, starts, lifetime)?
+            service.transactions.room(&service.common, &session.id, number, starts, lifetime)?
         }
-        _ => Room::Open(Arc::clone(&service.engine), Arc::clone(&service.transactions.provisional)),
+        _ => Room::Open(Arc::clone(&service.common)),
     };
     Ok(Call {
         engine: Arc::clone(&service.engine),
@@ -167,6 +167,7 @@ fn prepare(
         timestamp,
         room,
         brake,
+        deadline: None,
         charge: 0.0,
     })
 }
@@ -283,6 +284,7 @@ async fn run_within_limits(call: &mut Call) -> Result<(Reply, Option<Document>)>
         Effect::Reads => None,
     };
     let limit = time_limit(call)?;
+    call.deadline = limit.map(|limit| Instant::now() + limit);
     count(call);
     let _running = call.service.operations.enter(|number| Operation {
         number,
@@ -305,7 +307,15 @@ async fn run_within_limits(call: &mut Call) -> Result<(Reply, Option<Document>)>
 
 /// `maxTimeMS`; zero and absent are no limit.
 fn time_limit(call: &Call) -> Result<Option<Duration>> {
-    let Some(limit) = max_time(call.fields())? else { return Ok(None) };
+    match max_time(call.fields())? {
+        // In getMore it would say how long to wait for news, which is that command's own business.
+        Some(limit) if call.command.name != "getMore" => limited(call, limit),
+        _ => Ok(None),
+    }
+}
+
+/// The time limit, unless a fail point has other plans.
+pub(crate) fn limited(call: &Call, limit: Duration) -> Result<Option<Duration>> {
     if call.service.settings.test_commands {
         if call.service.fail_points.strikes(Name::MaxTimeAlwaysTimeOut) {
             return Err(Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"));
@@ -314,8 +324,7 @@ fn time_limit(call: &Call) -> Result<Option<Duration>> {
             return Ok(None);
         }
     }
-    // In getMore it says how long to wait for news, which is that command's own business.
-    Ok((call.command.name != "getMore").then_some(limit))
+    Ok(Some(limit))
 }
 
 fn max_time(fields: Fields<'_>) -> Result<Option<Duration>> {
@@ -416,22 +425,4 @@ fn cluster_time(time: Timestamp) -> Document {
     let signature =
         Document::new().with("hash", Binary { subtype: 0, bytes: vec![0; 20] }).with("keyId", 0_i64);
     Document::new().with("clusterTime", time).with("signature", signature)
-}
-
-/// Pulls a brake when the time is over, unless it is dropped before.
-struct Timer(tokio::task::JoinHandle<()>);
-
-impl Timer {
-    fn start(limit: Duration, brake: Brake) -> Timer {
-        Timer(tokio::spawn(async move {
-            sleep(limit).await;
-            brake.pull(Stop::TimeLimit);
-        }))
-    }
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }

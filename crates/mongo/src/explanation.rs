@@ -6,18 +6,20 @@
 
 use std::sync::Arc;
 
-use bson::{Collation, Document, DocumentRef, RawDocument, Value, ValueRef};
-use engine::collection::{Collection, Reading};
-use mql::filter::Filter;
+use bson::{Document, DocumentRef, RawDocument, Value, ValueRef};
+use engine::collection::Collection;
+use mql::filter::{Filter, Settings};
 use mql::index::Hint;
+use mql::pipeline::Find;
 use mql::sort::Sort;
 use mql::update::Update;
 use mql::{Code, Context};
 use storage::Direction;
 
-use crate::access::{Examined, Plan, Used, Way, choose};
+use crate::access::{Answers, Examined, Plan, Used, Way, choose};
 use crate::error::{Error, Result};
 use crate::reply::list;
+use crate::room::Room;
 
 /// What a sort may hold in memory, as tools expect to read it.
 const SORT_BYTES_MAX: i32 = 104_857_600;
@@ -59,7 +61,8 @@ pub(crate) struct Inquiry {
     pub(crate) skip: u64,
     pub(crate) limit: Option<u64>,
     pub(crate) projection: Option<Document>,
-    pub(crate) collation: Collation,
+    /// How the filter is read.
+    pub(crate) language: Settings,
     pub(crate) hint: Option<Hint>,
     pub(crate) purpose: Purpose,
 }
@@ -77,100 +80,103 @@ pub(crate) enum Purpose {
 }
 
 /// What a walk came to.
-#[derive(Debug, Clone, Copy, Default)]
-struct Walked {
+#[derive(Debug, Default)]
+pub(crate) struct Walked {
     examined: Examined,
     /// Documents that matched and were wanted.
     found: u64,
     /// Of those, documents that an update would change.
     changed: u64,
+    /// How long it took.
+    millis: i32,
 }
 
 impl Inquiry {
-    /// `queryPlanner`, and `executionStats` if they are asked for.
-    pub(crate) fn explain(
+    /// The way that the command takes; none if the collection does not exist.
+    pub(crate) fn plan(&self, room: &Room) -> Result<Option<Plan>> {
+        let Some(collection) = &self.collection else { return Ok(None) };
+        let sort = self.sort.as_ref().map(|(sort, _)| &**sort);
+        let limit = self.limit.map(|limit| limit.saturating_add(self.skip));
+        let (collation, hint) = (&self.language.collation, self.hint.as_ref());
+        room.read(&[collection], |reading| {
+            choose(reading, collection, &self.filter, sort, limit, collation, hint).map(Some)
+        })
+    }
+
+    /// What the command asks of its collection, as a `find`. A count counts everything and cuts the number.
+    pub(crate) fn as_find(&self) -> Find<'_> {
+        let counts = matches!(self.purpose, Purpose::Count);
+        Find {
+            filter: self.conditions.view(),
+            sort: self.sort.as_ref().map(|(_, sort)| sort.view()),
+            skip: if counts { 0 } else { self.skip },
+            limit: if counts { None } else { self.limit },
+        }
+    }
+
+    /// Goes through the answers of that `find`, and changes nothing.
+    pub(crate) fn walk(&self, mut answers: Answers, room: &Room, context: &Context) -> Result<Walked> {
+        let started = tokio::time::Instant::now();
+        let mut walked = Walked::default();
+        answers.each(room, context, |document| {
+            walked.found += 1;
+            if let Purpose::Update { update, .. } = &self.purpose
+                && update.apply(document, Some(&self.filter), false, context)?.is_some()
+            {
+                walked.changed += 1;
+            }
+            Ok(())
+        })?;
+        if matches!(self.purpose, Purpose::Count) {
+            walked.found = walked.found.saturating_sub(self.skip).min(self.limit.unwrap_or(u64::MAX));
+        }
+        walked.examined = answers.examined();
+        walked.millis = i32::try_from(started.elapsed().as_millis()).unwrap_or(i32::MAX);
+        Ok(walked)
+    }
+
+    /// `queryPlanner`, and `executionStats` if the way was walked.
+    pub(crate) fn told(
         &self,
-        reading: &Reading<'_>,
-        context: &Context,
+        plan: Option<&Plan>,
+        walked: Option<&Walked>,
         verbosity: Verbosity,
-    ) -> Result<Document> {
-        let plan = self.plan(reading)?;
-        let stage = self.stages(plan.as_ref(), None);
+    ) -> Document {
         let rejected = plan.iter().flat_map(|plan| &plan.rejected).map(fetch);
         let mut planner = Document::new()
             .with("namespace", self.namespace.as_str())
             .with("parsedQuery", parsed(self.conditions.view()))
             .with("indexFilterSet", false);
-        if !self.collation.is_simple() {
-            planner.push("collation", self.collation.to_document());
+        if !self.language.collation.is_simple() {
+            planner.push("collation", self.language.collation.to_document());
         }
         planner.push("maxIndexedOrSolutionsReached", false);
         planner.push("maxIndexedAndSolutionsReached", false);
         planner.push("maxScansToExplodeReached", false);
-        planner.push("winningPlan", stage);
+        planner.push("winningPlan", self.stages(plan, None));
         planner.push("rejectedPlans", list(rejected));
         let mut told = Document::new().with("queryPlanner", planner);
-        if verbosity != Verbosity::Planner {
-            told.push("executionStats", self.execution(plan.as_ref(), reading, context, verbosity)?);
+        if let Some(walked) = walked {
+            told.push("executionStats", self.execution(plan, walked, verbosity));
         }
-        Ok(told)
+        told
     }
 
-    fn plan(&self, reading: &Reading<'_>) -> Result<Option<Plan>> {
-        let Some(collection) = &self.collection else { return Ok(None) };
-        let sort = self.sort.as_ref().map(|(sort, _)| &**sort);
-        let limit = self.limit.map(|limit| limit.saturating_add(self.skip));
-        choose(reading, collection, &self.filter, sort, limit, &self.collation, self.hint.as_ref()).map(Some)
-    }
-
-    fn execution(
-        &self,
-        plan: Option<&Plan>,
-        reading: &Reading<'_>,
-        context: &Context,
-        verbosity: Verbosity,
-    ) -> Result<Document> {
-        let started = tokio::time::Instant::now();
-        let walked = self.walk(plan.cloned(), reading, context)?;
-        let millis = i32::try_from(started.elapsed().as_millis()).unwrap_or(i32::MAX);
+    fn execution(&self, plan: Option<&Plan>, walked: &Walked, verbosity: Verbosity) -> Document {
         let mut stats = Document::new()
             .with("executionSuccess", true)
             .with("nReturned", number(self.returned(walked)))
-            .with("executionTimeMillis", millis)
-            .with("totalKeysExamined", number(walked.examined.keys))
+            .with("executionTimeMillis", walked.millis)
+            .with("totalKeysExamined", number(walked.examined.keys()))
             .with("totalDocsExamined", number(walked.examined.documents))
             .with("executionStages", self.stages(plan, Some(walked)));
         if verbosity == Verbosity::AllPlans {
             stats.push("allPlansExecution", Value::Array(Vec::new()));
         }
-        Ok(stats)
+        stats
     }
 
-    /// Walks as the command would, and changes nothing.
-    fn walk(&self, plan: Option<Plan>, reading: &Reading<'_>, context: &Context) -> Result<Walked> {
-        let (Some(plan), Some(collection)) = (plan, &self.collection) else { return Ok(Walked::default()) };
-        let wanted = self.limit.map(|limit| limit.saturating_add(self.skip));
-        // Only what comes in the wanted order can end early.
-        let enough = wanted.filter(|_| plan.sorted && self.filter.near().is_none()).unwrap_or(u64::MAX);
-        let mut walk = plan.into_walk(collection, &self.filter);
-        let mut walked = Walked::default();
-        while walked.found < enough
-            && let Some(found) = walk.next(reading, context)?
-        {
-            walked.found += 1;
-            if let Purpose::Update { update, .. } = &self.purpose
-                && wanted.is_none_or(|wanted| walked.found <= wanted)
-                && update.apply(&found.document, Some(&self.filter), false, context)?.is_some()
-            {
-                walked.changed += 1;
-            }
-        }
-        walked.found = walked.found.saturating_sub(self.skip).min(self.limit.unwrap_or(u64::MAX));
-        walked.examined = walk.examined();
-        Ok(walked)
-    }
-
-    fn returned(&self, walked: Walked) -> u64 {
+    fn returned(&self, walked: &Walked) -> u64 {
         match self.purpose {
             Purpose::Find => walked.found,
             Purpose::Count => 1,
@@ -179,7 +185,7 @@ impl Inquiry {
     }
 
     /// The stages from the collection up to the command, each around the one below it.
-    fn stages(&self, plan: Option<&Plan>, walked: Option<Walked>) -> Document {
+    fn stages(&self, plan: Option<&Plan>, walked: Option<&Walked>) -> Document {
         let mut tree = Tree { walked, top: Document::new() };
         match plan {
             None => tree.around("EOF", Document::new()),
@@ -188,7 +194,7 @@ impl Inquiry {
                 self.order(plan, &mut tree);
             }
         }
-        let number = |count: fn(Walked) -> u64| walked.map(|walked| number(count(walked)));
+        let number = |count: fn(&Walked) -> u64| walked.map(|walked| number(count(walked)));
         let mut last = Document::new();
         let name = match &self.purpose {
             Purpose::Find => return tree.top,
@@ -215,8 +221,8 @@ impl Inquiry {
     }
 
     /// The stages that lead to documents.
-    fn way(&self, plan: &Plan, tree: &mut Tree) {
-        let examined = tree.walked.map(|walked| walked.examined);
+    fn way(&self, plan: &Plan, tree: &mut Tree<'_>) {
+        let examined = tree.walked.map(|walked| &walked.examined);
         let documents = examined.map(|examined| ("docsExamined".to_owned(), number(examined.documents)));
         let mut filter = Document::new();
         if !self.conditions.is_empty() {
@@ -239,12 +245,8 @@ impl Inquiry {
                 scan.fields_mut().extend(documents);
                 tree.around("COLLSCAN", scan);
             }
-            Way::Index { .. } => {
-                let mut scan = plan.index.as_ref().map(index_scan).unwrap_or_default();
-                if let Some(examined) = examined {
-                    scan.push("keysExamined", number(examined.keys));
-                }
-                tree.around("IXSCAN", scan);
+            Way::Indexes(_) => {
+                tree.over_indexes(&plan.indexes);
                 filter.fields_mut().extend(documents);
                 tree.around("FETCH", filter);
             }
@@ -252,7 +254,7 @@ impl Inquiry {
     }
 
     /// The stages that put documents in order, cut them and show parts of them.
-    fn order(&self, plan: &Plan, tree: &mut Tree) {
+    fn order(&self, plan: &Plan, tree: &mut Tree<'_>) {
         let mut limit = self.limit;
         if let Some((_, pattern)) = self.sort.as_ref().filter(|_| !plan.sorted) {
             let mut sort =
@@ -276,12 +278,35 @@ impl Inquiry {
 }
 
 /// Stages in the making, from the bottom up.
-struct Tree {
-    walked: Option<Walked>,
+struct Tree<'a> {
+    walked: Option<&'a Walked>,
     top: Document,
 }
 
-impl Tree {
+impl Tree<'_> {
+    /// Begins with the scans of indexes: one, or several that are united.
+    fn over_indexes(&mut self, indexes: &[Used]) {
+        let mut scans = Vec::new();
+        for (leg, used) in indexes.iter().enumerate() {
+            let mut scan = index_scan(used);
+            if let Some(keys) = self.walked.and_then(|walked| walked.examined.keys_by_leg.get(leg)) {
+                scan.push("keysExamined", number(*keys));
+            }
+            scans.push(scan);
+        }
+        match <[Document; 1]>::try_from(scans) {
+            Ok([scan]) => self.around("IXSCAN", scan),
+            Err(scans) => {
+                let scans = scans.into_iter().map(|scan| {
+                    let mut stage = Document::new().with("stage", "IXSCAN");
+                    stage.fields_mut().extend(scan);
+                    stage
+                });
+                self.around("OR", Document::new().with("inputStages", list(scans)));
+            }
+        }
+    }
+
     /// Puts a stage on top of the others.
     fn around(&mut self, name: &str, fields: Document) {
         let mut stage = Document::new().with("stage", name);

@@ -25,6 +25,7 @@ mod error;
 mod explanation;
 mod fail_points;
 mod fields;
+mod index_uses;
 mod journal;
 pub mod limits;
 mod listener;

@@ -29,20 +29,14 @@ pub(crate) fn each(
         let wanted = RawDocument::from_document(&Document::new().with("$match", filter.to_document()));
         let stages: Vec<RawDocument> = stages.into_iter().chain([wanted]).collect();
         let mut answers = crate::commands::aggregate::build(call, Some(&on), &stages, &settings, None)?;
-        loop {
-            let batch = answers.batch(room, &context, None)?;
-            batch.documents.iter().try_for_each(|document| visit(document.view()))?;
-            if batch.finished {
-                return Ok(());
-            }
-        }
+        return answers.each(room, &context, |document| visit(document.view()));
     }
     let filter = Arc::new(Filter::parse(filter, &settings)?);
     let hint = access::hint(fields)?;
     room.read(&[&collection], |reading| {
         let plan =
             access::choose(reading, &collection, &filter, None, None, &settings.collation, hint.as_ref())?;
-        let mut walk = plan.into_walk(&collection, &filter);
+        let mut walk = plan.into_walk(room, &collection, &filter);
         while let Some(found) = walk.next(reading, &context)? {
             visit(found.document.view())?;
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::Duration;
 
 use bson::RawDocument;
 use parking_lot::Mutex;
@@ -99,5 +100,23 @@ pub(crate) struct Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.operations.running.lock().1.remove(&self.number);
+    }
+}
+
+/// Pulls a brake when the time is over, unless it is dropped before.
+pub(crate) struct Timer(tokio::task::JoinHandle<()>);
+
+impl Timer {
+    pub(crate) fn start(limit: Duration, brake: Brake) -> Timer {
+        Timer(tokio::spawn(async move {
+            tokio::time::sleep(limit).await;
+            brake.pull(Stop::TimeLimit);
+        }))
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }

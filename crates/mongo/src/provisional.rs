@@ -13,6 +13,8 @@ use engine::Engine;
 use engine::collection::{Collection, CollectionDefinition};
 use parking_lot::Mutex;
 
+use crate::room::Common;
+
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Provisional {
@@ -22,8 +24,7 @@ pub(crate) struct Provisional {
 
 /// Those that one transaction holds. When it is dropped, it lets go of them.
 pub(crate) struct Held {
-    engine: Arc<Engine>,
-    all: Arc<Provisional>,
+    common: Arc<Common>,
     collections: Mutex<Vec<Arc<Collection>>>,
 }
 
@@ -53,14 +54,14 @@ impl Provisional {
 }
 
 impl Held {
-    pub(crate) fn new(engine: &Arc<Engine>, all: &Arc<Provisional>) -> Held {
-        Held { engine: Arc::clone(engine), all: Arc::clone(all), collections: Mutex::default() }
+    pub(crate) fn new(common: &Arc<Common>) -> Held {
+        Held { common: Arc::clone(common), collections: Mutex::default() }
     }
 
     /// The collection of that name. One that the transaction, or another one, has made is held from now on.
     pub(crate) fn find(&self, database: &str, name: &str) -> Option<Arc<Collection>> {
-        let mut holders = self.all.holders.lock();
-        let collection = self.engine.collection(database, name)?;
+        let mut holders = self.common.provisional.holders.lock();
+        let collection = self.common.engine.collection(database, name)?;
         if let Some(count) = holders.get_mut(&collection.definition.uuid) {
             let mut mine = self.collections.lock();
             if !mine.iter().any(|held| held.definition.uuid == collection.definition.uuid) {
@@ -78,8 +79,8 @@ impl Held {
         name: &str,
         definition: CollectionDefinition,
     ) -> engine::Result<Arc<Collection>> {
-        let mut holders = self.all.holders.lock();
-        let collection = self.engine.create_collection(database, name, definition, None)?;
+        let mut holders = self.common.provisional.holders.lock();
+        let collection = self.common.engine.create_collection(database, name, definition, None)?;
         holders.insert(collection.definition.uuid, 1);
         self.collections.lock().push(Arc::clone(&collection));
         Ok(collection)
@@ -88,7 +89,7 @@ impl Held {
     /// The transaction has committed: what it holds stays.
     pub(crate) fn confirm(&self) {
         for collection in self.collections.lock().drain(..) {
-            self.all.confirm(&collection);
+            self.common.provisional.confirm(&collection);
         }
     }
 }
@@ -96,7 +97,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         for collection in self.collections.get_mut().drain(..) {
-            self.all.release(&self.engine, &collection);
+            self.common.provisional.release(&self.common.engine, &collection);
         }
     }
 }

@@ -12,15 +12,30 @@ use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use storage::Time;
 
 use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
+use crate::index_uses::IndexUses;
 use crate::provisional::{Held, Provisional};
 
 /// A place to read and write in.
 #[derive(Clone)]
 pub(crate) enum Room {
     /// The database: every statement stands for itself.
-    Open(Arc<Engine>, Arc<Provisional>),
+    Open(Arc<Common>),
     /// A transaction: one snapshot, one time, and what was written in it.
-    Transaction(Arc<Engine>, Arc<OpenTransaction>),
+    Transaction(Arc<Common>, Arc<OpenTransaction>),
+}
+
+/// What all rooms have in common.
+pub(crate) struct Common {
+    pub(crate) engine: Arc<Engine>,
+    /// Collections that open transactions have made.
+    pub(crate) provisional: Provisional,
+    pub(crate) index_uses: IndexUses,
+}
+
+impl Common {
+    pub(crate) fn new(engine: Arc<Engine>) -> Common {
+        Common { engine, provisional: Provisional::default(), index_uses: IndexUses::default() }
+    }
 }
 
 /// A transaction that several commands work in, until one of them takes it out to commit it.
@@ -32,11 +47,9 @@ pub(crate) struct OpenTransaction {
 
 impl OpenTransaction {
     /// One that has just begun.
-    pub(crate) fn begin(engine: &Arc<Engine>, provisional: &Arc<Provisional>) -> Result<OpenTransaction> {
-        Ok(OpenTransaction {
-            workspace: Mutex::new(Some(engine.begin()?)),
-            collections: Held::new(engine, provisional),
-        })
+    pub(crate) fn begin(common: &Arc<Common>) -> Result<OpenTransaction> {
+        let workspace = Mutex::new(Some(common.engine.begin()?));
+        Ok(OpenTransaction { workspace, collections: Held::new(common) })
     }
 
     /// What it has come to, for its commit; none if somebody has taken it before.
@@ -54,19 +67,28 @@ impl OpenTransaction {
 }
 
 impl Room {
+    fn common(&self) -> &Common {
+        match self {
+            Room::Open(common) | Room::Transaction(common, _) => common,
+        }
+    }
+
     /// The engine behind it.
     pub(crate) fn engine(&self) -> &Arc<Engine> {
-        match self {
-            Room::Open(engine, _) | Room::Transaction(engine, _) => engine,
-        }
+        &self.common().engine
+    }
+
+    /// How often indexes were used.
+    pub(crate) fn index_uses(&self) -> &IndexUses {
+        &self.common().index_uses
     }
 
     /// The collection of that name, to be written to.
     pub(crate) fn find_collection(&self, database: &str, name: &str) -> Option<Arc<Collection>> {
         match self {
-            Room::Open(engine, provisional) => {
-                let collection = engine.collection(database, name)?;
-                provisional.confirm(&collection);
+            Room::Open(common) => {
+                let collection = common.engine.collection(database, name)?;
+                common.provisional.confirm(&collection);
                 Some(collection)
             }
             Room::Transaction(_, transaction) => transaction.collections.find(database, name),
@@ -81,7 +103,7 @@ impl Room {
         definition: CollectionDefinition,
     ) -> engine::Result<Arc<Collection>> {
         match self {
-            Room::Open(engine, _) => engine.create_collection(database, name, definition, None),
+            Room::Open(common) => common.engine.create_collection(database, name, definition, None),
             Room::Transaction(_, transaction) => transaction.collections.create(database, name, definition),
         }
     }
@@ -93,7 +115,7 @@ impl Room {
         work: impl FnOnce(&Reading<'_>) -> Result<T>,
     ) -> Result<T> {
         match self {
-            Room::Open(engine, _) => work(&engine.reading(collections)?),
+            Room::Open(common) => work(&common.engine.reading(collections)?),
             Room::Transaction(_, transaction) => work(&transaction.opened()?.reading(collections)?),
         }
     }
@@ -107,7 +129,7 @@ impl Room {
         receipt: Option<Receipt>,
     ) -> Result<Modified> {
         let modified = match self {
-            Room::Open(engine, _) => engine.modify(collection, target, decide, receipt).await,
+            Room::Open(common) => common.engine.modify(collection, target, decide, receipt).await,
             Room::Transaction(_, transaction) => transaction.opened()?.modify(collection, &target, decide),
         };
         modified.map_err(|error| Error::in_namespace(error, &collection.namespace()))
@@ -122,7 +144,7 @@ impl Room {
         receipts: Option<Receipts>,
     ) -> Result<Vec<Result<()>>> {
         let inserted = match self {
-            Room::Open(engine, _) => engine.insert(collection, documents, ordered, receipts).await?,
+            Room::Open(common) => common.engine.insert(collection, documents, ordered, receipts).await?,
             Room::Transaction(_, transaction) => {
                 let mut workspace = transaction.opened()?;
                 let mut inserted = Vec::new();

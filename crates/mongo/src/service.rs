@@ -22,6 +22,7 @@ use crate::limits::LARGE_MESSAGES_BYTES;
 use crate::operations::{Operations, Stop};
 use crate::parameters::Parameters;
 use crate::random;
+use crate::room::Common;
 use crate::session::{Session, SessionId, Sessions};
 use crate::settings::{Authentication, Settings};
 use crate::statistics::Statistics;
@@ -37,6 +38,8 @@ const TIDY_PAUSE: Duration = Duration::from_secs(10);
 /// The front end over one engine.
 pub struct Service {
     pub(crate) engine: Arc<Engine>,
+    /// What the places have in common in which commands read and write.
+    pub(crate) common: Arc<Common>,
     pub(crate) settings: Settings,
     pub(crate) clock: ClusterClock,
     pub(crate) sessions: Sessions,
@@ -69,6 +72,7 @@ impl Service {
         access::remove_leftovers(&engine);
         let started_at = engine.now().unwrap_or(Time::from_seconds(0));
         let service = Service {
+            common: Arc::new(Common::new(Arc::clone(&engine))),
             engine,
             settings,
             clock: ClusterClock::default(),

@@ -9,22 +9,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::Engine;
 use mql::Code;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
-use crate::provisional::Provisional;
-use crate::room::{OpenTransaction, Room};
+use crate::room::{Common, OpenTransaction, Room};
 use crate::session::SessionId;
 
 /// The last transaction of each session.
 #[derive(Default)]
 pub(crate) struct Transactions {
     by_session: Mutex<HashMap<SessionId, Transaction>>,
-    /// The collections that they have made.
-    pub(crate) provisional: Arc<Provisional>,
 }
 
 struct Transaction {
@@ -54,19 +50,19 @@ impl Transactions {
     /// Where a command reads and writes that is part of a transaction; begun if the command is its first.
     pub(crate) fn room(
         &self,
-        engine: &Arc<Engine>,
+        common: &Arc<Common>,
         session: &SessionId,
         number: i64,
         starts: bool,
         lifetime: Duration,
     ) -> Result<Room> {
-        let opened = self.enter(engine, session, number, starts.then_some(lifetime))?;
-        Ok(Room::Transaction(Arc::clone(engine), opened))
+        let opened = self.enter(common, session, number, starts.then_some(lifetime))?;
+        Ok(Room::Transaction(Arc::clone(common), opened))
     }
 
     fn enter(
         &self,
-        engine: &Arc<Engine>,
+        common: &Arc<Common>,
         session: &SessionId,
         number: i64,
         starts: Option<Duration>,
@@ -81,7 +77,7 @@ impl Transactions {
                 let text = format!("Given transaction number {number} is already in use");
                 return Err(Error::location(50911, text));
             }
-            let opened = Arc::new(OpenTransaction::begin(engine, &self.provisional)?);
+            let opened = Arc::new(OpenTransaction::begin(common)?);
             let state = State::Open(Arc::clone(&opened));
             let until = Instant::now() + lifetime;
             let new = Transaction { number, state, until, commit: Arc::default() };
@@ -211,6 +207,7 @@ fn aborted(number: i64) -> Error {
 #[cfg(test)]
 mod tests {
     use bson::RawDocument;
+    use engine::Engine;
     use storage::{ClockOptions, ManualClock, MemoryStore, Time};
 
     use super::*;
@@ -220,10 +217,11 @@ mod tests {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
         let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
         let engine = Arc::new(Engine::open(store).unwrap());
+        let common = Arc::new(Common::new(Arc::clone(&engine)));
         let transactions = Transactions::default();
         let session = SessionId { uuid: [1; 16], user: [0; 32] };
         let minute = Duration::from_mins(1);
-        let room = transactions.room(&engine, &session, 1, true, minute).unwrap();
+        let room = transactions.room(&common, &session, 1, true, minute).unwrap();
         crate::catalog::for_write(&room, "db", "c").unwrap();
         drop(room);
         transactions.sweep();
@@ -233,12 +231,12 @@ mod tests {
         assert!(engine.collection("db", "c").is_none());
         assert!(engine.collection_database("db").is_none());
         // The next transaction of the session ends the one before it.
-        let room = transactions.room(&engine, &session, 2, true, minute).unwrap();
+        let room = transactions.room(&common, &session, 2, true, minute).unwrap();
         crate::catalog::definition(RawDocument::default())
             .and_then(|definition| Ok(room.create_collection("db", "d", definition)?))
             .unwrap();
         drop(room);
-        transactions.room(&engine, &session, 3, true, minute).unwrap();
+        transactions.room(&common, &session, 3, true, minute).unwrap();
         assert!(engine.collection("db", "d").is_none());
     }
 }

@@ -13,6 +13,7 @@ use mql::{Code, Context};
 
 use super::library::Library;
 use super::scans::Scans;
+use super::walk::Examined;
 use crate::error::{Error, Result};
 use crate::limits::DOCUMENT_BYTES;
 use crate::room::Room;
@@ -107,6 +108,27 @@ impl Answers {
             staged.abandon(room);
         }
         batch
+    }
+
+    /// Goes through all that is left, and shows each document.
+    pub(crate) fn each(
+        &mut self,
+        room: &Room,
+        context: &Context,
+        mut visit: impl FnMut(&RawDocument) -> Result<()>,
+    ) -> Result<()> {
+        loop {
+            let batch = self.batch(room, context, None)?;
+            batch.documents.iter().try_for_each(&mut visit)?;
+            if batch.finished {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What was looked at in the leading collection.
+    pub(crate) fn examined(&self) -> Examined {
+        self.scans.examined()
     }
 
     fn fill(

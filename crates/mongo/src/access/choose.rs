@@ -4,6 +4,9 @@
 //! ([`mql::index::plan`]), and the living entries in their spans are counted, up to a bound: the way with the fewest wins. One
 //! that comes in the wanted order wins over one that does not unless that one is far shorter, because the other must be
 //! read whole before the first document can be shown.
+//!
+//! An `$or` whose branches each have an index can be answered by one leg of the way for each branch, if no single index is
+//! shorter for all of them.
 
 use std::sync::Arc;
 
@@ -14,11 +17,14 @@ use mql::index::{self, Available, Candidate, Hint};
 use mql::sort::{self, Sort};
 use storage::Direction;
 
-use super::walk::{Walk, Way};
+use super::walk::{Leg, Walk, Way};
 use crate::error::Result;
+use crate::room::Room;
 
 /// How many entries are counted at most to compare two ways.
 const PROBE_MAX: usize = 256;
+/// The same for one branch of many.
+const PROBE_LEAST: usize = 16;
 /// How much longer a way may be that comes in the wanted order.
 const SORT_FACTOR: usize = 8;
 
@@ -28,8 +34,8 @@ pub(crate) struct Plan {
     pub(crate) way: Way,
     /// Whether documents come in the wanted order.
     pub(crate) sorted: bool,
-    /// The index that is used, as explain shows it.
-    pub(crate) index: Option<Used>,
+    /// The indexes that are used, as explain shows them: one for each leg of the way.
+    pub(crate) indexes: Vec<Used>,
     /// The others that were considered.
     pub(crate) rejected: Vec<Used>,
 }
@@ -45,13 +51,19 @@ pub(crate) struct Used {
 }
 
 impl Plan {
-    /// The walk along the way.
-    pub(crate) fn into_walk(self, collection: &Arc<Collection>, filter: &Arc<Filter>) -> Walk {
+    /// The walk along the way, which counts as a use of its indexes.
+    pub(crate) fn into_walk(self, room: &Room, collection: &Arc<Collection>, filter: &Arc<Filter>) -> Walk {
+        let uses = room.index_uses();
+        match &self.way {
+            Way::Nothing | Way::Natural(_) => {}
+            Way::Id(_) => uses.note_id(collection),
+            Way::Indexes(legs) => legs.iter().for_each(|leg| uses.note(collection, leg.index)),
+        }
         Walk::new(Some(Arc::clone(collection)), Arc::clone(filter), self.way)
     }
 
     fn plain(way: Way, sorted: bool) -> Plan {
-        Plan { way, sorted, index: None, rejected: Vec::new() }
+        Plan { way, sorted, indexes: Vec::new(), rejected: Vec::new() }
     }
 }
 
@@ -102,75 +114,127 @@ pub(crate) fn choose(
         return Ok(Plan::plain(Way::Id(id), true));
     }
     let list = reading.indexes(collection)?;
-    let usable: Vec<&CollectionIndex> =
-        list.iter().filter(|index| index.is_searchable() && !index.spec.is_hidden()).collect();
-    let available: Vec<Available<'_>> = usable
-        .iter()
-        .map(|index| Available { spec: &index.spec, multikey: index.multikey, cut: index.cut })
-        .collect();
+    let probe = Probe {
+        reading,
+        collection,
+        usable: list.iter().filter(|index| index.is_searchable() && !index.spec.is_hidden()).collect(),
+        wants_order: sort.is_some(),
+        limit,
+    };
+    let available = probe.available();
     let candidates = index::plan(filter, sort, collation, &available, hint)?;
-    let mut best: Option<(usize, usize)> = None;
-    for (at, candidate) in candidates.iter().enumerate() {
-        let cost = cost(reading, collection, usable[candidate.index], candidate, sort.is_some(), limit)?;
-        if best.is_none_or(|(_, least)| cost < least) {
-            best = Some((at, cost));
-        }
+    let best = probe.cheapest(&candidates, PROBE_MAX)?;
+    if hint.is_none()
+        && let Some(branches) = index::plan_branches(filter, collation, &available)
+        && let Some(plan) = probe.by_branches(&branches, best.map(|(_, cost)| cost))?
+    {
+        return Ok(plan);
     }
     let Some((at, _)) = best else {
         return Ok(Plan::plain(Way::Natural(Direction::Forward), sort.is_none()));
     };
     let chosen = &candidates[at];
     let others = candidates.iter().enumerate().filter(|(other, _)| *other != at);
-    let direction = direction_of(chosen.direction);
     Ok(Plan {
-        way: Way::Index { number: usable[chosen.index].number, spans: in_order(chosen), direction },
+        way: Way::Indexes(vec![probe.leg(chosen)]),
         sorted: sort.is_none() || chosen.serves_sort,
-        index: Some(used(usable[chosen.index], chosen)),
-        rejected: others.map(|(_, candidate)| used(usable[candidate.index], candidate)).collect(),
+        indexes: vec![probe.used(chosen)],
+        rejected: others.map(|(_, candidate)| probe.used(candidate)).collect(),
     })
 }
 
-/// The spans in the order in which they are walked.
-fn in_order(candidate: &Candidate) -> Vec<index::Span> {
-    let mut spans = candidate.spans.clone();
-    if candidate.direction == sort::Direction::Descending {
-        spans.reverse();
-    }
-    spans
-}
-
-/// How many entries will be looked at, roughly. Counting stops early, so large costs are all alike.
-fn cost(
-    reading: &Reading<'_>,
-    collection: &Arc<Collection>,
-    index: &CollectionIndex,
-    candidate: &Candidate,
+/// What it takes to compare ways through one collection.
+struct Probe<'a> {
+    reading: &'a Reading<'a>,
+    collection: &'a Arc<Collection>,
+    /// The indexes that can be used.
+    usable: Vec<&'a CollectionIndex>,
     wants_order: bool,
     limit: Option<u64>,
-) -> Result<usize> {
-    let mut entries = 0;
-    for span in &candidate.spans {
-        let room = PROBE_MAX - entries;
-        if room == 0 {
-            break;
-        }
-        let span = (&span.lower[..], &span.upper[..]);
-        entries += reading.index(collection, index.number, span, None, Direction::Forward, room)?.len();
-    }
-    let ends_early = candidate.serves_sort && wants_order;
-    Ok(match limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)) {
-        Some(limit) if ends_early => entries.min(limit),
-        _ if ends_early => entries / SORT_FACTOR,
-        _ => entries,
-    })
 }
 
-fn used(index: &CollectionIndex, candidate: &Candidate) -> Used {
-    Used {
-        spec: index.spec.to_document(),
-        bounds: candidate.bounds.clone(),
-        direction: direction_of(candidate.direction),
-        multikey: index.multikey,
+impl Probe<'_> {
+    fn available(&self) -> Vec<Available<'_>> {
+        let usable = self.usable.iter();
+        usable
+            .map(|index| Available { spec: &index.spec, multikey: index.multikey, cut: index.cut })
+            .collect()
+    }
+
+    /// The candidate with the fewest entries, and its cost.
+    fn cheapest(&self, candidates: &[Candidate], most: usize) -> Result<Option<(usize, usize)>> {
+        let mut best: Option<(usize, usize)> = None;
+        for (at, candidate) in candidates.iter().enumerate() {
+            let cost = self.cost(candidate, most)?;
+            if best.is_none_or(|(_, least)| cost < least) {
+                best = Some((at, cost));
+            }
+        }
+        Ok(best)
+    }
+
+    /// The way through one index for each branch of an `$or`; none if that costs no less than the best way through one index
+    /// for all of them.
+    fn by_branches(&self, branches: &[Vec<Candidate>], best: Option<usize>) -> Result<Option<Plan>> {
+        let most = (PROBE_MAX / branches.len().max(1)).max(PROBE_LEAST);
+        let (mut chosen, mut cost) = (Vec::new(), 0);
+        for candidates in branches {
+            let Some((at, least)) = self.cheapest(candidates, most)? else { return Ok(None) };
+            cost += least;
+            // A branch that nothing can meet needs no look.
+            chosen.extend(Some(&candidates[at]).filter(|candidate| !candidate.spans.is_empty()));
+        }
+        if best.is_some_and(|best| best <= cost) {
+            return Ok(None);
+        }
+        Ok(Some(Plan {
+            way: Way::Indexes(chosen.iter().map(|candidate| self.leg(candidate)).collect()),
+            sorted: !self.wants_order,
+            indexes: chosen.iter().map(|candidate| self.used(candidate)).collect(),
+            rejected: Vec::new(),
+        }))
+    }
+
+    /// How many entries will be looked at, roughly. Counting stops early, so large costs are all alike.
+    fn cost(&self, candidate: &Candidate, most: usize) -> Result<usize> {
+        let index = self.usable[candidate.index];
+        let mut entries = 0;
+        for span in &candidate.spans {
+            let room = most.saturating_sub(entries);
+            if room == 0 {
+                break;
+            }
+            let span = (&span.lower[..], &span.upper[..]);
+            let hits =
+                self.reading.index(self.collection, index.number, span, None, Direction::Forward, room)?;
+            entries += hits.len();
+        }
+        let ends_early = candidate.serves_sort && self.wants_order;
+        Ok(match self.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)) {
+            Some(limit) if ends_early => entries.min(limit),
+            _ if ends_early => entries / SORT_FACTOR,
+            _ => entries,
+        })
+    }
+
+    /// The candidate as a part of a way: its spans in the order in which they are walked.
+    fn leg(&self, candidate: &Candidate) -> Leg {
+        let mut spans = candidate.spans.clone();
+        if candidate.direction == sort::Direction::Descending {
+            spans.reverse();
+        }
+        let index = self.usable[candidate.index].number;
+        Leg { index, spans, direction: direction_of(candidate.direction) }
+    }
+
+    fn used(&self, candidate: &Candidate) -> Used {
+        let index = self.usable[candidate.index];
+        Used {
+            spec: index.spec.to_document(),
+            bounds: candidate.bounds.clone(),
+            direction: direction_of(candidate.direction),
+            multikey: index.multikey,
+        }
     }
 }
 

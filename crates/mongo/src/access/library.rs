@@ -68,7 +68,7 @@ impl Source for Library<'_> {
             choose(self.reading, &collection, &scan.filter, sort, scan.limit, &self.reads.collation, hint)
                 .map_err(into_language)?;
         let order = if sort.is_some() && plan.sorted { Order::Sorted } else { Order::Any };
-        Ok((self.scans.add(plan.into_walk(&collection, &scan.filter), scan.part), order))
+        Ok((self.scans.add(plan.into_walk(self.room, &collection, &scan.filter), scan.part), order))
     }
 
     fn next(&mut self, scan: ScanId) -> mql::Result<Option<Row>> {

@@ -196,7 +196,7 @@ fn counterpart(
     room.read(&[collection], |reading| {
         let simple = bson::Collation::simple();
         let plan = choose(reading, collection, filter, None, Some(1), &simple, None)?;
-        plan.into_walk(collection, filter).next(reading, context)
+        plan.into_walk(room, collection, filter).next(reading, context)
     })
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use mql::pipeline::{Part, ScanId};
 
 use super::output::Staged;
-use super::walk::Walk;
+use super::walk::{Examined, Walk};
 use crate::error::Error;
 
 /// How many items a request remembers to have read. Those beyond are read twice, which costs time and nothing else.
@@ -16,6 +16,8 @@ const READ_NOW_MAX: usize = 1 << 16;
 pub(crate) struct Scans {
     last: u64,
     open: BTreeMap<u64, (Walk, Part)>,
+    /// What the walk through the leading collection had looked at when it ended.
+    examined: Examined,
     /// What `$out` has staged.
     pub(crate) output: Option<Staged>,
     /// Why a write of the pipeline failed, with what the language has no words for.
@@ -52,7 +54,15 @@ impl Scans {
 
     /// Lets a walk go.
     pub(crate) fn remove(&mut self, id: ScanId) {
-        self.open.remove(&id.0);
+        if let Some((walk, Part::Leading)) = self.open.remove(&id.0) {
+            self.examined = walk.examined();
+        }
+    }
+
+    /// What the walk through the leading collection has looked at.
+    pub(crate) fn examined(&self) -> Examined {
+        let leading = self.open.values().find(|(_, part)| *part == Part::Leading);
+        leading.map_or_else(|| self.examined.clone(), |(walk, _)| walk.examined())
     }
 
     /// Ends a request: nothing that was read ahead is kept.

@@ -4,15 +4,16 @@
 //! behind the last row that was asked for, at its own time: what died in between is not there (T16), what was written may be.
 //! So a walk holds no snapshot while nobody asks.
 //!
-//! An index with several keys for one document (an array) meets the document several times, and takes it once. A walk
-//! remembers so many of those that it has met; of the others it asks whether the key at hand is their first on the way.
+//! An index with several keys for one document (an array) meets the document several times, and so may several indexes; it is
+//! taken once. A walk remembers so many of those that it has met; of the others it asks whether the key at hand is their first
+//! on the way.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use bson::Value;
 use document::ItemNumber;
-use engine::collection::{Collection, Found, Hit, Reading};
+use engine::collection::{Collection, Found, Hit, IndexList, Reading};
 use mql::filter::Filter;
 use mql::index::Span;
 use mql::pipeline::Row;
@@ -38,8 +39,17 @@ pub(crate) enum Way {
     Id(Value),
     /// All, in the order of their insertion or against it.
     Natural(Direction),
-    /// Those that have keys in these spans of an index, in the order of the keys or against it.
-    Index { number: u32, spans: Vec<Span>, direction: Direction },
+    /// Those that indexes lead to, one leg after the other.
+    Indexes(Vec<Leg>),
+}
+
+/// A part of a way: the documents that have keys in these spans of an index, in the order of the keys or against it.
+#[derive(Debug, Clone)]
+pub(crate) struct Leg {
+    /// The number of the index.
+    pub(crate) index: u32,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) direction: Direction,
 }
 
 /// How far a walk has come.
@@ -48,8 +58,9 @@ enum Position {
     Start,
     /// Behind this document of a natural walk.
     Item(ItemNumber),
-    /// Behind this entry of an index, in this span; none: at the beginning of the span.
+    /// Behind this entry of an index, in this span of this leg; none: at the beginning of the span.
     Entry {
+        leg: usize,
         span: usize,
         hit: Option<Hit>,
     },
@@ -57,10 +68,18 @@ enum Position {
 }
 
 /// What was looked at so far: of the living only, as nobody may tell whether the dead are still there (T14).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Examined {
-    pub(crate) keys: u64,
+    /// Keys, for each leg of the way.
+    pub(crate) keys_by_leg: Vec<u64>,
     pub(crate) documents: u64,
+}
+
+impl Examined {
+    /// Keys in all.
+    pub(crate) fn keys(&self) -> u64 {
+        self.keys_by_leg.iter().sum()
+    }
 }
 
 /// A walk.
@@ -78,13 +97,16 @@ pub(crate) struct Walk {
     chunk: usize,
     /// Documents that an index with several keys for one has led to.
     met: HashSet<ItemNumber>,
-    examined: Examined,
+    met_max: usize,
+    keys_by_leg: Vec<u64>,
+    documents: u64,
 }
 
 impl Walk {
     /// A walk through the documents that meet the filter.
     pub(crate) fn new(collection: Option<Arc<Collection>>, filter: Arc<Filter>, way: Way) -> Walk {
         let way = if collection.is_none() { Way::Nothing } else { way };
+        let legs = if let Way::Indexes(legs) = &way { legs.len() } else { 0 };
         Walk {
             collection,
             filter,
@@ -94,13 +116,15 @@ impl Walk {
             read_to: Position::Start,
             chunk: FIRST_CHUNK,
             met: HashSet::new(),
-            examined: Examined::default(),
+            met_max: MET_MAX,
+            keys_by_leg: vec![0; legs],
+            documents: 0,
         }
     }
 
     /// What was looked at.
     pub(crate) fn examined(&self) -> Examined {
-        self.examined
+        Examined { keys_by_leg: self.keys_by_leg.clone(), documents: self.documents }
     }
 
     /// The next document that meets the filter.
@@ -109,7 +133,7 @@ impl Walk {
             while let Some((found, behind)) = self.ahead.pop_front() {
                 self.position = behind;
                 context.spend(1)?;
-                self.examined.documents += 1;
+                self.documents += 1;
                 if self.filter.matches(found.document.view(), context)? {
                     return Ok(Some(found));
                 }
@@ -161,7 +185,7 @@ impl Walk {
                     (found, behind)
                 }));
             }
-            Way::Index { .. } => self.read_index(reading, &collection, room, context)?,
+            Way::Indexes(_) => self.read_index(reading, &collection, room, context)?,
         }
         Ok(())
     }
@@ -173,44 +197,48 @@ impl Walk {
         room: usize,
         context: &Context,
     ) -> Result<()> {
-        let Way::Index { number: index, spans, direction } = &self.way else { return Ok(()) };
-        let (at, after) = match &self.read_to {
-            Position::Entry { span, hit } => (*span, hit.as_ref()),
-            Position::Start | Position::Item(_) => (0, None),
+        let Way::Indexes(legs) = &self.way else { return Ok(()) };
+        let (number, at, after) = match &self.read_to {
+            Position::Entry { leg, span, hit } => (*leg, *span, hit.as_ref()),
+            Position::Start | Position::Item(_) => (0, 0, None),
             Position::End => return Ok(()),
         };
-        let Some(span) = spans.get(at) else {
+        let Some(leg) = legs.get(number) else {
             self.read_to = Position::End;
             return Ok(());
         };
+        let Some(span) = leg.spans.get(at) else {
+            self.read_to = Position::Entry { leg: number + 1, span: 0, hit: None };
+            return Ok(());
+        };
         let list = reading.indexes(collection)?;
-        let Some(definition) = list.get(*index).filter(|index| index.is_searchable()) else {
+        let Some(definition) = list.get(leg.index).filter(|index| index.is_searchable()) else {
             return Err(gone(collection));
         };
-        let hits = reading.index(collection, *index, (&span.lower, &span.upper), after, *direction, room)?;
+        let range = (&span.lower[..], &span.upper[..]);
+        let hits = reading.index(collection, leg.index, range, after, leg.direction, room)?;
         if hits.len() < room {
-            self.read_to = Position::Entry { span: at + 1, hit: None };
+            self.read_to = Position::Entry { leg: number, span: at + 1, hit: None };
         } else if let Some(last) = hits.last() {
-            self.read_to = Position::Entry { span: at, hit: Some(last.clone()) };
+            self.read_to = Position::Entry { leg: number, span: at, hit: Some(last.clone()) };
         }
+        let may_come_again = definition.multikey || legs.len() > 1;
         for hit in hits {
             context.spend(1)?;
-            self.examined.keys += 1;
-            if definition.multikey && self.met.contains(&hit.number) {
+            self.keys_by_leg[number] += 1;
+            if may_come_again && self.met.contains(&hit.number) {
                 continue;
             }
             let Some(found) = reading.by_number(collection, hit.number)? else { continue };
-            if definition.multikey {
-                if self.met.len() < MET_MAX {
+            if may_come_again {
+                if self.met.len() < self.met_max {
                     self.met.insert(hit.number);
-                } else if let Some(keys) = definition.spec.keys(found.document.view(), context)?
-                    && !is_first_on_the_way(&keys, &hit.key, spans, *direction)
-                {
-                    self.examined.documents += 1;
+                } else if !is_first_on_the_way(&found, &hit.key, legs, number, &list, context)? {
+                    self.documents += 1;
                     continue;
                 }
             }
-            self.ahead.push_back((found, Position::Entry { span: at, hit: Some(hit) }));
+            self.ahead.push_back((found, Position::Entry { leg: number, span: at, hit: Some(hit) }));
         }
         Ok(())
     }
@@ -222,27 +250,182 @@ fn gone(collection: &Collection) -> Error {
     Error::new(Code::QUERY_PLAN_KILLED, text)
 }
 
-/// Whether of all keys of a document this one is met first.
-fn is_first_on_the_way(keys: &[Vec<u8>], key: &[u8], spans: &[Span], direction: Direction) -> bool {
-    if keys.len() <= 1 {
-        return true;
+/// Whether of all keys of a document this one, of this leg, is met first.
+fn is_first_on_the_way(
+    found: &Found,
+    key: &[u8],
+    legs: &[Leg],
+    number: usize,
+    list: &IndexList,
+    context: &Context,
+) -> Result<bool> {
+    for (earlier, leg) in legs.iter().enumerate().take(number + 1) {
+        let Some(index) = list.get(leg.index) else { continue };
+        let Some(keys) = index.spec.keys(found.document.view(), context)? else { continue };
+        let comes_before = if earlier == number {
+            let mine = leg.place(key);
+            keys.iter().any(|other| leg.is_before(leg.place(other), other, mine, key))
+        } else {
+            keys.iter().any(|other| leg.place(other).is_some())
+        };
+        if comes_before {
+            return Ok(false);
+        }
     }
-    // Spans are walked in the order in which they stand; within one, keys come in their order or against it.
-    let place = |key: &[u8]| {
+    Ok(true)
+}
+
+impl Leg {
+    /// The span that holds a key.
+    fn place(&self, key: &[u8]) -> Option<usize> {
         let holds = |span: &Span| *span.lower <= *key && (span.upper.is_empty() || *key < *span.upper);
-        spans.iter().position(holds)
-    };
-    let mine = place(key);
-    !keys.iter().any(|other| {
-        let theirs = place(other);
-        theirs.is_some()
-            && match theirs.cmp(&mine) {
-                std::cmp::Ordering::Less => true,
-                std::cmp::Ordering::Greater => false,
-                std::cmp::Ordering::Equal => match direction {
-                    Direction::Forward => other.as_slice() < key,
-                    Direction::Backward => other.as_slice() > key,
-                },
+        self.spans.iter().position(holds)
+    }
+
+    /// Whether another key, in its span, is met before this one. Spans are walked in the order in which they stand; within
+    /// one, keys come in their order or against it.
+    fn is_before(&self, theirs: Option<usize>, other: &[u8], mine: Option<usize>, key: &[u8]) -> bool {
+        match (theirs, mine) {
+            (None, _) => false,
+            (Some(theirs), Some(mine)) if theirs == mine => match self.direction {
+                Direction::Forward => other < key,
+                Direction::Backward => other > key,
+            },
+            (theirs, mine) => theirs < mine,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use bson::{Collation, Document, RawDocument};
+    use engine::Engine;
+    use mql::filter::Settings;
+    use mql::index::IndexSpec;
+    use storage::{ClockOptions, ManualClock, MemoryStore, Time};
+
+    use super::super::choose::choose;
+    use super::*;
+    use crate::room::{Common, Room};
+
+    const INDEXES: &[&str] = &[
+        r#"{"key": {"a": 1}, "name": "a"}"#,
+        r#"{"key": {"b": -1}, "name": "b"}"#,
+        r#"{"key": {"c": 1, "a": 1}, "name": "ca"}"#,
+        r#"{"key": {"c": 1}, "name": "partial", "partialFilterExpression": {"c": {"$gt": 5}}}"#,
+    ];
+
+    fn json(text: &str) -> Document {
+        match bson::parse_extended_json(text).unwrap() {
+            Value::Document(document) => document,
+            other => panic!("not a document but {other:?}"),
+        }
+    }
+
+    fn filled(random: &mut fastrand::Rng) -> (Room, Arc<Collection>) {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
+        let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
+        let engine = Arc::new(Engine::open(store).unwrap());
+        let definition = crate::catalog::definition(RawDocument::default()).unwrap();
+        let collection = engine.create_collection("db", "c", definition, None).unwrap();
+        let specs = INDEXES.iter().map(|spec| IndexSpec::parse(json(spec).view()).unwrap());
+        engine.create_indexes(&collection, specs.collect()).unwrap();
+        let value = |random: &mut fastrand::Rng| match random.u8(..4) {
+            0 => {
+                let items = (0..random.usize(..4)).map(|_| Value::Int32(random.i32(0..10)));
+                Value::Array(items.collect())
             }
-    })
+            _ => Value::Int32(random.i32(0..10)),
+        };
+        let documents = (0..60).map(|id| {
+            let document = Document::new().with("_id", id).with("a", value(random)).with("b", value(random));
+            // Two arrays cannot be in one index.
+            RawDocument::from_document(&document.with("c", random.i32(0..10)))
+        });
+        let documents = documents.collect();
+        for outcome in engine.insert(&collection, documents, false, None).wait().unwrap() {
+            outcome.unwrap();
+        }
+        (Room::Open(Arc::new(Common::new(engine))), collection)
+    }
+
+    fn branch(random: &mut fastrand::Rng) -> String {
+        let condition = |random: &mut fastrand::Rng| {
+            let (field, number) = (random.choice(["a", "b", "c"]).unwrap(), random.i32(0..10));
+            match random.u8(..3) {
+                0 => format!(r#""{field}": {number}"#),
+                1 => format!(r#""{field}": {{"$gte": {number}}}"#),
+                _ => format!(r#""{field}": {{"$in": [{number}, {}]}}"#, random.i32(0..10)),
+            }
+        };
+        format!("{{{}}}", condition(random))
+    }
+
+    /// The ids that a walk gives, which rests now and then.
+    fn walked(
+        mut walk: Walk,
+        room: &Room,
+        collection: &Arc<Collection>,
+        random: &mut fastrand::Rng,
+    ) -> Vec<i32> {
+        let context = Context::at(0);
+        let mut ids = Vec::new();
+        loop {
+            let some = random.usize(1..9);
+            let given: Vec<Found> = room
+                .read(&[collection], |reading| {
+                    (0..some).filter_map(|_| walk.next(reading, &context).transpose()).collect()
+                })
+                .unwrap();
+            walk.rest();
+            let id = |found: &Found| match found.document.get("_id") {
+                Some(bson::ValueRef::Int32(id)) => id,
+                other => panic!("no _id but {other:?}"),
+            };
+            ids.extend(given.iter().map(id));
+            if given.len() < some {
+                return ids;
+            }
+        }
+    }
+
+    #[test]
+    fn branches_find_what_a_look_at_everything_finds_each_document_once() {
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut several = 0;
+        for _ in 0..8 {
+            let (room, collection) = filled(&mut random);
+            for _ in 0..25 {
+                let branches: Vec<String> = (0..random.usize(2..5)).map(|_| branch(&mut random)).collect();
+                let filter = json(&format!(r#"{{"$or": [{}]}}"#, branches.join(", ")));
+                let parsed = Arc::new(Filter::parse(filter.view(), &Settings::default()).unwrap());
+                let all = Walk::new(
+                    Some(Arc::clone(&collection)),
+                    Arc::clone(&parsed),
+                    Way::Natural(Direction::Forward),
+                );
+                let expected: BTreeSet<i32> =
+                    walked(all, &room, &collection, &mut random).into_iter().collect();
+                let plan = room
+                    .read(&[&collection], |reading| {
+                        choose(reading, &collection, &parsed, None, None, &Collation::simple(), None)
+                    })
+                    .unwrap();
+                several += usize::from(plan.indexes.len() > 1);
+                for met_max in [0, 3, MET_MAX] {
+                    let mut walk = plan.clone().into_walk(&room, &collection, &parsed);
+                    walk.met_max = met_max;
+                    let given = walked(walk, &room, &collection, &mut random);
+                    let once: BTreeSet<i32> = given.iter().copied().collect();
+                    assert_eq!(given.len(), once.len(), "each once: {filter:?}, {met_max}");
+                    assert_eq!(once, expected, "{filter:?}, {met_max}");
+                }
+            }
+        }
+        assert!(several > 20, "only {several} of 200 filters were answered by several indexes");
+    }
 }

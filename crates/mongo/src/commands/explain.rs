@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use bson::{Document, DocumentRef, RawDocument, Value};
-use engine::collection::Collection;
 use mql::Code;
 use mql::filter::Filter;
+use mql::pipeline::{Pipeline, Settings};
 use mql::sort::Sort;
 
 use crate::access;
 use crate::call::Call;
 use crate::catalog;
 use crate::error::{Error, Result};
-use crate::explanation::{Inquiry, Purpose, Verbosity, shown};
+use crate::explanation::{Inquiry, Purpose, Verbosity, Walked, shown};
 use crate::fields::Fields;
 use crate::reply::Reply;
 use crate::statements;
@@ -57,9 +57,21 @@ pub(super) fn explain(call: &Call, verbosity: Verbosity) -> Result<Reply> {
 }
 
 fn told(call: &Call, inquiry: &Inquiry, verbosity: Verbosity) -> Result<Document> {
-    let collections: Vec<&Arc<Collection>> = inquiry.collection.iter().collect();
-    let context = call.context();
-    call.blocking(|| call.room.read(&collections, |reading| inquiry.explain(reading, &context, verbosity)))
+    call.blocking(|| {
+        let plan = inquiry.plan(&call.room)?;
+        let walked = if verbosity == Verbosity::Planner { None } else { Some(walk(call, inquiry)?) };
+        Ok(inquiry.told(plan.as_ref(), walked.as_ref(), verbosity))
+    })
+}
+
+/// Walks as the command would: what it asks of its collection is a `find`, and runs as one.
+fn walk(call: &Call, inquiry: &Inquiry) -> Result<Walked> {
+    let Some(collection) = &inquiry.collection else { return Ok(Walked::default()) };
+    let find = inquiry.as_find();
+    let parse = |settings: &Settings| Pipeline::find(&[], &find, settings);
+    let name = Some(collection.name.as_str());
+    let answers = super::aggregate::ready(call, name, &inquiry.language, inquiry.hint.clone(), parse)?;
+    inquiry.walk(answers, &call.room, &call.context())
 }
 
 fn reply(call: &Call, told: Document) -> Reply {
@@ -148,7 +160,7 @@ fn aggregate(
         skip: 0,
         limit: leading.limit,
         projection: None,
-        collation: language.collation.clone(),
+        language,
         hint: access::hint(fields)?,
         purpose: Purpose::Find,
     };
@@ -262,7 +274,7 @@ fn select(call: &Call, command: Fields<'_>, fields: Fields<'_>, name: &str) -> R
         skip: 0,
         limit: None,
         projection: None,
-        collation: settings.collation,
+        language: settings,
         hint: access::hint(fields)?,
         purpose: Purpose::Find,
     })

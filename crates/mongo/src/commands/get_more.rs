@@ -1,12 +1,15 @@
 //! `getMore`.
 
 use mql::Code;
+use tokio::time::Instant;
 
 use crate::access::Batch;
 use crate::call::Call;
 use crate::cursor_reply::{self, more};
 use crate::cursors::{Cursor, Rest};
+use crate::dispatch::limited;
 use crate::error::{Error, Result};
+use crate::operations::Timer;
 use crate::reply::Reply;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
@@ -23,7 +26,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         call.service.cursors.put_back(id, cursor);
         return Err(error);
     }
-    let batch = match call.blocking(|| next(call, &mut cursor, size)) {
+    let batch = match call.blocking(|| next_in_time(call, &mut cursor, size)) {
         Ok(batch) => batch,
         Err(error) => {
             call.service.cursors.finish(id);
@@ -37,6 +40,16 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         call.service.cursors.put_back(id, cursor);
     }
     Ok(more(id, &namespace, &batch))
+}
+
+/// The next documents, within what is left of the time limit of the command that opened the cursor.
+fn next_in_time(call: &Call, cursor: &mut Cursor, size: Option<usize>) -> Result<Batch> {
+    let Some(left) = cursor.time_left else { return next(call, cursor, size) };
+    let started = Instant::now();
+    let _timer = limited(call, left)?.map(|left| Timer::start(left, call.brake.clone()));
+    let batch = next(call, cursor, size);
+    cursor.time_left = Some(left.saturating_sub(started.elapsed()));
+    batch
 }
 
 fn next(call: &Call, cursor: &mut Cursor, size: Option<usize>) -> Result<Batch> {
@@ -75,6 +88,10 @@ fn check(call: &Call, cursor: &Cursor, id: i64, namespace: &str) -> Result<()> {
             ),
         };
         return Err(Error::location(code, text));
+    }
+    if call.fields().integer("maxTimeMS")?.is_some_and(|limit| limit != 0) {
+        let text = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
+        return Err(Error::bad_value(text));
     }
     if cursor.owner != call.owner() {
         let text = format!("Cursor {id} was created in another session or by another user");

@@ -33,7 +33,8 @@ impl DeleteStatement {
         receipt: Option<Receipt>,
     ) -> Result<Deleted> {
         for _ in 0..LOOKS_MAX {
-            // A repetition must be recognised even if nothing matches any more, because the first run has deleted it.
+            // A repetition must be recognised even if nothing matches any more, because the first run has deleted it: for that
+            // alone a write is made that asks the filter again, whatever its `_id`.
             let target = self.selection.target(room, collection, &self.moment)?;
             let target = match (target, &receipt) {
                 (Some(target), _) => target,

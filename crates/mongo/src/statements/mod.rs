@@ -214,7 +214,7 @@ impl Selection {
             let context = &moment.context(reading.now());
             let plan = self.plan(reading, collection, sort, Some(1))?;
             let sorted = plan.sorted;
-            let mut walk = plan.into_walk(collection, &self.filter);
+            let mut walk = plan.into_walk(room, collection, &self.filter);
             let Some(sort) = sort.filter(|_| !sorted) else { return walk.next(reading, context) };
             let mut best: Option<(SortKey, Found)> = None;
             while let Some(found) = walk.next(reading, context)? {
@@ -235,6 +235,7 @@ impl Selection {
                     // No way is needed to it, but a hint that names no index is refused.
                     blocking_read(room, collection, |reading| self.plan(reading, collection, None, None))?;
                 }
+                room.index_uses().note_id(collection);
                 Ok(Some(Target::Id(id)))
             }
             None => Ok(self.first(room, collection, moment)?.map(|found| Target::Number(found.number))),
@@ -246,7 +247,7 @@ impl Selection {
         blocking_read(room, collection, |reading| {
             let context = &moment.context(reading.now());
             let plan = self.plan(reading, collection, None, None)?;
-            let mut walk = plan.into_walk(collection, &self.filter);
+            let mut walk = plan.into_walk(room, collection, &self.filter);
             let mut targets = Vec::new();
             while let Some(found) = walk.next(reading, context)? {
                 targets.push(Target::Number(found.number));

@@ -26,7 +26,7 @@ impl Moment {
     pub(crate) fn of(call: &Call) -> Moment {
         Moment {
             timestamp: call.timestamp,
-            seed: random::number(),
+            seed: random::seed(),
             cancelled: Arc::clone(&call.brake.pulled),
             id: new_id(&call.service, call.now),
         }

@@ -248,7 +248,9 @@ impl UpdateStatement {
         Ok(Updated::of(modified.map_err(|error| self.explained(error))?))
     }
 
-    /// Nothing matches and nothing is inserted: recorded all the same, so that a repetition finds nothing either.
+    /// Nothing matches and nothing is inserted. With a receipt this is all the same a write, one that keeps what
+    /// it meets, for the sake of recognising a repetition: if the first run has changed its document so that nothing matches any
+    /// more, the answer of that run comes back; if it found nothing either, that is recorded. Any `_id` will do.
     async fn nothing(
         &self,
         room: &Room,

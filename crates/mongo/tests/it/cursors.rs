@@ -52,3 +52,30 @@ async fn t16_a_later_batch_leaves_out_what_was_sorted_before_and_has_died_since(
         assert_eq!(ids(&order, "firstBatch"), [1, 2, 3, 4]);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_limit_of_a_command_holds_for_its_cursor() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#)).await;
+    let over = r#"{"configureFailPoint": "maxTimeAlwaysTimeOut", "mode": "alwaysOn"}"#;
+    for (open, expected) in [
+        (r#"{"find": "c", "batchSize": 1, "maxTimeMS": 1000000}"#, 50),
+        (r#"{"aggregate": "c", "pipeline": [], "cursor": {"batchSize": 1}, "maxTimeMS": 1000000}"#, 50),
+        (r#"{"find": "c", "batchSize": 1}"#, 0),
+    ] {
+        let first = client.done("db", json(open)).await;
+        client.ok(json(over)).await;
+        let more = Document::new().with("getMore", cursor_id(&first)).with("collection", "c");
+        let reply = client.on("db", more.clone()).await;
+        let code = reply.get("code").cloned().unwrap_or(Value::Int32(0));
+        assert_eq!(code, Value::Int32(expected), "{open}");
+        client.ok(json(r#"{"configureFailPoint": "maxTimeAlwaysTimeOut", "mode": "off"}"#)).await;
+        // Its time is over, or everything was given.
+        assert_eq!(client.fails("db", more).await.0, 43, "{open}");
+    }
+    let first = client.done("db", json(r#"{"find": "c", "batchSize": 1}"#)).await;
+    let more = Document::new().with("getMore", cursor_id(&first)).with("collection", "c");
+    assert_eq!(client.fails("db", more.with("maxTimeMS", 500)).await.0, 2);
+    assert_eq!(rest(&mut client, &first).await, [2], "a wrong request does no harm");
+}

@@ -87,6 +87,31 @@ async fn explain_shows_the_way_and_what_it_costs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_or_is_answered_by_one_index_for_each_branch() {
+    let server = Server::start().await;
+    let mut client = filled(&server).await;
+    client.done("db", json(r#"{"createIndexes": "c", "indexes": [{"key": {"b": 1}, "name": "b_1"}]}"#)).await;
+    let query = r#"{"find": "c", "filter": {"$or": [{"a": 2}, {"b": {"$gte": 17}}]}}"#;
+    let reply = explained(&mut client, query).await;
+    let or = inner(&reply, "executionStats.executionStages.inputStage").as_document().unwrap();
+    assert_eq!(or.get("stage"), Some(&"OR".into()));
+    let scans = or.get("inputStages").and_then(Value::as_array).unwrap();
+    let scan = |at: usize, name: &str| scans[at].as_document().unwrap().get(name).cloned().unwrap();
+    assert_eq!((scan(0, "indexName"), scan(0, "keysExamined")), ("a_1".into(), 4.into()));
+    assert_eq!((scan(1, "indexName"), scan(1, "keysExamined")), ("b_1".into(), 3.into()));
+    // 17 is met by both and counts once.
+    assert_eq!(numbers(&reply, FIGURES), [6, 7, 6].map(Value::Int32));
+    // One branch without an index: everything must be looked at.
+    let query = r#"{"find": "c", "filter": {"$or": [{"a": 2}, {"x": 1}]}}"#;
+    let reply = explained(&mut client, query).await;
+    assert_eq!(inner(&reply, "queryPlanner.winningPlan.stage"), &Value::from("COLLSCAN"));
+    // An index that serves all branches at once is shorter.
+    let query = r#"{"find": "c", "filter": {"b": 3, "$or": [{"a": 3}, {"b": {"$lt": 19}}]}}"#;
+    let reply = explained(&mut client, query).await;
+    assert_eq!(inner(&reply, "queryPlanner.winningPlan.inputStage.indexName"), &Value::from("b_1"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn explain_tells_of_the_index_and_of_the_query() {
     let server = Server::start().await;
     let mut client = filled(&server).await;

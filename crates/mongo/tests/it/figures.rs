@@ -103,3 +103,36 @@ async fn documents_and_cursors_are_counted() {
         assert_eq!(inner(&status, path), &Value::Int64(expected), "{path}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uses_of_indexes_are_counted() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client
+        .done("db", json(r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 2}]}"#))
+        .await;
+    let index = r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}]}"#;
+    client.done("db", json(index)).await;
+    for command in [
+        r#"{"find": "c", "filter": {"a": 1}}"#,
+        r#"{"count": "c", "query": {"a": 1}}"#,
+        r#"{"update": "c", "updates": [{"q": {"a": 2}, "u": {"$set": {"b": 1}}}]}"#,
+        r#"{"aggregate": "c", "pipeline": [{"$match": {"a": 2}}], "cursor": {}}"#,
+        r#"{"find": "c", "filter": {"_id": 1}}"#,
+        r#"{"delete": "c", "deletes": [{"q": {"_id": 7}, "limit": 1}]}"#,
+        r#"{"find": "c"}"#,
+    ] {
+        client.done("db", json(command)).await;
+    }
+    let uses = async |client: &mut crate::client::Client<tokio::net::TcpStream>| {
+        let stages =
+            r#"{"aggregate": "c", "pipeline": [{"$indexStats": {}}, {"$sort": {"name": 1}}], "cursor": {}}"#;
+        let told = client.done("db", json(stages)).await;
+        let all = inner(&told, "cursor.firstBatch").as_array().unwrap().to_vec();
+        all.iter().map(|it| inner(it.as_document().unwrap(), "accesses.ops").clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(uses(&mut client).await, [2_i64, 4].map(Value::Int64));
+    client.done("db", json(r#"{"dropIndexes": "c", "index": "a_1"}"#)).await;
+    client.done("db", json(index)).await;
+    assert_eq!(uses(&mut client).await, [2_i64, 0].map(Value::Int64), "a new index of the same name");
+}
