@@ -15,6 +15,7 @@ use crate::definition::{ContainerDefinition, check_replacement};
 use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::expiry::{Change, Millis, Policy, Queue};
+use crate::guard::{Consent, change_policies};
 use crate::holder::Holder;
 use crate::index::{self, Indexes};
 use crate::keys::{self, Key, PartitionId};
@@ -285,13 +286,24 @@ impl Engine {
         Ok(container)
     }
 
-    /// Replaces a container's definition. A change of `defaultTtl` costs the same however many items there are (T11), and a
-    /// new indexing policy is built in the background while queries go on with the old one.
+    /// As [`replace_container_with`](Engine::replace_container_with), without consent.
     pub fn replace_container(
         &self,
         container: &Container,
         definition: ContainerDefinition,
         precondition: &Precondition,
+    ) -> Result<Arc<Container>> {
+        self.replace_container_with(container, definition, precondition, Consent::NotGiven)
+    }
+
+    /// Replaces a container's definition. A change of `defaultTtl` costs the same however many items there are (T11), and a
+    /// new indexing policy is built in the background while queries go on with the old one.
+    pub fn replace_container_with(
+        &self,
+        container: &Container,
+        definition: ContainerDefinition,
+        precondition: &Precondition,
+        consent: Consent,
     ) -> Result<Arc<Container>> {
         let _change = self.changes.lock();
         let current = self.container_by_rid(container.rid)?;
@@ -303,13 +315,9 @@ impl Engine {
         let doomed = Arc::clone(&current);
         let (replaced, policies, indexes) = self.change(move |tx| {
             let mut next = Container { definition, ..(*doomed).clone() };
-            let policies = next
-                .partitions
-                .iter()
-                .map(|partition| {
-                    change_policy(tx, partition.id, &[Change::DefaultTtl(next.definition.default_ttl)])
-                })
-                .collect::<Result<Vec<_>>>()?;
+            let ids: Vec<_> = next.partitions.iter().map(|partition| partition.id).collect();
+            let change = [Change::DefaultTtl(next.definition.default_ttl)];
+            let policies = change_policies(tx, &ids, &change, consent)?;
             let indexes = next
                 .partitions
                 .iter()

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::expiry::{Millis, Place, Places, Policy, Queue};
 use crate::header::Header;
 use crate::keys::{self, Grain, Key, PartitionId};
+use crate::limits::COUNTED_ITEMS_MAX;
 use crate::purge;
 
 /// What one item adds to the counters.
@@ -114,17 +115,59 @@ pub(crate) fn total(reader: &dyn Read, partition: PartitionId) -> Result<Tally> 
     reader.get(keyspace, &key)?.map_or(Ok(Tally::default()), |value| Tally::decode(&value))
 }
 
+/// A number of items that may be an upper bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// How many, or how many at most.
+    pub tally: Tally,
+    /// Whether it is exactly so many.
+    pub exact: bool,
+}
+
+impl Default for Count {
+    fn default() -> Count {
+        Count { tally: Tally::default(), exact: true }
+    }
+}
+
+impl Count {
+    pub(crate) fn plus(self, other: Count) -> Count {
+        Count { tally: self.tally.plus(other.tally), exact: self.exact && other.exact }
+    }
+}
+
 /// The dead items of a partition that the purge has not removed yet.
-///
-/// Within a group of queues no item is counted twice, so one group that has dead items is summed up from counters alone. An
-/// item may be dead by several groups, though: then the group with the most dead is summed up, and the dead of the others
-/// are walked through, to count those who are not among the dead of a group before.
 pub(crate) fn dead(
     reader: &dyn Read,
     partition: PartitionId,
     policy: &Policy,
     now: storage::Time,
 ) -> Result<Tally> {
+    Ok(count_dead(reader, partition, policy, now, usize::MAX)?.tally)
+}
+
+/// The same, without looking at more than a few items: an upper bound where exactness would ask for more. The rules may be
+/// others than those in force.
+pub(crate) fn dead_at_most(
+    reader: &dyn Read,
+    partition: PartitionId,
+    policy: &Policy,
+    now: storage::Time,
+) -> Result<Count> {
+    count_dead(reader, partition, policy, now, COUNTED_ITEMS_MAX)
+}
+
+/// Within a group of queues no item is counted twice, so one group that has dead items is summed up from counters alone. An
+/// item may be dead by several groups, though: then the group with the most dead is summed up, and the dead of the others
+/// are walked through, to count those who are not among the dead of a group before. If they are more than `room`, all of them
+/// are taken for such.
+fn count_dead(
+    reader: &dyn Read,
+    partition: PartitionId,
+    policy: &Policy,
+    now: storage::Time,
+    room: usize,
+) -> Result<Count> {
     let mut groups = Vec::new();
     for queues in policy.groups() {
         let mut sum = Tally::default();
@@ -139,6 +182,12 @@ pub(crate) fn dead(
     }
     groups.sort_by_key(|(sum, _)| std::cmp::Reverse(sum.items));
     let mut dead = groups.first().map_or(Tally::default(), |(sum, _)| *sum);
+    let others = groups.iter().skip(1).fold(Tally::default(), |all, (sum, _)| all.plus(*sum));
+    if others.items > room as u64 {
+        let (most, all) = (dead.plus(others), total(reader, partition)?);
+        let tally = Tally { items: most.items.min(all.items), bytes: most.bytes.min(all.bytes) };
+        return Ok(Count { tally, exact: false });
+    }
     for at in 1..groups.len() {
         let (others, group) = (&groups[..at], &groups[at].1);
         let is_counted = |header: &Header| {
@@ -152,7 +201,7 @@ pub(crate) fn dead(
             }
         }
     }
-    Ok(dead)
+    Ok(Count { tally: dead, exact: true })
 }
 
 /// The items of a queue up to and including `through`, without those that are counted already.

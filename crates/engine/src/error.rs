@@ -119,6 +119,12 @@ pub enum Error {
     /// The request is wrong in MongoDB's language.
     #[error(transparent)]
     Language(#[from] mql::Error),
+    /// The change would make more items expire at once than the owner wants, unless it is confirmed (T30).
+    #[error("the change is not confirmed: {what}")]
+    NotConfirmed {
+        /// The figures.
+        what: String,
+    },
     /// The clock is suspect (T34) and the call would destroy something that only the suspect time calls dead.
     #[error("the clock is suspect: an operator must accept or reject the time before {what}")]
     ClockSuspect {

@@ -84,6 +84,16 @@ impl View {
         Ok(partitions.iter().zip(policies.iter().map(|policy| &**policy)).map(view).collect())
     }
 
+    /// What lives and what lies dead in several partitions together.
+    pub(crate) fn usage_of_all(store: &dyn Store, partitions: &[Arc<Partition>]) -> Result<Usage> {
+        let mut sum = Usage::default();
+        for view in View::open_all(store, partitions)? {
+            let usage = view.usage()?;
+            sum = Usage { living: sum.living.plus(usage.living), dead: sum.dead.plus(usage.dead) };
+        }
+        Ok(sum)
+    }
+
     /// The living item of that number.
     pub(crate) fn by_number(&self, number: ItemNumber) -> Result<Option<Record>> {
         Ok(self.gate.by_number(&*self.snapshot, number)?.living())

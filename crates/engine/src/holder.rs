@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use mql::index::TtlRule;
+
 use crate::Engine;
-use crate::catalog::change_policy;
-use crate::collection::Collection;
+use crate::collection::{Collection, CollectionIndex, IndexState};
 use crate::container::{Api, Container, Partition};
+use crate::definition::DefaultTtl;
 use crate::error::{Error, Result};
-use crate::expiry::{Change, Lifecycle};
+use crate::expiry::{Change, Lifecycle, Policy};
+use crate::gate::{Usage, View};
+use crate::guard::{Consent, change_policies};
 
 /// A container or a collection.
 #[derive(Debug, Clone)]
@@ -45,9 +49,44 @@ impl Holder {
 
     /// What its owner wishes.
     pub fn lifecycle(&self) -> Lifecycle {
-        let first = self.partitions().first().expect("whatever holds items has a partition");
-        first.policy.read().lifecycle.clone()
+        self.policy().lifecycle.clone()
     }
+
+    /// Its default time to live.
+    pub fn default_ttl(&self) -> DefaultTtl {
+        self.policy().default_ttl
+    }
+
+    /// Its rules by date.
+    pub fn date_rules(&self) -> Vec<DateRuleView> {
+        let Holder::Collection(collection) = self else { return Vec::new() };
+        let rules = collection.indexes();
+        let view = |index: &CollectionIndex| match index.spec.ttl_rule() {
+            Some(TtlRule::Field { seconds }) => Some(DateRuleView {
+                index: index.spec.name().to_owned(),
+                expire_after_seconds: seconds,
+                in_force: index.state == IndexState::Ready,
+            }),
+            Some(TtlRule::Collection { .. } | TtlRule::Ineffective) | None => None,
+        };
+        rules.iter().filter_map(view).collect()
+    }
+
+    fn policy(&self) -> Arc<Policy> {
+        let first = self.partitions().first().expect("whatever holds items has a partition");
+        Arc::clone(&first.policy.read())
+    }
+}
+
+/// A rule by which items die at a date in them (T27).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DateRuleView {
+    /// The name of the index that makes it.
+    pub index: String,
+    /// How long after its date an item dies.
+    pub expire_after_seconds: i32,
+    /// Whether it kills: not while its index is being built.
+    pub in_force: bool,
 }
 
 impl Engine {
@@ -62,9 +101,24 @@ impl Engine {
         }
     }
 
+    /// Exact figures of a container or collection (T18).
+    pub fn usage_of(&self, holder: &Holder) -> Result<Usage> {
+        View::usage_of_all(&*self.store, holder.partitions())
+    }
+
+    /// As [`change_lifecycle_with`](Engine::change_lifecycle_with), without consent.
+    pub fn change_lifecycle(&self, holder: &Holder, wish: impl FnOnce(&mut Lifecycle)) -> Result<Lifecycle> {
+        self.change_lifecycle_with(holder, Consent::NotGiven, wish)
+    }
+
     /// Changes what the owner wishes. Like every change of policy it costs the same however many items there are, and is in
     /// force for every request that begins after the answer.
-    pub fn change_lifecycle(&self, holder: &Holder, wish: impl FnOnce(&mut Lifecycle)) -> Result<Lifecycle> {
+    pub fn change_lifecycle_with(
+        &self,
+        holder: &Holder,
+        consent: Consent,
+        wish: impl FnOnce(&mut Lifecycle),
+    ) -> Result<Lifecycle> {
         let _change = self.changes.lock();
         let holder = self.holder_again(holder)?;
         let mut lifecycle = holder.lifecycle();
@@ -74,10 +128,7 @@ impl Engine {
             holder.partitions().iter().map(|partition| partition.policy.write()).collect();
         let partitions: Vec<_> = holder.partitions().iter().map(|partition| partition.id).collect();
         let change = [Change::Lifecycle(lifecycle.clone())];
-        let policies = self.change(move |tx| {
-            let policies = partitions.iter().map(|partition| change_policy(tx, *partition, &change));
-            policies.collect::<Result<Vec<_>>>()
-        })?;
+        let policies = self.change(move |tx| change_policies(tx, &partitions, &change, consent))?;
         for (lock, policy) in locks.iter_mut().zip(policies) {
             **lock = Arc::new(policy);
         }

@@ -50,3 +50,5 @@ pub const WORKSPACE_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const INDEX_USAGE_ITEMS: usize = 1000;
 /// The keys of one document in all indexes: an array beside a long value makes many long keys of few bytes.
 pub const DOCUMENT_KEYS_BYTES_MAX: usize = 48 * 1024 * 1024;
+/// Items that a dry run or a guarded change of rules looks at, where counters alone do not tell: then it says "at most".
+pub const COUNTED_ITEMS_MAX: usize = 10_000;

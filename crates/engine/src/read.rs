@@ -35,13 +35,7 @@ impl Engine {
 
     /// Exact figures of a container (T18).
     pub fn usage(&self, container: &Container) -> Result<Usage> {
-        let mut sum = Usage::default();
-        for view in View::open_all(&*self.store, &container.partitions)? {
-            let usage = view.usage()?;
-            sum.living = sum.living.plus(usage.living);
-            sum.dead = sum.dead.plus(usage.dead);
-        }
-        Ok(sum)
+        View::usage_of_all(&*self.store, &container.partitions)
     }
 }
 

@@ -16,6 +16,9 @@ pub(crate) const TRANSIENT_TRANSACTION: &str = "TransientTransactionError";
 /// The write may be tried again.
 pub(crate) const RETRYABLE_WRITE: &str = "RetryableWriteError";
 
+/// The field of a command that says that items may expire at once by it, however many (T30).
+pub(crate) const CONFIRM_EXPIRY: &str = "bolideConfirmExpiry";
+
 const WRITE_CONFLICT: &str = "Caused by :: Write conflict during plan execution and yielding is disabled. :: Please retry your \
                               operation or multi-document transaction.";
 
@@ -168,6 +171,10 @@ impl From<engine::Error> for Error {
                 ),
             ),
             E::Language(error) => error.into(),
+            E::NotConfirmed { .. } => Error::new(
+                Code::ILLEGAL_OPERATION,
+                format!("{text}. Add '{CONFIRM_EXPIRY}: true' to the command to go on."),
+            ),
             E::Query(_) | E::Fault(_) | E::ClockSuspect { .. } => Error::new(Code::OPERATION_FAILED, text),
             E::Cancelled => Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"),
             E::Unavailable(_) | E::Corrupt(_) => Error::new(Code::INTERNAL_ERROR, text),
@@ -197,6 +204,7 @@ mod tests {
             (E::Conflict { what: what() }, 112, "WriteConflict"),
             (E::TooOld { number: 1, last: 2 }, 225, "TransactionTooOld"),
             (E::Language(mql::Error::failed_to_parse("x")), 9, "FailedToParse"),
+            (E::NotConfirmed { what: what() }, 20, "IllegalOperation"),
             (E::ClockSuspect { what: "this" }, 96, "OperationFailed"),
             (E::Cancelled, 50, "MaxTimeMSExpired"),
             (E::Unavailable("full".into()), 1, "InternalError"),

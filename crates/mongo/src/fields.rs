@@ -4,9 +4,10 @@
 //! is meant. A field that is null is as good as absent.
 
 use bson::{ArrayRef, DocumentRef, ValueRef};
+use engine::Consent;
 use mql::Code;
 
-use crate::error::{Error, Result};
+use crate::error::{CONFIRM_EXPIRY, Error, Result};
 
 /// The fields of a command, or of a document inside one.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +47,11 @@ impl<'a> Fields<'a> {
     /// Whether a boolean is there and true.
     pub(crate) fn is_set(self, name: &str) -> Result<bool> {
         Ok(self.boolean(name)?.unwrap_or(false))
+    }
+
+    /// Whether items may expire at once by what is asked for, however many (T30).
+    pub(crate) fn consent(self) -> Result<Consent> {
+        Ok(if self.is_set(CONFIRM_EXPIRY)? { Consent::Given } else { Consent::NotGiven })
     }
 
     /// A whole number of any type. A fraction is cut off, as servers do.

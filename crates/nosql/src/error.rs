@@ -85,6 +85,9 @@ const KEY_MISMATCH: &str = "Partition key provided either doesn't correspond to 
 const MISSING: &str = "Entity with the specified id does not exist in the system.";
 const EXISTS: &str = "Entity with the specified id already exists in the system.";
 
+/// Our own substatus: a change would make more items expire at once than the owner wants (T30).
+const NOT_CONFIRMED: u32 = 9030;
+
 impl Error {
     pub(crate) fn wire(&self) -> Wire {
         match self {
@@ -149,6 +152,12 @@ fn engine_wire(error: &engine::Error) -> Wire {
         E::Fault(fault) => bad_request(&fault.to_string()),
         E::Definition(error) => bad_request(&error.to_string()),
         E::Patch(error) => bad_request(&error.to_string()),
+        E::NotConfirmed { .. } => errors(
+            403,
+            NOT_CONFIRMED,
+            "Forbidden",
+            &format!("{error}. Send the header '{}: true' to go on.", crate::headers::CONFIRM_EXPIRY),
+        ),
         E::ClockSuspect { .. } | E::Unavailable(_) => {
             errors(503, 0, "ServiceUnavailable", &error.to_string())
         }
@@ -268,6 +277,10 @@ mod tests {
                 "413/0 RequestEntityTooLarge Request size is too large (the item is 9, the limit is 8)",
             ),
             (E::NotSupported { what: text() }.into(), "400/0 NotSupported x is not supported"),
+            (
+                E::NotConfirmed { what: text() }.into(),
+                "403/9030 Forbidden the change is not confirmed: x. Send the header 'x-bolide-confirm-expiry: true' to go on.",
+            ),
             (
                 E::ClockSuspect { what: "x" }.into(),
                 "503/0 ServiceUnavailable the clock is suspect: an operator must accept or reject the time before x",

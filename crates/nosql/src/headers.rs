@@ -23,6 +23,7 @@ names! {
     AUTOPILOT = "x-ms-cosmos-offer-autopilot-settings";
     BATCH_ATOMIC = "x-ms-cosmos-batch-atomic";
     BATCH_CONTINUE = "x-ms-cosmos-batch-continue-on-error";
+    CONFIRM_EXPIRY = "x-bolide-confirm-expiry";
     CONSISTENCY = "x-ms-consistency-level";
     CONTENT_PATH = "x-ms-content-path";
     CONTENT_RESPONSE = "x-ms-cosmos-populate-content-response-on-write";

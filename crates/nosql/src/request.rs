@@ -6,7 +6,7 @@
 //! condition that was not given.
 
 use document::{EffectiveKey, EffectiveRange, PartitionKey};
-use engine::{Precondition, Throughput};
+use engine::{Consent, Precondition, Throughput};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
@@ -221,6 +221,11 @@ impl Head {
     /// The throughput asked for with a new database or container.
     pub(crate) fn throughput(&self) -> Result<Option<Throughput>, Error> {
         throughput::from_headers(self.text(&headers::THROUGHPUT), self.text(&headers::AUTOPILOT))
+    }
+
+    /// Whether items may expire at once by what is asked for, however many (T30).
+    pub(crate) fn consent(&self) -> Result<Consent, Error> {
+        Ok(if self.flag(&headers::CONFIRM_EXPIRY)? { Consent::Given } else { Consent::NotGiven })
     }
 
     /// How long the resource tokens in the answer shall live.

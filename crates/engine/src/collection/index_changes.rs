@@ -15,20 +15,30 @@ use super::build::rule_in_force;
 use super::indexes::{Build, CollectionIndex, ID_INDEX, IndexList, IndexState};
 use super::write::Desk;
 use crate::Engine;
-use crate::catalog::change_policy;
 use crate::counters;
 use crate::definition::DefaultTtl;
 use crate::error::{Error, Result};
 use crate::events;
 use crate::expiry::{Change, Policy};
+use crate::guard::{Consent, change_policies};
 use crate::keys::PartitionId;
 use crate::limits::INDEXES_MAX;
 
 impl Engine {
+    /// As [`create_indexes_with`](Engine::create_indexes_with), without consent.
+    pub fn create_indexes(&self, collection: &Arc<Collection>, specs: Vec<IndexSpec>) -> Result<Vec<u32>> {
+        self.create_indexes_with(collection, specs, Consent::NotGiven)
+    }
+
     /// Makes indexes, and says their numbers. One that is there already is told as it is. Those of a collection with items
     /// are built in steps, by whoever calls [`build_indexes_step`](Engine::build_indexes_step) or by the background.
-    pub fn create_indexes(&self, collection: &Arc<Collection>, specs: Vec<IndexSpec>) -> Result<Vec<u32>> {
-        self.change_indexes(collection, move |tx, desk, list| {
+    pub fn create_indexes_with(
+        &self,
+        collection: &Arc<Collection>,
+        specs: Vec<IndexSpec>,
+        consent: Consent,
+    ) -> Result<Vec<u32>> {
+        self.change_indexes(collection, consent, move |tx, desk, list| {
             let mut changes = Vec::new();
             let mut numbers = Vec::with_capacity(specs.len());
             for spec in specs {
@@ -44,7 +54,7 @@ impl Engine {
     /// Drops indexes by their numbers. That on `_id` stays.
     pub fn drop_indexes(&self, collection: &Arc<Collection>, numbers: &[u32]) -> Result<()> {
         let numbers = numbers.to_vec();
-        self.change_indexes(collection, move |_, _, list| {
+        self.change_indexes(collection, Consent::NotGiven, move |_, _, list| {
             let mut changes = Vec::new();
             for number in numbers {
                 if number == ID_INDEX {
@@ -58,10 +68,21 @@ impl Engine {
         })
     }
 
+    /// As [`change_index_with`](Engine::change_index_with), without consent.
+    pub fn change_index(&self, collection: &Arc<Collection>, number: u32, spec: IndexSpec) -> Result<u32> {
+        self.change_index_with(collection, number, spec, Consent::NotGiven)
+    }
+
     /// Gives an index another specification of the same key: hidden or not, another number of seconds. Says its number, which
     /// is another one if it is to be built anew, because it has become a TTL index.
-    pub fn change_index(&self, collection: &Arc<Collection>, number: u32, spec: IndexSpec) -> Result<u32> {
-        self.change_indexes(collection, move |tx, desk, list| {
+    pub fn change_index_with(
+        &self,
+        collection: &Arc<Collection>,
+        number: u32,
+        spec: IndexSpec,
+        consent: Consent,
+    ) -> Result<u32> {
+        self.change_indexes(collection, consent, move |tx, desk, list| {
             let missing = || Error::NotFound { what: format!("index {number}") };
             let position =
                 list.indexes.iter().position(|index| index.number == number).ok_or_else(missing)?;
@@ -91,6 +112,7 @@ impl Engine {
     fn change_indexes<R: Send + 'static>(
         &self,
         collection: &Arc<Collection>,
+        consent: Consent,
         change: impl FnOnce(&mut Transaction<'_>, &Desk, &mut IndexList) -> Result<(R, Vec<Change>)>
         + Send
         + 'static,
@@ -106,11 +128,11 @@ impl Engine {
             let mut list = (*desk.list).clone();
             let (answer, changes) = change(tx, &desk, &mut list)?;
             list.store(tx, desk.gate.partition);
-            let policy = change_policy(tx, desk.gate.partition, &changes)?;
-            Ok::<_, Error>((answer, list, policy))
+            let policies = change_policies(tx, &[desk.gate.partition], &changes, consent)?;
+            Ok::<_, Error>((answer, list, policies))
         });
-        let (answer, list, policy) = changed.wait()?;
-        *lock = Arc::new(policy);
+        let (answer, list, policies) = changed.wait()?;
+        *lock = policies.into_iter().next().map(Arc::new).expect("one partition has one policy");
         drop(lock);
         current.known.install(Arc::new(list));
         partition.next_look.at_once();

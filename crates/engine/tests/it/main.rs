@@ -12,4 +12,5 @@ mod items;
 mod purge;
 mod queries;
 mod query_ways;
+mod wishes;
 mod world;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use bson::{Document, DocumentRef, RawDocument, Value, ValueRef};
+use engine::Consent;
 use engine::collection::{Collection, CollectionDefinition, CollectionIndex, IndexList};
 use mql::Code;
 use mql::filter::{Filter, Settings};
 
 use crate::call::Call;
 use crate::catalog;
-use crate::error::{Error, Result};
+use crate::error::{CONFIRM_EXPIRY, Error, Result};
 use crate::fields::{Fields, truth};
 use crate::reply::Reply;
 
@@ -30,6 +31,7 @@ const KNOWN: &[&str] = &[
     "cappedSize",
     "cappedMax",
     "timeseries",
+    CONFIRM_EXPIRY,
 ];
 
 /// Options of the collection itself that can be changed.
@@ -61,7 +63,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     change_options(call, &collection, fields)?;
     let Some(index) = fields.document("index")? else { return Ok(Reply::ok()) };
     catalog::refuse_view(&collection)?;
-    change_index(call, &collection, Fields::new("collMod.index", index))
+    change_index(call, &collection, Fields::new("collMod.index", index), fields.consent()?)
 }
 
 fn change_options(call: &Call, collection: &Arc<Collection>, fields: Fields<'_>) -> Result<()> {
@@ -97,7 +99,12 @@ fn invalid(text: &str) -> Error {
 }
 
 /// Changes an index: its number of seconds, or whether it is hidden (T26, T27). Takes effect at once.
-fn change_index(call: &Call, collection: &Arc<Collection>, fields: Fields<'_>) -> Result<Reply> {
+fn change_index(
+    call: &Call,
+    collection: &Arc<Collection>,
+    fields: Fields<'_>,
+    consent: Consent,
+) -> Result<Reply> {
     fields.only(&["name", "keyPattern", "hidden", "expireAfterSeconds", "unique", "prepareUnique"])?;
     for name in ["unique", "prepareUnique"] {
         if fields.value(name).is_some() {
@@ -130,7 +137,7 @@ fn change_index(call: &Call, collection: &Arc<Collection>, fields: Fields<'_>) -
         reply.push("hidden_new", hidden);
         spec = spec.with_hidden(hidden)?;
     }
-    let number = call.engine.change_index(collection, index.number, spec)?;
+    let number = call.engine.change_index_with(collection, index.number, spec, consent)?;
     build(call, collection, &[number])?;
     Ok(reply.into())
 }

@@ -8,7 +8,7 @@ use mql::index::IndexSpec;
 
 use crate::call::Call;
 use crate::catalog;
-use crate::error::{Error, Result};
+use crate::error::{CONFIRM_EXPIRY, Error, Result};
 use crate::reply::Reply;
 
 /// How many documents are brought into an index at once while the command waits.
@@ -16,7 +16,13 @@ const BUILD_CHUNK: usize = 1_000;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
-    fields.only(&["createIndexes", "indexes", "commitQuorum", "ignoreUnknownIndexOptions"])?;
+    fields.only(&[
+        "createIndexes",
+        "indexes",
+        "commitQuorum",
+        "ignoreUnknownIndexOptions",
+        CONFIRM_EXPIRY,
+    ])?;
     let name = call.collection()?;
     let lenient = fields.is_set("ignoreUnknownIndexOptions")?;
     let asked = call.documents("indexes")?;
@@ -33,7 +39,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let count = specs.len();
     let numbers = call
         .engine
-        .create_indexes(&collection, specs)
+        .create_indexes_with(&collection, specs, fields.consent()?)
         .map_err(|error| Error::in_namespace(error, &collection.namespace()))?;
     build(call, &collection, &numbers)?;
     let after = collection.indexes().iter().count();

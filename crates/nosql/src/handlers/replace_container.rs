@@ -1,6 +1,6 @@
 //! `PUT /dbs/{db}/colls/{coll}`: a whole new definition; what it leaves out is reset.
 
-use engine::ContainerDefinition;
+use engine::{ContainerDefinition, Engine};
 use hyper::StatusCode;
 
 use crate::call::Call;
@@ -12,10 +12,11 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.container()?;
     let body = json::parse_object(&call.body)?;
     let definition = ContainerDefinition::from_value(&body).map_err(engine::Error::from)?;
-    let precondition = call.head.precondition();
-    let container = call
-        .blocking(move |engine| Ok(engine.replace_container(&container, definition, &precondition)?))
-        .await?;
+    let (precondition, consent) = (call.head.precondition(), call.head.consent()?);
+    let replace = move |engine: &Engine| {
+        Ok(engine.replace_container_with(&container, definition, &precondition, consent)?)
+    };
+    let container = call.blocking(replace).await?;
     let body = resources::container(&container).to_json();
     let reply =
         Reply::json(StatusCode::OK, body).etag(container.etag()).owned_by_database(&container.database);

@@ -98,3 +98,48 @@ async fn the_purge_is_steered_and_seen_t23() {
     let dry = server.admin("GET", "/_bolide/ttl/db/c?defaultTtl=5", "").send().await;
     dry.expect_error(400, 0, "NotSupported");
 }
+
+#[tokio::test]
+async fn wishes_are_shown_changed_by_name_and_refused_whole() {
+    let server = Server::with_container("\"defaultTtl\":10").await;
+    let patch = |body: &str| server.admin("PATCH", "/_bolide/ttl/db/c", body).send();
+    let shown = patch(r#"{"maxInstantExpiry":0.25}"#).await.expect_status(200);
+    assert_eq!(shown.member("defaultTtl"), Value::Int(10));
+    assert_eq!(shown.member("wishes").get("maxInstantExpiry"), Some(&Value::Double(0.25)));
+    for (body, names) in [
+        (r#"{"maxInstantExpiry":2}"#, "maxInstantExpiry"),
+        (r#"{"maxInstantExpiry":0.5,"immortality":true}"#, "immortality"),
+        ("[]", "object"),
+    ] {
+        let refused = patch(body).await.expect_error(400, 0, "BadRequest");
+        assert!(refused.message().contains(names), "{}", refused.message());
+    }
+    let shown = server.admin("GET", "/_bolide/ttl/db/c", "").send().await.expect_status(200);
+    assert_eq!(shown.member("wishes").get("maxInstantExpiry"), Some(&Value::Double(0.25)), "nothing changed");
+    let shown = patch(r#"{"maxInstantExpiry":null}"#).await.expect_status(200);
+    assert_eq!(shown.member("wishes").get("maxInstantExpiry"), Some(&Value::Null));
+    for (path, status, code) in [
+        ("/_bolide/ttl/db/none", 404, "NotFound"),
+        ("/_bolide/ttl/db/c?api=mongodb", 404, "NotFound"),
+        ("/_bolide/ttl/db/c?api=sql", 400, "BadRequest"),
+    ] {
+        server.admin("PATCH", path, "{}").send().await.expect_error(status, 0, code);
+    }
+}
+
+#[tokio::test]
+async fn t30_a_guarded_change_wants_the_header() {
+    let server = Server::with_container("").await;
+    server.create("a", "{\"id\":\"x\",\"pk\":\"a\"}").await.expect_status(201);
+    let wish = r#"{"maxInstantExpiry":0.5}"#;
+    server.admin("PATCH", "/_bolide/ttl/db/c", wish).send().await.expect_status(200);
+    server.advance(60);
+    let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":60}"#;
+    let refused = server.put("/dbs/db/colls/c", body).send().await.expect_error(403, 9030, "Forbidden");
+    assert!(refused.message().contains("1 of 1 living items"), "{}", refused.message());
+    assert!(refused.message().contains("x-bolide-confirm-expiry"), "{}", refused.message());
+    server.read("a", "x").await.expect_status(200);
+    let confirmed = server.put("/dbs/db/colls/c", body).header("x-bolide-confirm-expiry", "true");
+    confirmed.send().await.expect_status(200);
+    server.read("a", "x").await.expect_error(404, 0, "NotFound");
+}

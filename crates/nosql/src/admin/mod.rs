@@ -1,12 +1,13 @@
-//! The admin API under `/_bolide/`: status, clock, purge, TTL figures. Never open: it wants the account key as a
-//! bearer token.
+//! The admin API under `/_bolide/`: status, clock, purge, and what the owners of containers wish. Never open: it wants the
+//! account key as a bearer token.
 
 #![allow(
     clippy::unused_async,
     reason = "the table wants one shape of handler, also for those that never wait"
 )]
 
-use std::sync::Arc;
+mod ttl;
+mod wishes;
 
 use document::Value;
 use engine::{Engine, Leap, PurgeReport};
@@ -39,7 +40,8 @@ pub(crate) fn find(head: &Head) -> Result<Run, Error> {
         ["clock"] if post => |call| Box::pin(move_clock(call)),
         ["purge"] if get => |call| Box::pin(purge(call)),
         ["purge"] if post => |call| Box::pin(steer_purge(call)),
-        ["ttl", _, _] if get => |call| Box::pin(ttl(call)),
+        ["ttl", _, _] if get => |call| Box::pin(ttl::show(call)),
+        ["ttl", _, _] if head.method == Method::PATCH => |call| Box::pin(ttl::change(call)),
         ["status" | "clock" | "purge"] | ["ttl", _, _] => {
             return Err(Error::WrongVerb("this admin operation does not exist".to_owned()));
         }
@@ -150,26 +152,6 @@ fn purge_now(engine: &Engine) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-async fn ttl(call: &Call) -> Result<Reply, Error> {
-    if call.head.parameter("defaultTtl").is_some() {
-        return Err(Error::NotSupported("the dry run of a policy change ('defaultTtl') is".to_owned()));
-    }
-    let engine = call.engine();
-    let database = engine.database(call.head.path.at(2))?;
-    let container = engine.container(&database, call.head.path.at(3))?;
-    let definition = container.definition.to_value();
-    let handle = Arc::clone(&container);
-    let usage = call.blocking(move |engine| Ok(engine.usage(&handle)?)).await?;
-    let tally = |items, bytes| object([member("items", number(items)), member("bytes", number(bytes))]);
-    Ok(reply(&object([
-        member("database", text(&container.database)),
-        member("container", text(container.name())),
-        member("defaultTtl", definition.get("defaultTtl").cloned().unwrap_or(Value::Null)),
-        member("living", tally(usage.living.items, usage.living.bytes)),
-        member("backlog", tally(usage.dead.items, usage.dead.bytes)),
-    ])))
 }
 
 fn clock_value(engine: &Engine) -> Result<Value, Error> {

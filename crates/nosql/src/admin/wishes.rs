@@ -1,0 +1,104 @@
+//! What an owner may wish for a container, as members of a JSON object: one row each.
+
+use document::{Object, Value};
+use engine::Lifecycle;
+
+use crate::error::Error;
+use crate::json::{member, object};
+
+/// One wish.
+struct Wish {
+    name: &'static str,
+    /// What it accepts beside null, which switches it off.
+    accepts: &'static str,
+    /// Reads a value that is not null; false if it is not acceptable.
+    set: fn(&mut Lifecycle, &Value) -> bool,
+    clear: fn(&mut Lifecycle),
+    /// Null if it is off.
+    show: fn(&Lifecycle) -> Value,
+}
+
+const WISHES: &[Wish] = &[Wish {
+    name: "maxInstantExpiry",
+    accepts: "a share of the living from 0 to 1",
+    set: |wishes, value| keep(&mut wishes.max_instant_expiry, share(value)),
+    clear: |wishes| wishes.max_instant_expiry = None,
+    show: |wishes| {
+        let share = |millionths| Value::Double(f64::from(millionths) / MILLION);
+        wishes.max_instant_expiry.map_or(Value::Null, share)
+    },
+}];
+
+/// Shares are kept in millionths.
+const MILLION: f64 = 1_000_000.0;
+
+/// What a request wishes, read whole before anything is changed.
+pub(super) fn read(body: &Value, wishes: &mut Lifecycle) -> Result<(), Error> {
+    let members = body.as_object().into_iter().flat_map(Object::iter);
+    for (name, value) in members {
+        let Some(wish) = WISHES.iter().find(|wish| wish.name == name) else {
+            let known = WISHES.iter().map(|wish| wish.name).collect::<Vec<_>>().join(", ");
+            let name: String = name.chars().take(100).collect();
+            return Err(Error::BadRequest(format!(
+                "'{name}' is not something that can be wished for; known are: {known}."
+            )));
+        };
+        if *value == Value::Null {
+            (wish.clear)(wishes);
+        } else if !(wish.set)(wishes, value) {
+            return Err(Error::BadRequest(format!(
+                "'{}' must be {}, or null to switch it off.",
+                wish.name, wish.accepts
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// All wishes as they are; those that are off are null.
+pub(super) fn show(wishes: &Lifecycle) -> Value {
+    object(WISHES.iter().map(|wish| member(wish.name, (wish.show)(wishes))))
+}
+
+/// Keeps what could be read; false if nothing could.
+fn keep<T>(slot: &mut Option<T>, read: Option<T>) -> bool {
+    *slot = read;
+    slot.is_some()
+}
+
+fn share(value: &Value) -> Option<u32> {
+    let share = value.as_f64().filter(|share| (0.0..=1.0).contains(share))?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked")]
+    Some((share * MILLION).round() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_shown_and_null_switches_it_off() {
+        let wish = |text: &str, wishes: &mut Lifecycle| {
+            read(&document::parse_json(text.as_bytes()).unwrap(), wishes).map_err(|error| error.to_string())
+        };
+        let mut wishes = Lifecycle::default();
+        for (name, good, bad) in
+            [("maxInstantExpiry", &["0", "0.5", "1"][..], &["-0.1", "1.1", "true", "\"0.5\"", "{}"][..])]
+        {
+            let off = wishes.clone();
+            for value in good {
+                let text = format!("{{\"{name}\":{value}}}");
+                wish(&text, &mut wishes).unwrap();
+                let shown = show(&wishes).get(name).and_then(Value::as_f64);
+                assert_eq!(shown, value.parse().ok(), "{text}");
+            }
+            for value in bad {
+                let refused = wish(&format!("{{\"{name}\":{value}}}"), &mut wishes.clone()).unwrap_err();
+                assert!(refused.contains(name), "{refused}");
+            }
+            wish(&format!("{{\"{name}\":null}}"), &mut wishes).unwrap();
+            assert_eq!(wishes, off);
+        }
+        assert!(wish(r#"{"immortality":true}"#, &mut wishes).unwrap_err().contains("immortality"));
+    }
+}
