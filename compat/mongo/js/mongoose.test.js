@@ -78,6 +78,29 @@ describe("TTL", () => {
     assert.deepEqual(await names(), ["kept"]);
     await assert.rejects(order.set("name", "dead").save(), mongoose.Error.DocumentNotFoundError);
   });
+
+  test("T6 a ttl of 20 in each type of number outlives the collection's 10 s; what is no number of seconds does not", async () => {
+    const { Double, Int32, BigInt: Int64 } = Schema.Types;
+    const collection = "inserts";
+    const typed = (type) => {
+      const schema = new Schema({ _id: String, ttl: type }, { collection });
+      schema.index({ _ts: 1 }, { expireAfterSeconds: 10 });
+      return schema;
+    };
+    const [WithDouble, WithInt32, WithInt64] = [
+      await model("WithDouble", typed(Double)), await model("WithInt32", typed(Int32)), await model("WithInt64", typed(Int64)),
+    ];
+    await WithDouble.create({ _id: "double", ttl: 20 }, { _id: "fraction", ttl: 20.5 });
+    await WithInt32.create({ _id: "int", ttl: 20 });
+    await WithInt64.create({ _id: "long", ttl: 20n }, { _id: "tooLong", ttl: 2147483649n });
+    const start = await server.now();
+    const types = await WithDouble.aggregate([{ $sort: { _id: 1 } }, { $project: { type: { $type: "$ttl" } } }]);
+    assert.deepEqual(types.map(({ type }) => type), ["double", "double", "int", "long", "long"]);
+    await server.moveTo(start + 10);
+    assert.deepEqual(await living(WithDouble.collection), ["double", "int", "long"]);
+    await server.moveTo(start + 20);
+    assert.deepEqual(await living(WithDouble.collection), []);
+  });
 });
 
 describe("documents", () => {

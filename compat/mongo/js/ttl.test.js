@@ -218,6 +218,24 @@ describe("T26: the index on _ts", () => {
     await refused(85, () => collection.createIndex({ _ts: 1 }, { expireAfterSeconds: 11 }));
   });
 
+  test("T6 T26 of five documents, those with a ttl of 20 outlive the collection's 10 s", async () => {
+    await setDefault(10);
+    const ttls = {
+      double: new Double(20),
+      int: new Int32(20),
+      long: Long.fromNumber(20),
+      fraction: new Double(20.5),
+      tooLong: Long.fromString("2147483649"),
+    };
+    const documents = Object.entries(ttls).map(([_id, ttl]) => ({ _id, location: "Paris", ttl }));
+    const start = await written(() => collection.insertMany(documents));
+    assert.deepEqual(await living(collection), Object.keys(ttls).sort());
+    await server.moveTo(start + 10);
+    assert.deepEqual(await living(collection), ["double", "int", "long"]);
+    await server.moveTo(start + 20);
+    assert.deepEqual(await living(collection), []);
+  });
+
   for (const value of [0, -2, 1.5, 2147483648, "10", NaN, true]) {
     test(`T26 expireAfterSeconds ${JSON.stringify(value)} (${typeof value}) is refused`, async () => {
       await refused(67, () => setDefault(value));

@@ -9,17 +9,29 @@ from conftest import expire_after, ids
 LIVING = [3, 4, 5]
 
 
-@pytest.fixture
-def half_dead(collection, clock, settle):
+def mortality(rule, number, instant):
+    """What makes documents 0, 1 and 2 die within ten seconds and the others not, by each kind of rule."""
+    dies = number < 3
+    if rule == "date":
+        return {"ttl": -1, "at": instant(10 if dies else 1_000_000)}
+    if rule == "default":
+        return {} if dies else {"ttl": -1}
+    return {"ttl": 10 if dies else -1}
+
+
+@pytest.fixture(params=["own ttl", "default", "date"])
+def half_dead(request, collection, clock, instant, settle):
     """Documents 0 to 5 in three kinds of index; 0, 1 and 2 are dead."""
-    expire_after(collection, -1)
+    expire_after(collection, 10 if request.param == "default" else -1)
+    if request.param == "date":
+        expire_after(collection, 0, "at")
     collection.create_index([("group", 1), ("number", 1)])
     collection.create_index("key", unique=True)
     collection.create_index("words")
     collection.insert_many([
         {
             "_id": number, "number": number, "group": number % 2, "key": f"k{number}", "words": ["all", f"w{number}"],
-            "next": number + 1, "ttl": 10 if number < 3 else -1,
+            "next": number + 1, **mortality(request.param, number, instant),
         }
         for number in range(6)
     ])
@@ -45,6 +57,42 @@ def test_t14_find_and_its_options(half_dead):
     assert half_dead.find_one({"key": "k1"}) is None
     assert half_dead.find_one({"words": "w1"}) is None
     assert list(half_dead.find({"$or": [{"_id": 0}, {"key": "k1"}, {"words": "w2"}]})) == []
+
+
+def test_t14_every_kind_of_index(collection, clock, settle):
+    """Made before and after the death."""
+    kinds = {
+        "text": ([("word", "text")], {}, {"$text": {"$search": "word"}}),
+        "sphere": (
+            [("place", "2dsphere")], {}, {"place": {"$near": {"$geometry": {"type": "Point", "coordinates": [0, 0]}}}}),
+        "hashed": ([("hash", "hashed")], {}, {"hash": 1}),
+        "wildcard": ([("some.$**", 1)], {}, {"some.thing": {"$gte": 0}}),
+        "sparse": ([("sparse", 1)], {"sparse": True}, {"sparse": {"$gt": 0}}),
+        "partial": ([("part", 1)], {"partialFilterExpression": {"part": {"$gt": 0}}}, {"part": {"$gt": 0}}),
+        "compound": ([("hash", 1), ("part", -1)], {}, {"hash": 1, "part": {"$gt": 0}}),
+    }
+    expire_after(collection, -1)
+    later = [name for position, name in enumerate(kinds) if position % 2]
+    for name, (key, options, _) in kinds.items():
+        if name not in later:
+            collection.create_index(key, name=name, **options)
+    collection.insert_many([
+        {
+            "_id": number, "word": f"word w{number}", "place": {"type": "Point", "coordinates": [number, 0]}, "hash": 1,
+            "some": {"thing": number}, "sparse": 1, "part": 1, "ttl": 10 if number < 3 else -1,
+        }
+        for number in range(6)
+    ])
+    clock.advance(11)
+    settle()
+    for name in later:
+        key, options, _ = kinds[name]
+        collection.create_index(key, name=name, **options)
+    for name, (_, _, query) in kinds.items():
+        hinted = {} if name in ("text", "sphere") else {"hint": name}
+        assert sorted(row["_id"] for row in collection.find(query, **hinted)) == LIVING, name
+        used = collection.find(query, **hinted).explain()["queryPlanner"]["winningPlan"]
+        assert name in str(used), "the index is what is tested"
 
 
 def test_t14_counts_and_distinct(half_dead, database):
@@ -184,6 +232,17 @@ def test_t15_a_bulk_treats_the_dead_as_absent(half_dead):
         UpdateOne({"_id": 1}, {"$set": {"key": "k1"}}, upsert=True),
         UpdateOne({"_id": 2}, {"$set": {"a": 1}}),
         DeleteOne({"_id": 2}),
+    ])
+    assert (result.inserted_count, result.upserted_count, result.matched_count, result.deleted_count) == (1, 1, 0, 0)
+
+
+def test_t15_a_bulk_over_collections_treats_the_dead_as_absent(half_dead, client):
+    namespace = f"{half_dead.database.name}.{half_dead.name}"
+    result = client.bulk_write([
+        InsertOne({"_id": 0, "key": "k0"}, namespace=namespace),
+        UpdateOne({"_id": 1}, {"$set": {"key": "k1"}}, upsert=True, namespace=namespace),
+        UpdateOne({"_id": 2}, {"$set": {"a": 1}}, namespace=namespace),
+        DeleteOne({"_id": 2}, namespace=namespace),
     ])
     assert (result.inserted_count, result.upserted_count, result.matched_count, result.deleted_count) == (1, 1, 0, 0)
 

@@ -4,7 +4,8 @@ use bolide_compat_mongo::{DAY, Server, code, living};
 use futures::TryStreamExt;
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, doc};
 use mongodb::error::TRANSIENT_TRANSACTION_ERROR;
-use mongodb::{Client, Collection};
+use mongodb::options::IndexOptions;
+use mongodb::{Client, Collection, IndexModel};
 
 /// A collection with TTL indexes, made by the command itself: `-1` is a value that the driver's options cannot hold.
 async fn collection(client: &Client, name: &str, rules: &[(&str, Bson)]) -> Collection<Document> {
@@ -148,6 +149,45 @@ async fn t9_a_write_restarts_the_countdown_and_t15_the_dead_are_in_nobodys_way()
     assert_eq!(collection.find_one_and_delete(doc! {"_id": 1}).await.expect("answered"), None);
     collection.insert_one(doc! {"_id": 1, "n": 7}).await.expect("the _id is free");
     assert_eq!(living(&collection).await, [1]);
+}
+
+#[tokio::test]
+async fn t14_t15_no_command_meets_the_dead() {
+    let server = Server::start();
+    server.admin("POST", "/_bolide/purge", r#"{"paused": true}"#);
+    let client = server.client().await;
+    let collection = collection(&client, "c", &[("_ts", (-1).into())]).await;
+    let unique = IndexOptions::builder().unique(true).build();
+    let index = IndexModel::builder().keys(doc! {"key": 1}).options(unique).build();
+    collection.create_index(index).await.expect("made");
+    let documents = (1..=4).map(|n| doc! {"_id": n, "key": n, "ttl": if n < 3 { 50 } else { -1 }});
+    collection.insert_many(documents).await.expect("inserted");
+    server.advance(50);
+    assert_eq!(living(&collection).await, [3, 4]);
+
+    let database = client.database("ttl");
+    let other: Collection<Document> = database.collection("other");
+    other.insert_one(doc! {"_id": 1, "keys": [1, 2, 3, 4]}).await.expect("inserted");
+    let join = doc! {"$lookup": {"from": "c", "localField": "keys", "foreignField": "key", "as": "found"}};
+    let joined = other.aggregate([join]).await.expect("run").try_next().await.expect("read").expect("a row");
+    assert_eq!(joined.get_array("found").expect("an array").len(), 2);
+    let stats = database.run_command(doc! {"collStats": "c"}).await.expect("answered");
+    assert_eq!(number(&stats, "count"), 2);
+    let explain =
+        doc! {"explain": {"find": "c", "filter": {"key": {"$gt": 0}}}, "verbosity": "executionStats"};
+    let plan = database.run_command(explain).await.expect("answered");
+    let figures = plan.get_document("executionStats").expect("figures");
+    assert_eq!((number(figures, "nReturned"), number(figures, "totalDocsExamined")), (2, 2));
+
+    let taken = collection.insert_one(doc! {"_id": 9, "key": 3}).await.expect_err("taken by the living");
+    assert_eq!(code(&taken), 11000);
+    collection.insert_one(doc! {"_id": 9, "key": 1}).await.expect("the dead hold no key");
+    let change = doc! {"$set": {"key": 2}};
+    let missed = collection.find_one_and_update(doc! {"key": 2}, change.clone()).await.expect("answered");
+    assert_eq!(missed, None);
+    let upserted = collection.update_one(doc! {"_id": 2}, change).upsert(true).await.expect("answered");
+    assert_eq!(upserted.upserted_id, Some(Bson::Int32(2)));
+    assert_eq!(living(&collection).await, [2, 3, 4, 9]);
 }
 
 #[tokio::test]
