@@ -98,7 +98,7 @@ impl Engine {
         }
         let end = end.max(last);
         Ok(Changes {
-            charge: Charge::list(items.len() as u64, bytes),
+            charge: Charge::feed(items.len() as u64, bytes),
             items,
             continuation: Continuation { partition: partition.id, last: end, since }.to_string(),
             sequence: view.sequence,

@@ -9,6 +9,7 @@ use document::PartitionKey;
 use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Transaction, transact};
 
 use crate::Engine;
+use crate::charge::Charge;
 use crate::container::Container;
 use crate::error::Result;
 use crate::events::{self, Events};
@@ -19,30 +20,41 @@ use crate::keys;
 use crate::limits::{DELETE_CHUNK, SWEEP_ENTRIES};
 use crate::write::home_of_key;
 
+/// What became of a logical partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Emptied {
+    /// How many living items were deleted.
+    pub items: u64,
+    /// What it cost.
+    pub charge: Charge,
+}
+
 impl Engine {
-    /// Deletes the living items of a partition key and returns how many. Blocks until all are gone.
-    pub fn delete_partition(&self, container: &Arc<Container>, key: &PartitionKey) -> Result<u64> {
+    /// Deletes the living items of a partition key. Blocks until all are gone.
+    pub fn delete_partition(&self, container: &Arc<Container>, key: &PartitionKey) -> Result<Emptied> {
         let home = Arc::new(home_of_key(container, Some(key.clone()))?);
         let lane = Lanes::one(u64::from(home.partition.0));
         let begun = self.store.last_sequence();
-        let (mut deleted, mut from) = (0, home.id_key(""));
+        let mut emptied = Emptied { items: 0, charge: Charge::MINIMUM };
+        let mut from = home.id_key("");
         loop {
             let (home, container, start) = (Arc::clone(&home), Arc::clone(container), from.clone());
             let chunk = transact(&*self.store, lane.clone(), move |tx| {
                 delete_chunk(tx, &container, &home, start, begun)
             })
             .wait()?;
-            deleted += chunk.deleted;
+            emptied.items += chunk.deleted.items;
+            emptied.charge += chunk.deleted.charge;
             match chunk.next {
                 Some(next) => from = next,
-                None => return Ok(deleted),
+                None => return Ok(emptied),
             }
         }
     }
 }
 
 struct Chunk {
-    deleted: u64,
+    deleted: Emptied,
     /// Where the next chunk begins.
     next: Option<Vec<u8>>,
 }
@@ -60,7 +72,8 @@ fn delete_chunk(
     let mut chunk = chunk.collect::<storage::Result<Vec<_>>>()?;
     let mut next = if chunk.len() > DELETE_CHUNK { chunk.pop() } else { None };
     let upkeep = Upkeep::load(tx, container.partition_of(&home.effective))?;
-    let (mut deleted, mut entries, mut events) = (0, 0, Events::default());
+    let mut deleted = Emptied { items: 0, charge: Charge::default() };
+    let (mut entries, mut events) = (0, Events::default());
     for (key, value) in chunk {
         if entries >= SWEEP_ENTRIES {
             next = Some((key, value));
@@ -73,8 +86,9 @@ fn delete_chunk(
             events.next(tx);
             let footprint = Footprint::new(home, &container.definition, &upkeep, &record, Drafted::default());
             entries += footprint.entries();
+            deleted.items += 1;
+            deleted.charge += Charge::write(record.size(), footprint.terms());
             footprint.remove(tx)?;
-            deleted += 1;
         }
     }
     Ok(Chunk { deleted, next: next.map(|(key, _)| key.to_vec()) })

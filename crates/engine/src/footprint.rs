@@ -107,6 +107,11 @@ impl Traces {
         self.entries.push(Entry { keyspace, key, value });
     }
 
+    /// The partition that they lie in.
+    pub(crate) fn partition(&self) -> PartitionId {
+        self.weight.partition
+    }
+
     /// How many entries there are.
     pub(crate) fn entries(&self) -> usize {
         self.entries.len()
@@ -187,6 +192,16 @@ impl Footprint {
     /// How many entries there are.
     pub(crate) fn entries(&self) -> usize {
         self.traces.entries() + self.index.entries()
+    }
+
+    /// How many index terms the version has, as a charge counts them.
+    pub(crate) fn terms(&self) -> u64 {
+        self.index.terms()
+    }
+
+    /// In how many index terms two versions differ, as a charge counts them.
+    pub(crate) fn changed_terms(&self, old: &Footprint) -> u64 {
+        self.index.changed_terms(&old.index)
     }
 
     /// Writes a new item.

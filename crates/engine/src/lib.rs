@@ -58,6 +58,7 @@ pub use collection::{Collection, CollectionDefinition};
 pub use container::{Api, Container, Database, Partition};
 pub use counters::{Count, Tally};
 pub use definition::{ContainerDefinition, DefaultTtl};
+pub use delete_partition::Emptied;
 pub use error::{Error, Result};
 pub use expiry::Lifecycle;
 pub use gate::Usage;

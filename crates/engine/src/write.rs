@@ -253,8 +253,10 @@ impl Job<'_> {
         let sequence = self.events.next(tx);
         let (record, terms) = draft.into_record(tx, ItemNumber(sequence.0), sequence);
         self.claim_unique_values(tx, &record)?;
-        self.footprint(&record, terms).insert(tx)?;
-        Ok(self.written(Effect::Created, record))
+        let footprint = self.footprint(&record, terms);
+        let charge = Charge::write(record.size(), footprint.terms());
+        footprint.insert(tx)?;
+        Ok(self.written(Effect::Created, record, charge))
     }
 
     fn upsert(
@@ -284,8 +286,10 @@ impl Job<'_> {
         let sequence = self.events.next(tx);
         let (record, terms) = draft.into_record(tx, old.number, sequence);
         self.claim_unique_values(tx, &record)?;
-        self.footprint(&record, terms).replace(self.footprint(old, Drafted::default()), tx)?;
-        Ok(self.written(Effect::Replaced, record))
+        let (footprint, before) = (self.footprint(&record, terms), self.footprint(old, Drafted::default()));
+        let charge = Charge::replace(old.size(), record.size(), footprint.changed_terms(&before));
+        footprint.replace(before, tx)?;
+        Ok(self.written(Effect::Replaced, record, charge))
     }
 
     fn patch(
@@ -325,8 +329,9 @@ impl Job<'_> {
         let old = self.living(tx, name)?;
         check(&old, precondition)?;
         let sequence = self.events.next(tx);
-        self.footprint(&old, Drafted::default()).remove(tx)?;
-        let charge = Charge::write(old.size());
+        let footprint = self.footprint(&old, Drafted::default());
+        let charge = Charge::write(old.size(), footprint.terms());
+        footprint.remove(tx)?;
         Ok(Outcome { effect: Effect::Deleted, item: None, charge, sequence: events::commit_of(sequence) })
     }
 
@@ -393,12 +398,12 @@ impl Job<'_> {
         Footprint::new(self.home, &self.desk.container.definition, self.upkeep, record, terms)
     }
 
-    fn written(&self, effect: Effect, record: Record) -> Outcome {
+    fn written(&self, effect: Effect, record: Record, charge: Charge) -> Outcome {
         if let Some(due) = self.gate.policy.death(&record.header) {
             self.desk.partition.next_look.not_after(due);
             self.desk.alarm.set(due);
         }
-        let (charge, sequence) = (Charge::write(record.size()), events::commit_of(record.header.sequence));
+        let sequence = events::commit_of(record.header.sequence);
         let item = Some(Item::new(self.desk.container.rid, record));
         Outcome { effect, item, charge, sequence }
     }

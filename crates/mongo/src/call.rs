@@ -43,8 +43,6 @@ pub(crate) struct Call {
     pub(crate) brake: Brake,
     /// When its `maxTimeMS` is over.
     pub(crate) deadline: Option<Instant>,
-    /// Request units so far.
-    pub(crate) charge: f64,
 }
 
 impl Call {
@@ -70,7 +68,6 @@ impl Call {
             room: self.room.clone(),
             brake: self.brake.clone(),
             deadline: self.deadline,
-            charge: 0.0,
         }
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bson::{Document, RawDocument};
 use bytes::{Bytes, BytesMut};
+use engine::Charge;
 use mql::Code;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -74,7 +75,7 @@ impl Connection {
 #[derive(Debug, Clone)]
 pub(crate) struct LastRequest {
     pub(crate) command: &'static str,
-    pub(crate) charge: f64,
+    pub(crate) charge: Charge,
     pub(crate) duration: Duration,
 }
 

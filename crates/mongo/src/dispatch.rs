@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::{Binary, Document, RawDocument, Timestamp, Value, ValueRef};
+use engine::Charge;
 use mql::Code;
 use storage::Time;
 use tokio::time::{Instant, sleep};
@@ -52,10 +53,13 @@ pub(crate) async fn answer(
         Err(error) => return Answer { reply: Some(error.finish(&times(&service, None))), close: false },
     };
     let outcome = run(&mut call).await;
-    remember(&call, started.elapsed());
+    let duration = started.elapsed();
     let times = times(&service, Some(&call));
     let reply = match outcome {
-        Outcome::Hangs => return Answer { reply: None, close: true },
+        Outcome::Hangs => {
+            remember(&call, duration, call.room.meter().charge(0));
+            return Answer { reply: None, close: true };
+        }
         Outcome::Succeeds { reply, beside } => {
             let mut more = beside;
             more.fields_mut().extend(times.clone());
@@ -63,6 +67,7 @@ pub(crate) async fn answer(
         }
         Outcome::Fails(error) => labelled(explain_stop(error, &call.brake), &call).finish(&times),
     };
+    remember(&call, duration, call.room.meter().charge(reply.as_bytes().len()));
     Answer { reply: Some(reply), close: false }
 }
 
@@ -93,9 +98,9 @@ impl From<Error> for Outcome {
 }
 
 /// Figures of a command that has run.
-fn remember(call: &Call, duration: Duration) {
+fn remember(call: &Call, duration: Duration, charge: Charge) {
     if call.command.name != "getLastRequestStatistics" {
-        let last = LastRequest { command: call.command.name, charge: call.charge, duration };
+        let last = LastRequest { command: call.command.name, charge, duration };
         call.connection.client.lock().last_request = Some(last);
     }
     if let Some(namespace) = namespace(call) {
@@ -151,7 +156,7 @@ fn prepare(
             let lifetime = service.transaction_lifetime();
             service.transactions.room(&service.common, &session.id, number, starts, lifetime)?
         }
-        _ => Room::Open(Arc::clone(&service.common)),
+        _ => Room::new(&service.common, None),
     };
     Ok(Call {
         engine: Arc::clone(&service.engine),
@@ -168,7 +173,6 @@ fn prepare(
         room,
         brake,
         deadline: None,
-        charge: 0.0,
     })
 }
 

@@ -30,6 +30,7 @@ mod journal;
 pub mod limits;
 mod listener;
 mod matching;
+mod meter;
 mod operations;
 mod parameters;
 mod provisional;

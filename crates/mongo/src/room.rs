@@ -3,25 +3,26 @@
 use std::sync::Arc;
 
 use bson::RawDocument;
-use engine::Engine;
 use engine::collection::{
     Collection, CollectionDefinition, Found, Modified, Reading, Receipt, Receipts, Target, Verdict, Workspace,
 };
+use engine::{Charge, Engine};
 use mql::Code;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use storage::Time;
 
 use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
 use crate::index_uses::IndexUses;
+use crate::meter::Meter;
 use crate::provisional::{Held, Provisional};
 
-/// A place to read and write in.
+/// A place to read and write in, and what that has cost so far.
 #[derive(Clone)]
-pub(crate) enum Room {
-    /// The database: every statement stands for itself.
-    Open(Arc<Common>),
-    /// A transaction: one snapshot, one time, and what was written in it.
-    Transaction(Arc<Common>, Arc<OpenTransaction>),
+pub(crate) struct Room {
+    common: Arc<Common>,
+    /// One snapshot, one time, and what was written in it. Without one every statement stands for itself.
+    transaction: Option<Arc<OpenTransaction>>,
+    meter: Arc<Meter>,
 }
 
 /// What all rooms have in common.
@@ -67,31 +68,35 @@ impl OpenTransaction {
 }
 
 impl Room {
-    fn common(&self) -> &Common {
-        match self {
-            Room::Open(common) | Room::Transaction(common, _) => common,
-        }
+    /// The database as it is, or a transaction in it.
+    pub(crate) fn new(common: &Arc<Common>, transaction: Option<Arc<OpenTransaction>>) -> Room {
+        Room { common: Arc::clone(common), transaction, meter: Arc::default() }
     }
 
     /// The engine behind it.
     pub(crate) fn engine(&self) -> &Arc<Engine> {
-        &self.common().engine
+        &self.common.engine
+    }
+
+    /// What was read and written here.
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.meter
     }
 
     /// How often indexes were used.
     pub(crate) fn index_uses(&self) -> &IndexUses {
-        &self.common().index_uses
+        &self.common.index_uses
     }
 
     /// The collection of that name, to be written to.
     pub(crate) fn find_collection(&self, database: &str, name: &str) -> Option<Arc<Collection>> {
-        match self {
-            Room::Open(common) => {
-                let collection = common.engine.collection(database, name)?;
-                common.provisional.confirm(&collection);
+        match &self.transaction {
+            None => {
+                let collection = self.engine().collection(database, name)?;
+                self.common.provisional.confirm(&collection);
                 Some(collection)
             }
-            Room::Transaction(_, transaction) => transaction.collections.find(database, name),
+            Some(transaction) => transaction.collections.find(database, name),
         }
     }
 
@@ -102,9 +107,9 @@ impl Room {
         name: &str,
         definition: CollectionDefinition,
     ) -> engine::Result<Arc<Collection>> {
-        match self {
-            Room::Open(common) => common.engine.create_collection(database, name, definition, None),
-            Room::Transaction(_, transaction) => transaction.collections.create(database, name, definition),
+        match &self.transaction {
+            None => self.engine().create_collection(database, name, definition, None),
+            Some(transaction) => transaction.collections.create(database, name, definition),
         }
     }
 
@@ -114,9 +119,16 @@ impl Room {
         collections: &[&Arc<Collection>],
         work: impl FnOnce(&Reading<'_>) -> Result<T>,
     ) -> Result<T> {
-        match self {
-            Room::Open(common) => work(&common.engine.reading(collections)?),
-            Room::Transaction(_, transaction) => work(&transaction.opened()?.reading(collections)?),
+        let metered = |reading: &Reading<'_>| {
+            let outcome = work(reading);
+            if !collections.is_empty() {
+                self.meter.read(&reading.metrics());
+            }
+            outcome
+        };
+        match &self.transaction {
+            None => metered(&self.engine().reading(collections)?),
+            Some(transaction) => metered(&transaction.opened()?.reading(collections)?),
         }
     }
 
@@ -128,11 +140,13 @@ impl Room {
         decide: impl FnOnce(Option<&Found>, Time) -> engine::Result<Verdict> + Send + 'static,
         receipt: Option<Receipt>,
     ) -> Result<Modified> {
-        let modified = match self {
-            Room::Open(common) => common.engine.modify(collection, target, decide, receipt).await,
-            Room::Transaction(_, transaction) => transaction.opened()?.modify(collection, &target, decide),
+        let modified = match &self.transaction {
+            None => self.engine().modify(collection, target, decide, receipt).await,
+            Some(transaction) => transaction.opened()?.modify(collection, &target, decide),
         };
-        modified.map_err(|error| Error::in_namespace(error, &collection.namespace()))
+        let modified = modified.map_err(|error| Error::in_namespace(error, &collection.namespace()))?;
+        self.meter.wrote(modified.charge);
+        Ok(modified)
     }
 
     /// Inserts documents, each whole or not at all. An ordered insert ends with the first that fails.
@@ -143,9 +157,9 @@ impl Room {
         ordered: bool,
         receipts: Option<Receipts>,
     ) -> Result<Vec<Result<()>>> {
-        let inserted = match self {
-            Room::Open(common) => common.engine.insert(collection, documents, ordered, receipts).await?,
-            Room::Transaction(_, transaction) => {
+        let inserted = match &self.transaction {
+            None => self.engine().insert(collection, documents, ordered, receipts).await?,
+            Some(transaction) => {
                 let mut workspace = transaction.opened()?;
                 let mut inserted = Vec::new();
                 for document in documents {
@@ -158,13 +172,15 @@ impl Room {
             }
         };
         let namespace = collection.namespace();
-        let told =
-            |outcome: engine::Result<()>| outcome.map_err(|error| Error::in_namespace(error, &namespace));
+        self.meter.wrote(inserted.iter().flatten().copied().sum());
+        let told = |outcome: engine::Result<Charge>| {
+            outcome.map(drop).map_err(|error| Error::in_namespace(error, &namespace))
+        };
         Ok(inserted.into_iter().map(told).collect())
     }
 
     /// Whether this is a transaction.
     pub(crate) fn is_transaction(&self) -> bool {
-        matches!(self, Room::Transaction(..))
+        self.transaction.is_some()
     }
 }

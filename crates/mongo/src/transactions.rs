@@ -57,7 +57,7 @@ impl Transactions {
         lifetime: Duration,
     ) -> Result<Room> {
         let opened = self.enter(common, session, number, starts.then_some(lifetime))?;
-        Ok(Room::Transaction(Arc::clone(common), opened))
+        Ok(Room::new(common, Some(opened)))
     }
 
     fn enter(

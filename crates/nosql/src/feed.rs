@@ -53,8 +53,13 @@ pub(crate) fn reply(
     let rows = run.finish().map_err(engine::Error::from)?.rows;
     let body = enclose(parent, envelope, &rows);
     let (count, bytes) = (rows.len() as u64, body.len() as u64);
-    let metrics = QueryMetrics { loaded_items: count, loaded_bytes: bytes, ..QueryMetrics::default() };
-    let charge = Charge::query(&metrics);
+    let metrics = QueryMetrics {
+        loaded_items: count,
+        loaded_bytes: bytes,
+        output_bytes: bytes,
+        ..QueryMetrics::default()
+    };
+    let charge = Charge::query(&metrics, 1);
     let reply = Reply::json(StatusCode::OK, body).charged(charge).with(headers::ITEM_COUNT, rows.len());
     Ok(match last {
         Some(last) if more => reply.with(headers::CONTINUATION, URL_SAFE_NO_PAD.encode(last)),

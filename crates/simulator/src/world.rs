@@ -318,9 +318,11 @@ impl World {
             self.process().engine.delete_partition(&container, &key).map_err(|error| answer_of(&error))
         });
         match deleted {
-            Ok(count) => {
-                Reply { answer: Answer::Deleted, items: Vec::new(), figures: vec![(count, self.sequence())] }
-            }
+            Ok(emptied) => Reply {
+                answer: Answer::Deleted,
+                items: Vec::new(),
+                figures: vec![(emptied.charge.0, self.sequence())],
+            },
             Err(answer) => Reply::plain(answer),
         }
     }

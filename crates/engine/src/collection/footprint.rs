@@ -3,6 +3,7 @@
 //! As in containers, an entry of an index carries a bound of the item's places in the queues of expiry, so that mostly the
 //! entry alone tells whether its item lives (decision 0004).
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use bson::RawDocument;
@@ -17,7 +18,7 @@ use super::{BsonRecord, keys};
 use crate::error::{Error, Result};
 use crate::expiry::Places;
 use crate::footprint::Traces;
-use crate::index::Mark;
+use crate::index::{Mark, keys_apart};
 use crate::keys::PartitionId;
 use crate::limits::DOCUMENT_KEYS_BYTES_MAX;
 
@@ -123,6 +124,18 @@ impl ItemFootprint {
         self.traces.entries() + self.entries.len()
     }
 
+    /// The keys that a charge counts: those in every index that there is, also in one whose build has not come to the item.
+    /// How far a build has come must not show in a charge, because it depends on what the purge has left to build.
+    pub(super) fn charged_keys(&self, list: &IndexList, record: &BsonRecord) -> Cow<'_, [Vec<u8>]> {
+        if list.kept().all(|index| index.has(record.number)) {
+            return Cow::Borrowed(&self.entries);
+        }
+        let partition = self.traces.partition();
+        let keys = DocumentKeys::ahead(list, &record.body);
+        let all = ItemFootprint::new(partition, list, record, Vec::new(), &keys, |_| true);
+        Cow::Owned(all.entries)
+    }
+
     /// Writes a new item.
     pub(super) fn insert(self, tx: &mut Transaction<'_>) -> Result<()> {
         self.traces.insert(tx)?;
@@ -176,6 +189,11 @@ impl ItemFootprint {
     pub(super) fn expected(&self) -> (&[Vec<u8>], &Places) {
         (&self.entries, &self.places)
     }
+}
+
+/// How many of the keys that a charge counts two versions do not share.
+pub(super) fn changed_terms(new: &[Vec<u8>], old: &[Vec<u8>]) -> u64 {
+    keys_apart(new.iter().map(Vec::as_slice), old.iter().map(Vec::as_slice))
 }
 
 fn mark(places: &Places) -> Bytes {

@@ -4,6 +4,7 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bson::{RawDocument, ValueRef};
 use bytes::Bytes;
@@ -20,6 +21,7 @@ use crate::events;
 use crate::gate::{Gate, Usage, View};
 use crate::index::Mark;
 use crate::keys::{self as all_keys, Key, PartitionId};
+use crate::operation::QueryMetrics;
 
 /// An entry of an index, of a living item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +38,22 @@ pub struct Reading<'a> {
     gates: Vec<Gate>,
     now: Time,
     sequence: u64,
+    touched: Touched,
+}
+
+/// What of the living a reading has come by: what it is charged for.
+#[derive(Default)]
+struct Touched {
+    entries: AtomicU64,
+    items: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Touched {
+    fn item(&self, found: &Found) {
+        self.items.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(found.document.as_bytes().len() as u64, Ordering::Relaxed);
+    }
 }
 
 /// What is read: the store at a snapshot, or the draft of a transaction.
@@ -54,10 +72,12 @@ impl Engine {
         let views = View::open_all(&*self.store, &partitions)?;
         let gates: Vec<Gate> = views.iter().map(|view| view.gate.clone()).collect();
         if let Some(View { snapshot, gate, sequence }) = views.into_iter().next() {
-            return Ok(Reading { source: Source::Snapshot(snapshot), gates, now: gate.now, sequence });
+            let (source, touched) = (Source::Snapshot(snapshot), Touched::default());
+            return Ok(Reading { source, gates, now: gate.now, sequence, touched });
         }
         let (sequence, snapshot) = (self.store.last_sequence(), self.store.snapshot()?);
-        Ok(Reading { source: Source::Snapshot(snapshot), gates, now: self.store.now()?, sequence })
+        let (source, touched) = (Source::Snapshot(snapshot), Touched::default());
+        Ok(Reading { source, gates, now: self.store.now()?, sequence, touched })
     }
 }
 
@@ -75,7 +95,7 @@ impl<'a> Reading<'a> {
             Ok(Gate { partition, policy, now })
         };
         let gates = collections.iter().map(gate).collect::<Result<Vec<_>>>()?;
-        Ok(Reading { source: Source::Draft(draft), gates, now, sequence })
+        Ok(Reading { source: Source::Draft(draft), gates, now, sequence, touched: Touched::default() })
     }
 
     /// The time of the reading.
@@ -88,6 +108,22 @@ impl<'a> Reading<'a> {
         self.sequence
     }
 
+    /// What it has come by so far; the dead are not counted (T21).
+    pub fn metrics(&self) -> QueryMetrics {
+        QueryMetrics {
+            index_entries: self.touched.entries.load(Ordering::Relaxed),
+            loaded_items: self.touched.items.load(Ordering::Relaxed),
+            loaded_bytes: self.touched.bytes.load(Ordering::Relaxed),
+            ..QueryMetrics::default()
+        }
+    }
+
+    fn loaded(&self, record: BsonRecord) -> Found {
+        let found = Found::from(record);
+        self.touched.item(&found);
+        found
+    }
+
     /// The living item of that `_id`.
     pub fn by_id(&self, collection: &Collection, id: ValueRef<'_>) -> Result<Option<Found>> {
         let gate = self.gate(collection)?;
@@ -95,13 +131,13 @@ impl<'a> Reading<'a> {
             self.reader(),
             &keys::id(collection.partition.id, id, &collection.definition.collation),
         )?;
-        Ok(found.living().map(BsonRecord::into))
+        Ok(found.living().map(|record| self.loaded(record)))
     }
 
     /// The living item of that number.
     pub fn by_number(&self, collection: &Collection, number: ItemNumber) -> Result<Option<Found>> {
         let found = self.gate(collection)?.by_number(self.reader(), number)?;
-        Ok(found.living().map(BsonRecord::into))
+        Ok(found.living().map(|record| self.loaded(record)))
     }
 
     /// The next living items in the order of their creation, or against it: up to so many, or until so many bytes are
@@ -124,7 +160,7 @@ impl<'a> Reading<'a> {
             let (key, value) = entry?;
             if let Some(record) = gate.judge(all_keys::item_number(&key)?, &value)? {
                 bytes += value.len();
-                all.push(BsonRecord::into(record));
+                all.push(self.loaded(record));
             }
         }
         Ok(all)
@@ -151,7 +187,7 @@ impl<'a> Reading<'a> {
             let (_, number) = all_keys::feed_entry(&key, &value)?;
             if let Some(record) = gate.by_number::<RawDocument>(self.reader(), number)?.living() {
                 bytes += record.body.as_bytes().len();
-                all.push(Found::from(record));
+                all.push(self.loaded(record));
             }
         }
         Ok(all)
@@ -194,6 +230,7 @@ impl<'a> Reading<'a> {
                 None => gate.is_number_living(self.reader(), hit.number)?,
             };
             if is_living {
+                self.touched.entries.fetch_add(1, Ordering::Relaxed);
                 hits.push(hit);
             }
         }

@@ -29,6 +29,7 @@ use super::receipts::{Ledger, Receipt};
 use super::write::{Desk, Draft, Modified, Target, Verdict};
 use super::{BsonRecord, Collection, Found, Reading};
 use crate::Engine;
+use crate::charge::Charge;
 use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::gate;
@@ -153,18 +154,19 @@ impl Workspace {
         Ok(modified)
     }
 
-    /// Inserts a document, within the transaction.
-    pub fn insert(&mut self, collection: &Arc<Collection>, document: RawDocument) -> Result<()> {
+    /// Inserts a document, within the transaction, and tells what it cost.
+    pub fn insert(&mut self, collection: &Arc<Collection>, document: RawDocument) -> Result<Charge> {
         self.adopt(collection)?;
-        let inserted: Found = self.draft.run(|tx| {
+        let (inserted, charge): (Found, Charge) = self.draft.run(|tx| {
             let desk = Desk::open(tx, collection)?;
             let draft = Draft::new(&desk.list, document)?;
-            let record = desk.insert(tx, &mut Events::default(), draft)?;
+            let (record, charge) = desk.insert(tx, &mut Events::default(), draft)?;
             desk.store_traits(tx);
-            Ok::<_, Error>(record.into())
+            Ok::<_, Error>((record.into(), charge))
         })?;
         self.note(collection, None, Some(&inserted))?;
-        self.check_size()
+        self.check_size()?;
+        Ok(charge)
     }
 
     /// Remembers what was done to an item; a conflict if another open transaction has written it.
@@ -269,7 +271,7 @@ fn replay_items(
         };
         let old = unchanged(tx, desk, number, base)?;
         match next {
-            None => desk.delete(tx, events, &old)?,
+            None => drop(desk.delete(tx, events, &old)?),
             Some(next) if next == old.body => {}
             Some(next) => changed.push((old, next)),
         }

@@ -16,12 +16,13 @@ use mql::index::ID_INDEX_NAME;
 use parking_lot::Mutex;
 use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Ticket, Time, Transaction, transact};
 
-use super::footprint::{DocumentKeys, ItemFootprint, split_entry};
+use super::footprint::{DocumentKeys, ItemFootprint, changed_terms, split_entry};
 use super::indexes::{CollectionIndex, ID_INDEX, IndexList};
 use super::receipts::{Ledger, Receipt, Receipts};
 use super::{BsonRecord, Collection, Found, keys};
 use crate::Engine;
 use crate::alarm::Alarm;
+use crate::charge::Charge;
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
 use crate::events::Events;
@@ -77,6 +78,8 @@ pub struct Modified {
     pub answer: Option<RawDocument>,
     /// Whether the statement had run before: then nothing was done now, and `before` and `after` are not told.
     pub repeated: bool,
+    /// What it cost: a write, or a look at what is kept.
+    pub charge: Charge,
 }
 
 impl Modified {
@@ -118,7 +121,7 @@ impl Engine {
         })
     }
 
-    /// Inserts documents, each whole or not at all, in bounded transactions. The answer tells of each in turn; after an error
+    /// Inserts documents, each whole or not at all, in bounded transactions. The answer tells of each in turn what it cost; after an error
     /// an ordered insert tells of no further one, because it has not tried it. A document whose statement has run before is
     /// not inserted again.
     pub fn insert(
@@ -127,12 +130,12 @@ impl Engine {
         documents: Vec<RawDocument>,
         ordered: bool,
         receipts: Option<Receipts>,
-    ) -> Ticket<Result<Vec<Result<()>>>> {
+    ) -> Ticket<Result<Vec<Result<Charge>>>> {
         if receipts.as_ref().is_some_and(|receipts| receipts.statements.len() != documents.len()) {
             return Ticket::ready(Err(Error::invalid("an insert must have a statement for each document")));
         }
         let receipts = receipts.map(Arc::new);
-        let outcomes: Arc<Mutex<Vec<Result<()>>>> = Arc::default();
+        let outcomes: Arc<Mutex<Vec<Result<Charge>>>> = Arc::default();
         let list = collection.indexes();
         let mut ticket = Ticket::ready(Ok(Vec::new()));
         for chunk in chunks(documents) {
@@ -265,25 +268,25 @@ impl Desk {
         let old = self.find(tx, target)?;
         let before = old.clone().map(Found::from);
         let Verdict { decision, answer } = decide(before.as_ref(), self.gate.now)?;
-        let after = match (decision, old) {
-            (Decision::Keep, _) => before.clone(),
+        let told = |(record, charge): (BsonRecord, Charge)| (Some(record.into()), charge);
+        let (after, charge) = match (decision, old) {
+            (Decision::Keep, old) => (before.clone(), looked_at(old.as_ref())),
             (Decision::Insert(document), None) => {
-                Some(self.insert(tx, events, Draft::new(&self.list, document)?)?.into())
+                told(self.insert(tx, events, Draft::new(&self.list, document)?)?)
             }
-            (Decision::Replace(document), Some(old)) if document == old.body => before.clone(),
+            (Decision::Replace(document), Some(old)) if document == old.body => {
+                (before.clone(), looked_at(Some(&old)))
+            }
             (Decision::Replace(document), Some(old)) => {
-                Some(self.replace(tx, events, &old, Draft::new(&self.list, document)?)?.into())
+                told(self.replace(tx, events, &old, Draft::new(&self.list, document)?)?)
             }
-            (Decision::Delete, Some(old)) => {
-                self.delete(tx, events, &old)?;
-                None
-            }
+            (Decision::Delete, Some(old)) => (None, self.delete(tx, events, &old)?),
             (Decision::Insert(_), Some(_)) => return Err(Error::invalid("an insert over a living item")),
             (Decision::Replace(_) | Decision::Delete, None) => {
                 return Err(Error::invalid("a change of an item that is not there"));
             }
         };
-        Ok(Modified { before, after, answer, repeated: false })
+        Ok(Modified { before, after, answer, repeated: false, charge })
     }
 
     /// Inserts documents and tells of each, behind what `outcomes` tells already.
@@ -293,7 +296,7 @@ impl Desk {
         chunk: Vec<Result<Draft>>,
         ordered: bool,
         receipts: Option<&Receipts>,
-        outcomes: &mut Vec<Result<()>>,
+        outcomes: &mut Vec<Result<Charge>>,
     ) -> Result<()> {
         let mut events = Events::default();
         let mut ledger = match receipts {
@@ -308,7 +311,7 @@ impl Desk {
             if let Some((ledger, statement)) = ledger.as_ref().zip(statement)
                 && ledger.recorded(tx, statement)?.is_some()
             {
-                outcomes.push(Ok(()));
+                outcomes.push(Ok(Charge::default()));
                 continue;
             }
             let outcome = draft.and_then(|draft| self.insert(tx, &mut events, draft));
@@ -318,7 +321,7 @@ impl Desk {
             if let Some((ledger, statement)) = ledger.as_mut().zip(statement).filter(|_| outcome.is_ok()) {
                 ledger.record(tx, statement, None);
             }
-            outcomes.push(outcome.map(drop));
+            outcomes.push(outcome.map(|(_, charge)| charge));
         }
         self.wake_at(ledger.and_then(|ledger| ledger.close(tx)));
         Ok(())
@@ -340,7 +343,7 @@ impl Desk {
         tx: &mut Transaction<'_>,
         events: &mut Events,
         draft: Draft,
-    ) -> Result<BsonRecord> {
+    ) -> Result<(BsonRecord, Charge)> {
         match self.gate.by_id_key(tx, &self.id_key(draft.id()))? {
             gate::Found::Living(_) => return Err(duplicate_id(draft.id())),
             gate::Found::Dead(dead) => self.bury(tx, &dead)?,
@@ -354,10 +357,13 @@ impl Desk {
         }
         let sequence = events.next(tx);
         let record = self.record(ItemNumber(sequence.0), sequence, ttl, document);
-        self.footprint_in(&record, &keys, |index| index.has(record.number)).insert(tx)?;
+        let footprint = self.footprint_in(&record, &keys, |index| index.has(record.number));
+        let terms = footprint.charged_keys(&self.list, &record).len() as u64;
+        let charge = Charge::write(record.size(), terms);
+        footprint.insert(tx)?;
         self.note_traits(&keys, id_of(&record));
         self.note_death(&record);
-        Ok(record)
+        Ok((record, charge))
     }
 
     pub(super) fn replace(
@@ -366,7 +372,7 @@ impl Desk {
         events: &mut Events,
         old: &BsonRecord,
         draft: Draft,
-    ) -> Result<BsonRecord> {
+    ) -> Result<(BsonRecord, Charge)> {
         if self.id_key(draft.id()) != self.id_key(id_of(old)) {
             return Err(Error::invalid("a document cannot be given another '_id'"));
         }
@@ -382,10 +388,16 @@ impl Desk {
         }
         let record = self.record(number, events.next(tx), ttl, document);
         let before = self.footprint_in(old, &old_keys, is_in);
-        self.footprint_in(&record, &keys, is_in).replace(before, tx)?;
+        let footprint = self.footprint_in(&record, &keys, is_in);
+        let terms = changed_terms(
+            &footprint.charged_keys(&self.list, &record),
+            &before.charged_keys(&self.list, old),
+        );
+        let charge = Charge::replace(old.size(), record.size(), terms);
+        footprint.replace(before, tx)?;
         self.note_traits(&keys, id_of(&record));
         self.note_death(&record);
-        Ok(record)
+        Ok((record, charge))
     }
 
     /// The version that a document becomes now (T9).
@@ -401,9 +413,12 @@ impl Desk {
         tx: &mut Transaction<'_>,
         events: &mut Events,
         old: &BsonRecord,
-    ) -> Result<()> {
+    ) -> Result<Charge> {
         events.next(tx);
-        self.clear(tx, old).map(drop)
+        let footprint = self.footprint(old)?;
+        let terms = footprint.charged_keys(&self.list, old).len() as u64;
+        footprint.remove(tx)?;
+        Ok(Charge::write(old.size(), terms))
     }
 
     /// Removes a dead item that is in the way. It takes no sequence: nobody can tell who removed it, or when.
@@ -549,6 +564,11 @@ impl Desk {
 
 fn id_of(record: &BsonRecord) -> ValueRef<'_> {
     record.body.get("_id").unwrap_or(ValueRef::Null)
+}
+
+/// What it costs to look at an item and leave it.
+fn looked_at(kept: Option<&BsonRecord>) -> Charge {
+    kept.map_or(Charge::default(), |kept| Charge::read(kept.size()))
 }
 
 /// The error about an `_id` that a living item has.

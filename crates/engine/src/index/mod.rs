@@ -38,7 +38,7 @@ pub(crate) use scan::{Index, PartValue};
 pub(crate) use shape::Kind;
 pub(crate) use state::{Indexes, follow, forget};
 pub(crate) use term::{Term, kept_of_text};
-pub(crate) use upkeep::{Drafted, IndexFootprint, Upkeep};
+pub(crate) use upkeep::{Drafted, IndexFootprint, Upkeep, keys_apart};
 
 /// The generation that queries may use at a snapshot; none if there is none that is whole.
 pub(crate) fn serving(reader: &dyn Read, partition: &Partition) -> Result<Option<Index>> {

@@ -81,6 +81,14 @@ impl Upkeep {
         let generations = self.state.serving.into_iter().chain(building.map(|building| building.generation));
         generations.filter_map(|generation| Some((generation, self.indexes.coverage(generation)?)))
     }
+
+    /// The generation of the policy in force, whether it serves already or not: its terms are what a write is charged for.
+    /// How far a build has come must not show in a charge, because it depends on what the purge has left to build.
+    fn charged(&self) -> Option<(Generation, &Arc<Coverage>)> {
+        let building = self.state.building.map(|building| building.generation);
+        let generation = building.or(self.state.serving)?;
+        Some((generation, self.indexes.coverage(generation)?))
+    }
 }
 
 /// Everything that one version of an item leaves in the index.
@@ -89,6 +97,19 @@ pub(crate) struct IndexFootprint {
     partition: PartitionId,
     places: Places,
     generations: Vec<(Generation, Terms)>,
+    /// The keys that a charge counts.
+    charged: Charged,
+}
+
+/// Where the keys are that a charge counts.
+#[derive(Debug)]
+enum Charged {
+    /// Nowhere: nothing is indexed.
+    Nothing,
+    /// In the generation at this position.
+    At(usize),
+    /// In a generation that is being built and does not have the item yet.
+    Apart(Vec<Vec<u8>>),
 }
 
 impl IndexFootprint {
@@ -101,8 +122,42 @@ impl IndexFootprint {
             terms.complete(record.number, record.header.ts);
             (generation, terms)
         };
-        let generations = upkeep.generations(record.number).map(terms).collect();
-        IndexFootprint { partition: upkeep.partition, places: record.header.places(), generations }
+        let generations: Vec<_> = upkeep.generations(record.number).map(terms).collect();
+        let charged = upkeep.charged().map_or(Charged::Nothing, |(wanted, coverage)| {
+            let at = generations.iter().position(|(generation, _)| *generation == wanted);
+            at.map_or_else(
+                || {
+                    let mut terms = drafted.take(wanted).unwrap_or_else(|| {
+                        Terms::extract(upkeep.partition, wanted, coverage, record.body.root())
+                    });
+                    terms.complete(record.number, record.header.ts);
+                    Charged::Apart(terms.entries.into_iter().map(|entry| entry.key).collect())
+                },
+                Charged::At,
+            )
+        });
+        IndexFootprint { partition: upkeep.partition, places: record.header.places(), generations, charged }
+    }
+
+    /// The keys that a charge counts, in order.
+    fn charged_keys(&self) -> Box<dyn ExactSizeIterator<Item = &[u8]> + '_> {
+        match &self.charged {
+            Charged::Nothing => Box::new(std::iter::empty()),
+            Charged::At(position) => {
+                Box::new(self.generations[*position].1.entries.iter().map(|entry| entry.key.as_slice()))
+            }
+            Charged::Apart(keys) => Box::new(keys.iter().map(Vec::as_slice)),
+        }
+    }
+
+    /// How many terms the version has, as a charge counts them.
+    pub(crate) fn terms(&self) -> u64 {
+        self.charged_keys().len() as u64
+    }
+
+    /// In how many terms two versions differ, as a charge counts them. Marks do not count: they tell of expiry (T21).
+    pub(crate) fn changed_terms(&self, old: &IndexFootprint) -> u64 {
+        keys_apart(self.charged_keys(), old.charged_keys())
     }
 
     /// The entries of a stored item in one generation.
@@ -115,7 +170,8 @@ impl IndexFootprint {
         let mut terms = Terms::extract(partition, generation, coverage, record.body.root());
         terms.complete(record.number, record.header.ts);
         let places = record.header.places();
-        IndexFootprint { partition, places, generations: vec![(generation, terms)] }
+        let charged = Charged::At(0);
+        IndexFootprint { partition, places, generations: vec![(generation, terms)], charged }
     }
 
     /// Writes the entries of a new item.
@@ -206,6 +262,25 @@ enum Difference {
     Gone(Entry),
     New(Entry),
     Both { new: Entry, old: Entry },
+}
+
+/// How many keys of two lists in order are in one of them alone.
+pub(crate) fn keys_apart<'k>(
+    new: impl Iterator<Item = &'k [u8]>,
+    old: impl Iterator<Item = &'k [u8]>,
+) -> u64 {
+    let (mut new, mut old, mut apart) = (new.peekable(), old.peekable(), 0);
+    while let (Some(left), Some(right)) = (new.peek(), old.peek()) {
+        let order = left.cmp(right);
+        if order != Ordering::Greater {
+            new.next();
+        }
+        if order != Ordering::Less {
+            old.next();
+        }
+        apart += u64::from(order != Ordering::Equal);
+    }
+    apart + new.count() as u64 + old.count() as u64
 }
 
 /// Walks two lists in key order side by side.

@@ -83,7 +83,7 @@ impl Engine {
         let paging =
             Paging { container, query, request, analysis: &analysis, context: &context, work: &work };
         let Outcome { answer, token, metrics, report } = paging.page(&desks, token)?;
-        let charge = Charge::query(&metrics);
+        let charge = Charge::query(&metrics, partitions.len() as u64);
         Ok(QueryPage {
             rows: answer,
             continuation: token.map(|token| token.to_string()),

@@ -2,6 +2,7 @@
 
 mod batches;
 mod catalog;
+mod charges;
 mod clock;
 mod collection_model;
 mod collections;

@@ -64,7 +64,7 @@ fn t14_the_dead_are_neither_found_nor_counted() {
         }
         let page = world.page(Some("SELECT * FROM c WHERE c._ts >= 1"), 100, None);
         assert_eq!((page.metrics.loaded_items, page.metrics.output_items), (4, 4));
-        assert_eq!(page.charge, engine::Charge::query(&page.metrics));
+        assert_eq!(page.charge, engine::Charge::query(&page.metrics, 1));
     }
 }
 

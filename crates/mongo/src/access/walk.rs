@@ -348,7 +348,7 @@ mod tests {
         for outcome in engine.insert(&collection, documents, false, None).wait().unwrap() {
             outcome.unwrap();
         }
-        (Room::Open(Arc::new(Common::new(engine))), collection)
+        (Room::new(&Arc::new(Common::new(engine)), None), collection)
     }
 
     fn branch(random: &mut fastrand::Rng) -> String {

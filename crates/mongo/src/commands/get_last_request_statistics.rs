@@ -18,7 +18,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let answer = Document::new()
         .with("_t", "GetRequestStatisticsResponse")
         .with("CommandName", last.command)
-        .with("RequestCharge", last.charge)
+        .with("RequestCharge", last.charge.units())
         .with("RequestDurationInMilliSeconds", i64::try_from(last.duration.as_millis()).unwrap_or(i64::MAX));
     Ok(answer.into())
 }

@@ -143,7 +143,44 @@ async fn the_previous_command_is_accounted_for() {
     for _ in 0..2 {
         let reply = client.ok(command("getLastRequestStatistics")).await;
         assert_eq!(text(&reply, "CommandName"), "ping");
-        assert!(matches!(reply.get("RequestCharge"), Some(Value::Double(_))));
+        assert_eq!(reply.get("RequestCharge"), Some(&Value::Double(1.0)));
+    }
+}
+
+/// What commands cost: reads as a query, writes by size and index keys, both where both happen.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_are_charged_for_what_they_read_and_write() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let filter = |filter: Document| Document::new().with("q", filter).with("limit", 0);
+    let list = |document: Document| Value::Array(vec![document.into()]);
+    let index = Document::new().with("key", Document::new().with("a", 1)).with("name", "a_1");
+    let update = Document::new()
+        .with("q", Document::new().with("_id", 1))
+        .with("u", Document::new().with("$set", Document::new().with("a", 2)));
+    let by_id = Document::new().with("_id", 1);
+    let table = [
+        (Document::new().with("createIndexes", "c").with("indexes", list(index)), 1.0),
+        (Document::new().with("insert", "c").with("documents", list(by_id.clone().with("a", 1))), 5.1),
+        // A page, one document loaded, a kilobyte of it and of the answer.
+        (Document::new().with("find", "c").with("filter", by_id.clone()), 2.29),
+        (Document::new().with("find", "c").with("filter", Document::new().with("b", 1)), 2.29),
+        (Document::new().with("count", "c"), 2.28),
+        // A replace of which two keys differ.
+        (Document::new().with("update", "c").with("updates", list(update.clone())), 10.2),
+        // Nothing changes: not a write, but a read.
+        (Document::new().with("update", "c").with("updates", list(update)), 1.0),
+        (
+            Document::new().with("delete", "c").with("deletes", list(filter(Document::new().with("a", 2)))),
+            2.29 + 5.1,
+        ),
+    ];
+    for (command_document, charge) in table {
+        let shown = format!("{command_document:?}");
+        client.ok(command_document).await;
+        let told = client.ok(command("getLastRequestStatistics")).await;
+        let Some(Value::Double(told)) = told.get("RequestCharge") else { panic!("no charge") };
+        assert!((told - charge).abs() < 0.001, "{told} for {shown}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! `POST /dbs/{db}/colls`.
 
-use engine::{ContainerDefinition, Throughput};
+use engine::{Charge, ContainerDefinition, Throughput};
 use hyper::StatusCode;
 
 use crate::call::Call;
@@ -24,6 +24,9 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container =
         call.blocking(move |engine| Ok(engine.create_container(&database, definition, throughput)?)).await?;
     let body = resources::container(&container).to_json();
-    let reply = Reply::json(StatusCode::CREATED, body).etag(container.etag()).owned_by_database(&name);
+    let reply = Reply::json(StatusCode::CREATED, body)
+        .charged(Charge::CATALOG_WRITE)
+        .etag(container.etag())
+        .owned_by_database(&name);
     Ok(reply.with(headers::INDEX_PROGRESS, 100))
 }

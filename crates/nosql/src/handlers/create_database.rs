@@ -1,5 +1,6 @@
 //! `POST /dbs`.
 
+use engine::Charge;
 use hyper::StatusCode;
 
 use crate::call::Call;
@@ -13,5 +14,5 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let throughput = call.head.throughput()?;
     let database = call.blocking(move |engine| Ok(engine.create_database(&name, throughput)?)).await?;
     let body = resources::database(&database).to_json();
-    Ok(Reply::json(StatusCode::CREATED, body).etag(database.etag()))
+    Ok(Reply::json(StatusCode::CREATED, body).charged(Charge::CATALOG_WRITE).etag(database.etag()))
 }

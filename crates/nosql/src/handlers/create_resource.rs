@@ -2,6 +2,7 @@
 //! `x-ms-documentdb-is-upsert` perhaps a new version of one.
 
 use document::Value;
+use engine::Charge;
 use hyper::StatusCode;
 
 use crate::belongings::Shelf;
@@ -25,5 +26,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         Ok((StatusCode::CREATED, engine.create_resource(owner, definition)?))
     };
     let (status, resource) = call.blocking(work).await?;
-    Ok(Reply::json(status, shelf.json(call, &resource).to_json()).etag(resource.etag()))
+    Ok(Reply::json(status, shelf.json(call, &resource).to_json())
+        .charged(Charge::CATALOG_WRITE)
+        .etag(resource.etag()))
 }

@@ -1,5 +1,6 @@
 //! `DELETE /dbs/{db}/colls/{coll}`.
 
+use engine::Charge;
 use hyper::StatusCode;
 
 use crate::call::Call;
@@ -10,5 +11,5 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let (container, precondition) = (call.container()?, call.head.precondition());
     let database = container.database.clone();
     call.blocking(move |engine| Ok(engine.delete_container(&container, &precondition)?)).await?;
-    Ok(Reply::empty(StatusCode::NO_CONTENT).owned_by_database(&database))
+    Ok(Reply::empty(StatusCode::NO_CONTENT).charged(Charge::CATALOG_WRITE).owned_by_database(&database))
 }

@@ -1,5 +1,6 @@
 //! `DELETE /dbs/{db}`.
 
+use engine::Charge;
 use hyper::StatusCode;
 
 use crate::call::Call;
@@ -9,5 +10,5 @@ use crate::response::Reply;
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let (database, precondition) = (call.database()?, call.head.precondition());
     call.blocking(move |engine| Ok(engine.delete_database(&database, &precondition)?)).await?;
-    Ok(Reply::empty(StatusCode::NO_CONTENT))
+    Ok(Reply::empty(StatusCode::NO_CONTENT).charged(Charge::CATALOG_WRITE))
 }

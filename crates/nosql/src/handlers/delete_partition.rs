@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use engine::Charge;
 use hyper::StatusCode;
 
 use crate::call::{Call, range_of};
@@ -14,8 +13,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let key = call.head.required_partition_key()?;
     let range = range_of(&container, &key);
     let handle = Arc::clone(&container);
-    let deleted = call.blocking(move |engine| Ok(engine.delete_partition(&handle, &key)?)).await?;
+    let emptied = call.blocking(move |engine| Ok(engine.delete_partition(&handle, &key)?)).await?;
     let place = Place { container: &container, range, sequence: call.engine().last_sequence() };
-    let charge = Charge(Charge::MINIMUM.0 + Charge::write(0).0 * deleted);
-    Ok(Reply::empty(StatusCode::OK).charged(charge).placed(&place))
+    Ok(Reply::empty(StatusCode::OK).charged(emptied.charge).placed(&place))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use document::Value;
-use engine::{Container, Usage};
+use engine::{Charge, Container, Usage};
 use hyper::StatusCode;
 
 use crate::call::Call;
@@ -29,6 +29,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         members.insert("statistics", Value::Array(vec![resources::statistics(0, usage)]));
     }
     let mut reply = Reply::json(StatusCode::OK, value.to_json())
+        .charged(Charge::CATALOG_READ)
         .etag(etag)
         .owned_by_database(&container.database)
         .with(headers::INDEX_PROGRESS, call.engine().index_progress(&container));

@@ -1,5 +1,6 @@
 //! `GET /dbs/{db}`.
 
+use engine::Charge;
 use hyper::StatusCode;
 
 use crate::call::Call;
@@ -13,5 +14,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     if call.head.if_none_match() == Some(etag.as_str()) {
         return Ok(Reply::empty(StatusCode::NOT_MODIFIED).etag(etag));
     }
-    Ok(Reply::json(StatusCode::OK, resources::database(&database).to_json()).etag(etag))
+    Ok(Reply::json(StatusCode::OK, resources::database(&database).to_json())
+        .charged(Charge::CATALOG_READ)
+        .etag(etag))
 }

@@ -1,6 +1,6 @@
 //! `GET /offers/{rid}`.
 
-use engine::Offer;
+use engine::{Charge, Offer};
 use hyper::StatusCode;
 
 use crate::call::Call;
@@ -10,7 +10,9 @@ use crate::throughput;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let offer = find(call)?;
-    Ok(Reply::json(StatusCode::OK, throughput::offer_json(&offer).to_json()).etag(offer.etag))
+    Ok(Reply::json(StatusCode::OK, throughput::offer_json(&offer).to_json())
+        .charged(Charge::CATALOG_READ)
+        .etag(offer.etag))
 }
 
 /// The offer that the path names.

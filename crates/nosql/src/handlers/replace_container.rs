@@ -1,6 +1,6 @@
 //! `PUT /dbs/{db}/colls/{coll}`: a whole new definition; what it leaves out is reset.
 
-use engine::{ContainerDefinition, Engine};
+use engine::{Charge, ContainerDefinition, Engine};
 use hyper::StatusCode;
 
 use crate::call::Call;
@@ -18,7 +18,9 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     };
     let container = call.blocking(replace).await?;
     let body = resources::container(&container).to_json();
-    let reply =
-        Reply::json(StatusCode::OK, body).etag(container.etag()).owned_by_database(&container.database);
+    let reply = Reply::json(StatusCode::OK, body)
+        .charged(Charge::CATALOG_WRITE)
+        .etag(container.etag())
+        .owned_by_database(&container.database);
     Ok(reply.with(headers::INDEX_PROGRESS, call.engine().index_progress(&container)))
 }

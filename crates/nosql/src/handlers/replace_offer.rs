@@ -1,5 +1,6 @@
 //! `PUT /offers/{rid}`: another throughput, on condition if the client wants one.
 
+use engine::Charge;
 use hyper::StatusCode;
 
 use super::read_offer;
@@ -13,5 +14,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let wanted = throughput::from_offer(&json::parse_object(&call.body)?)?;
     let precondition = call.head.precondition();
     let offer = call.blocking(move |engine| Ok(engine.replace_offer(rid, wanted, &precondition)?)).await?;
-    Ok(Reply::json(StatusCode::OK, throughput::offer_json(&offer).to_json()).etag(offer.etag))
+    Ok(Reply::json(StatusCode::OK, throughput::offer_json(&offer).to_json())
+        .charged(Charge::CATALOG_WRITE)
+        .etag(offer.etag))
 }

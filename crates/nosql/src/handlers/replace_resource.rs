@@ -1,6 +1,7 @@
 //! `PUT /users/{id}`, `/permissions/{id}`, `/sprocs/{id}`, `/triggers/{id}`, `/udfs/{id}`: another definition, perhaps
 //! another id.
 
+use engine::Charge;
 use hyper::StatusCode;
 
 use crate::belongings::Shelf;
@@ -16,5 +17,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         Ok(engine.replace_resource(owner, &name, definition, &precondition)?)
     };
     let resource = call.blocking(work).await?;
-    Ok(Reply::json(StatusCode::OK, shelf.json(call, &resource).to_json()).etag(resource.etag()))
+    Ok(Reply::json(StatusCode::OK, shelf.json(call, &resource).to_json())
+        .charged(Charge::CATALOG_WRITE)
+        .etag(resource.etag()))
 }

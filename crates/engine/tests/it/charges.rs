@@ -1,0 +1,158 @@
+//! What operations cost, as callers are told.
+
+use engine::{Charge, Error, FeedStart, ItemName, Operation, Patch, Precondition, Scope};
+
+use crate::world::{World, body, key, value};
+
+fn charge(world: &World, operation: Operation) -> String {
+    world.run("p", operation).expect("a valid operation").charge.to_string()
+}
+
+fn create(text: &str) -> Operation {
+    Operation::Create { body: body("p", text) }
+}
+
+fn replace(text: &str) -> Operation {
+    let precondition = Precondition::None;
+    Operation::Replace { name: ItemName::Id("1".into()), body: body("p", text), precondition }
+}
+
+#[test]
+fn writes_cost_by_size_and_by_the_index_terms_that_change() {
+    let world = World::new();
+    world.container(r#","indexingPolicy":{"includedPaths":[{"path":"/a/?"},{"path":"/b/*"}],"excludedPaths":[{"path":"/*"}]}"#);
+    let long = "x".repeat(1500);
+    let table = [
+        ("two terms beside id and partition key", create(r#""id":"1","a":1,"b":2,"c":3"#), "5.40"),
+        ("nothing changes", replace(r#""id":"1","a":1,"b":2,"c":3"#), "10"),
+        ("what is not indexed", replace(r#""id":"1","a":1,"b":2,"c":4"#), "10"),
+        ("one term goes, one comes", replace(r#""id":"1","a":2,"b":2,"c":4"#), "10.20"),
+        (
+            "another shape: other terms for what it holds",
+            replace(r#""id":"1","a":2,"b":[2,3,{"d":4}],"c":4"#),
+            "10.60",
+        ),
+        ("a kilobyte more", replace(&format!(r#""id":"1","a":2,"b":[2,3,{{"d":4}}],"c":"{long}""#)), "10.45"),
+        (
+            "a patch is a replace",
+            Operation::Patch {
+                name: ItemName::Id("1".into()),
+                patch: Patch::from_value(&value(r#"[{"op":"set","path":"/c","value":5}]"#)).expect("a patch"),
+                precondition: Precondition::None,
+            },
+            "10.45",
+        ),
+        (
+            "a delete is a create backwards",
+            Operation::Delete { name: ItemName::Id("1".into()), precondition: Precondition::None },
+            "5.60",
+        ),
+    ];
+    for (what, operation, expected) in table {
+        assert_eq!(charge(&world, operation), expected, "{what}");
+    }
+}
+
+/// Numbers from a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+const IDS: u64 = 6;
+
+/// A body with or without a ttl of its own, of some size; unique values meet now and then.
+fn draw_body(dice: &mut Dice, id: u64) -> String {
+    let ttl = ["", r#","ttl":10"#, r#","ttl":-1"#, r#","ttl":25"#][dice.roll(4) as usize];
+    let (a, u, fill) = (dice.roll(3), dice.roll(9), "y".repeat(dice.roll(3) as usize * 900));
+    format!(r#""id":"{id}","a":{a},"u":{u},"fill":"{fill}"{ttl}"#)
+}
+
+fn draw(dice: &mut Dice) -> Operation {
+    let id = dice.roll(IDS);
+    let (name, precondition) = (ItemName::Id(id.to_string()), Precondition::None);
+    match dice.roll(6) {
+        0 => create(&draw_body(dice, id)),
+        1 => Operation::Upsert { body: body("p", &draw_body(dice, id)), precondition },
+        2 => Operation::Replace { name, body: body("p", &draw_body(dice, id)), precondition },
+        3 => {
+            let patch = format!(r#"[{{"op":"set","path":"/a","value":{}}}]"#, dice.roll(4));
+            let patch = Patch::from_value(&value(&patch)).expect("a patch");
+            Operation::Patch { name, patch, precondition }
+        }
+        4 => Operation::Delete { name, precondition },
+        _ => Operation::Read { name, precondition },
+    }
+}
+
+/// What an operation costs, or why it does not.
+fn told(world: &World, operation: Operation) -> Result<Charge, std::mem::Discriminant<Error>> {
+    world.run("p", operation).map(|outcome| outcome.charge).map_err(|error| std::mem::discriminant(&error))
+}
+
+fn charges_of_reads(world: &World) -> Vec<Charge> {
+    let queries = [
+        None,
+        Some("SELECT * FROM c WHERE c.a = 1"),
+        Some("SELECT VALUE COUNT(1) FROM c"),
+        Some("SELECT c.id FROM c ORDER BY c.a DESC"),
+        Some("SELECT * FROM c WHERE c.id = '3'"),
+    ];
+    let mut charges: Vec<Charge> = queries.iter().map(|query| world.page(*query, 100, None).charge).collect();
+    let feed = world.engine.changes(&world.current(), &Scope::default(), &FeedStart::Beginning, 100);
+    charges.push(feed.expect("a page").charge);
+    charges
+}
+
+/// The same operations where items expire, with and without purge, and where TTL is off and the same items are deleted
+/// instead: all cost the same.
+#[test]
+fn t21_nothing_costs_more_or_less_because_of_ttl() {
+    for seed in 0..20 {
+        let mut dice = Dice(seed);
+        let unique = r#","uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]}]}"#;
+        let (expiring, purged, plain) = (World::new(), World::new(), World::new());
+        for world in [&expiring, &purged] {
+            world.container(&format!(r#","defaultTtl":20{unique}"#));
+        }
+        plain.container(unique);
+        for step in 0..80 {
+            if dice.roll(8) == 0 {
+                for world in [&expiring, &purged, &plain] {
+                    world.pass(7);
+                }
+                purged.drain();
+                let gone = |id: &String| !expiring.is_alive("p", id) && plain.is_alive("p", id);
+                for id in (0..IDS).map(|id| id.to_string()).filter(gone) {
+                    plain.delete("p", &id).expect("it lives there");
+                }
+            }
+            let operation = draw(&mut dice);
+            let expected = told(&plain, operation.clone());
+            assert_eq!(told(&expiring, operation.clone()), expected, "seed {seed} step {step} {operation:?}");
+            assert_eq!(
+                told(&purged, operation.clone()),
+                expected,
+                "purged: seed {seed} step {step} {operation:?}"
+            );
+            let expected = charges_of_reads(&plain);
+            assert_eq!(charges_of_reads(&expiring), expected, "seed {seed} step {step}");
+            assert_eq!(charges_of_reads(&purged), expected, "purged: seed {seed} step {step}");
+        }
+    }
+}
+
+#[test]
+fn a_partition_deleted_costs_what_its_items_do() {
+    let world = World::new();
+    let container = world.container(r#","indexingPolicy":{"indexingMode":"none","automatic":false}"#);
+    for id in 0..3 {
+        world.create("p", &format!(r#""id":"{id}""#)).expect("created");
+    }
+    let emptied = world.engine.delete_partition(&container, &key("p")).expect("deleted");
+    assert_eq!((emptied.items, emptied.charge.to_string().as_str()), (3, "16"));
+}

@@ -1,0 +1,58 @@
+//! What a command costs in request units: everything that its statements read and write is added up here.
+
+use engine::{Charge, QueryMetrics};
+use parking_lot::Mutex;
+
+/// The sums of one command.
+#[derive(Debug, Default)]
+pub(crate) struct Meter(Mutex<Sums>);
+
+#[derive(Debug, Default)]
+struct Sums {
+    /// What was read; none if nothing was looked at.
+    read: Option<QueryMetrics>,
+    written: Charge,
+}
+
+impl Meter {
+    /// Adds what a reading has come by.
+    pub(crate) fn read(&self, metrics: &QueryMetrics) {
+        let mut sums = self.0.lock();
+        let sum = sums.read.get_or_insert_default();
+        sum.index_entries += metrics.index_entries;
+        sum.loaded_items += metrics.loaded_items;
+        sum.loaded_bytes += metrics.loaded_bytes;
+    }
+
+    /// Adds what a write has cost.
+    pub(crate) fn wrote(&self, charge: Charge) {
+        self.0.lock().written += charge;
+    }
+
+    /// The charge of the command, with an answer of so many bytes: its reads as one page of a query, and its writes. One that
+    /// did neither costs the least that anything costs.
+    pub(crate) fn charge(&self, answer_bytes: usize) -> Charge {
+        let sums = self.0.lock();
+        let shown = |read: QueryMetrics| QueryMetrics { output_bytes: answer_bytes as u64, ..read };
+        let read = sums.read.map_or_else(Charge::default, |read| Charge::query(&shown(read), 1));
+        (read + sums.written).max(Charge::MINIMUM)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_cost_as_one_query_and_writes_on_top() {
+        let meter = Meter::default();
+        assert_eq!(meter.charge(100), Charge::MINIMUM);
+        meter.wrote(Charge(500));
+        assert_eq!(meter.charge(100), Charge(500));
+        let page = QueryMetrics { loaded_items: 2, loaded_bytes: 2000, ..QueryMetrics::default() };
+        meter.read(&page);
+        meter.read(&page);
+        let sum = QueryMetrics { loaded_items: 4, loaded_bytes: 4000, output_bytes: 100, ..page };
+        assert_eq!(meter.charge(100), Charge(500) + Charge::query(&sum, 1));
+    }
+}
