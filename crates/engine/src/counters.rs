@@ -58,6 +58,12 @@ impl Tally {
         Tally { items: self.items + other.items, bytes: self.bytes + other.bytes }
     }
 
+    /// The difference, and nothing below zero.
+    pub(crate) fn saturating_minus(self, other: Tally) -> Tally {
+        let (items, bytes) = (self.items.saturating_sub(other.items), self.bytes.saturating_sub(other.bytes));
+        Tally { items, bytes }
+    }
+
     /// The difference; a counter below zero means that entries and counters disagree.
     pub(crate) fn minus(self, other: Tally) -> Result<Tally> {
         match (self.items.checked_sub(other.items), self.bytes.checked_sub(other.bytes)) {
@@ -230,17 +236,38 @@ fn walk(
 
 /// Everything in a queue up to and including `through`.
 fn prefix(reader: &dyn Read, partition: PartitionId, queue: Queue, through: Millis) -> Result<Tally> {
-    let hour = bucket_start(through, Grain::Hour);
-    let end = bucket_start(through, Grain::Second).saturating_add(Grain::Second.millis());
-    let whole_hours = sum_buckets(reader, partition, queue, Grain::Hour, Millis::MIN..hour)?;
-    let seconds = sum_buckets(reader, partition, queue, Grain::Second, hour..end)?;
-    let beyond = match queue {
-        Queue::Date(_) => {
-            sum_buckets(reader, partition, queue, Grain::Milli, through.saturating_add(1)..end)?
+    Ok(prefixes(reader, partition, queue, &[through])?.first().copied().unwrap_or_default())
+}
+
+/// Everything in a queue up to and including each of several bases, which must not fall. No bucket is read twice.
+pub(crate) fn prefixes(
+    reader: &dyn Read,
+    partition: PartitionId,
+    queue: Queue,
+    bases: &[Millis],
+) -> Result<Vec<Tally>> {
+    let sum = |grain, starts| sum_buckets(reader, partition, queue, grain, starts);
+    let (mut hour, mut whole_hours) = (Millis::MIN, Tally::default());
+    let (mut second, mut seconds) = (Millis::MIN, Tally::default());
+    let mut sums = Vec::with_capacity(bases.len());
+    for &through in bases {
+        let next = bucket_start(through, Grain::Hour);
+        if next > hour {
+            whole_hours = whole_hours.plus(sum(Grain::Hour, hour..next)?);
+            (hour, second, seconds) = (next, next, Tally::default());
         }
-        Queue::Inherit | Queue::Own | Queue::Stamp => Tally::default(),
-    };
-    whole_hours.plus(seconds).minus(beyond)
+        let end = bucket_start(through, Grain::Second).saturating_add(Grain::Second.millis());
+        if end > second {
+            seconds = seconds.plus(sum(Grain::Second, second..end)?);
+            second = end;
+        }
+        let beyond = match queue {
+            Queue::Date(_) => sum(Grain::Milli, through.saturating_add(1)..end)?,
+            Queue::Inherit | Queue::Own | Queue::Stamp => Tally::default(),
+        };
+        sums.push(whole_hours.plus(seconds).minus(beyond)?);
+    }
+    Ok(sums)
 }
 
 fn sum_buckets(

@@ -52,3 +52,5 @@ pub const INDEX_USAGE_ITEMS: usize = 1000;
 pub const DOCUMENT_KEYS_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// Items that a dry run or a guarded change of rules looks at, where counters alone do not tell: then it says "at most".
 pub const COUNTED_ITEMS_MAX: usize = 10_000;
+/// Intervals of a forecast.
+pub const FORECAST_INTERVALS_MAX: usize = 1440;

@@ -147,6 +147,11 @@ impl Policy {
         }
     }
 
+    /// Whether the queue has a rule that kills.
+    pub(crate) fn has_rule(&self, queue: Queue) -> bool {
+        self.delay(queue).is_some()
+    }
+
     /// The base up to which the current rule kills.
     fn horizon(&self, queue: Queue, now: Time) -> Option<Millis> {
         self.delay(queue).map(|delay| from_time(now).saturating_sub(delay))

@@ -9,6 +9,7 @@ mod collections;
 mod concurrency;
 mod expiry;
 mod feed;
+mod forecast;
 mod items;
 mod purge;
 mod queries;

@@ -1,7 +1,7 @@
 //! `/_bolide/ttl/{db}/{coll}`: rules, wishes and figures of one container or collection.
 
 use document::Value;
-use engine::{Api, Engine, Holder, Tally, Usage};
+use engine::{Api, DefaultTtl, DryRun, Engine, Forecast, Holder, Interval, Tally, Usage};
 
 use super::{number, reply, wishes};
 use crate::call::Call;
@@ -9,14 +9,78 @@ use crate::error::Error;
 use crate::json::{member, object, parse_object, text};
 use crate::response::Reply;
 
-/// Rules, wishes and figures.
+/// How many intervals a forecast has unless it is asked for another number.
+const FORECAST_INTERVALS: usize = 24;
+
+/// Rules, wishes and figures; with the parameter `forecast` what will expire when, with `defaultTtl` what that would kill at
+/// once (T30).
 pub(super) async fn show(call: &Call) -> Result<Reply, Error> {
-    if call.head.parameter("defaultTtl").is_some() {
-        return Err(Error::NotSupported("the dry run of a policy change ('defaultTtl') is".to_owned()));
-    }
     let holder = holder(call)?;
-    let (usage, holder) = call.blocking(move |engine| Ok((engine.usage_of(&holder)?, holder))).await?;
-    Ok(reply(&describe(&holder, usage)))
+    let asked = (interval(call)?, default_ttl(call)?);
+    let tell = move |engine: &Engine| {
+        let mut told = describe(&holder, engine.usage_of(&holder)?);
+        let members = told.as_object_mut().expect("made as an object");
+        if let Some((word, interval, count)) = asked.0 {
+            let forecast = engine.forecast(&holder, interval, count)?;
+            members.insert("forecast", show_forecast(word, interval, &forecast));
+        }
+        if let Some(default_ttl) = asked.1 {
+            let dry_run = engine.dry_run(&holder, default_ttl)?;
+            members.insert("dryRun", show_dry_run(default_ttl, &dry_run));
+        }
+        Ok(told)
+    };
+    Ok(reply(&call.blocking(tell).await?))
+}
+
+fn interval(call: &Call) -> Result<Option<(&'static str, Interval, usize)>, Error> {
+    let (word, interval) = match call.head.parameter("forecast") {
+        None => return Ok(None),
+        Some("minute") => ("minute", Interval::Minute),
+        Some("hour") => ("hour", Interval::Hour),
+        Some("day") => ("day", Interval::Day),
+        Some(_) => return Err(Error::BadRequest("'forecast' must be minute, hour or day.".to_owned())),
+    };
+    let count = call.head.parameter("count").map_or(Some(FORECAST_INTERVALS), |count| count.parse().ok());
+    let count = count.ok_or_else(|| Error::BadRequest("'count' must be a number.".to_owned()))?;
+    Ok(Some((word, interval, count)))
+}
+
+fn default_ttl(call: &Call) -> Result<Option<DefaultTtl>, Error> {
+    let Some(word) = call.head.parameter("defaultTtl") else { return Ok(None) };
+    let member = match word {
+        "off" => None,
+        number => Some(number.parse().map_or_else(|_| text(number), Value::Int)),
+    };
+    Ok(Some(DefaultTtl::from_member(member.as_ref()).map_err(engine::Error::from)?))
+}
+
+fn show_forecast(word: &str, interval: Interval, forecast: &Forecast) -> Value {
+    let from = forecast.now.seconds();
+    let intervals = forecast.intervals.iter().zip(0..).map(|(dying, at)| {
+        object([
+            member("from", number(from + at * interval.seconds())),
+            member("items", number(dying.items)),
+            member("bytes", number(dying.bytes)),
+        ])
+    });
+    object([
+        member("interval", text(word)),
+        member("exact", Value::Bool(forecast.exact)),
+        member("overdue", tally(forecast.overdue)),
+        member("intervals", Value::Array(intervals.collect())),
+        member("later", tally(forecast.later)),
+        member("never", tally(forecast.never)),
+    ])
+}
+
+fn show_dry_run(default_ttl: DefaultTtl, dry_run: &DryRun) -> Value {
+    object([
+        member("defaultTtl", default_ttl.to_member().unwrap_or(Value::Null)),
+        member("exact", Value::Bool(dry_run.dying.exact)),
+        member("dyingAtOnce", tally(dry_run.dying.tally)),
+        member("livingThen", tally(dry_run.remaining())),
+    ])
 }
 
 /// Changes what the owner wishes: the members that are there, and no other.

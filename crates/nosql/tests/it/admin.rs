@@ -95,8 +95,6 @@ async fn the_purge_is_steered_and_seen_t23() {
         status.member("clock").get("now").is_some() && status.member("purge").get("purgedItems").is_some()
     );
     server.admin("GET", "/_bolide/ttl/db/none", "").send().await.expect_error(404, 0, "NotFound");
-    let dry = server.admin("GET", "/_bolide/ttl/db/c?defaultTtl=5", "").send().await;
-    dry.expect_error(400, 0, "NotSupported");
 }
 
 #[tokio::test]
@@ -142,4 +140,36 @@ async fn t30_a_guarded_change_wants_the_header() {
     let confirmed = server.put("/dbs/db/colls/c", body).header("x-bolide-confirm-expiry", "true");
     confirmed.send().await.expect_status(200);
     server.read("a", "x").await.expect_error(404, 0, "NotFound");
+}
+
+#[tokio::test]
+async fn t30_forecast_and_dry_run_are_told() {
+    let server = Server::with_container("\"defaultTtl\":100").await;
+    for (id, ttl) in [("a", ""), ("b", ",\"ttl\":30"), ("c", ",\"ttl\":-1"), ("d", ",\"ttl\":5000")] {
+        server.create("p", &format!("{{\"id\":\"{id}\",\"pk\":\"p\"{ttl}}}")).await.expect_status(201);
+    }
+    let show = |query: &str| server.admin("GET", &format!("/_bolide/ttl/db/c?{query}"), "").send();
+    let items = |value: &Value| value.get("items").and_then(Value::as_i64).unwrap();
+    let forecast = show("forecast=minute&count=2").await.expect_status(200).member("forecast");
+    let Some(Value::Array(intervals)) = forecast.get("intervals") else { panic!("{forecast:?}") };
+    assert_eq!(intervals.iter().map(items).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(["overdue", "later", "never"].map(|name| items(forecast.get(name).unwrap())), [0, 1, 1]);
+    assert_eq!(forecast.get("exact"), Some(&Value::Bool(true)));
+
+    server.advance(20);
+    for (word, dying, living) in [("20", 1, 3), ("21", 0, 4), ("-1", 0, 4), ("off", 0, 4)] {
+        let dry_run = show(&format!("defaultTtl={word}")).await.expect_status(200).member("dryRun");
+        let figures = ["dyingAtOnce", "livingThen"].map(|name| items(dry_run.get(name).unwrap()));
+        assert_eq!(figures, [dying, living], "{word}");
+    }
+    for query in [
+        "forecast=week",
+        "forecast=day&count=x",
+        "forecast=day&count=0",
+        "forecast=day&count=9999",
+        "defaultTtl=0",
+        "defaultTtl=x",
+    ] {
+        show(query).await.expect_error(400, 0, "BadRequest");
+    }
 }

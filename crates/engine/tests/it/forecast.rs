@@ -1,0 +1,119 @@
+//! Forecast and dry run against what then happens (T30).
+
+use bson::Document;
+use engine::{Api, DefaultTtl, Holder, Interval, Tally};
+
+use super::collections::{by, date, item};
+use super::world::{START, World};
+
+fn holder(world: &World) -> Holder {
+    world.engine.holder(Api::NoSql, "db", "c").expect("made by the test")
+}
+
+fn dead(world: &World, holder: &Holder) -> Tally {
+    world.engine.usage_of(holder).expect("figures").dead
+}
+
+fn less(more: Tally, less: Tally) -> Tally {
+    Tally { items: more.items - less.items, bytes: more.bytes - less.bytes }
+}
+
+/// Random items over random pasts, some of them dead.
+fn populate(world: &World, random: &mut fastrand::Rng, span: u64) {
+    for id in 0..random.usize(1..60) {
+        let ttl = match random.u8(..4) {
+            0 => String::new(),
+            1 => r#","ttl":-1"#.to_owned(),
+            _ => format!(r#","ttl":{}"#, random.u64(1..span)),
+        };
+        let padding = "x".repeat(random.usize(..50));
+        world.create("a", &format!(r#""id":"{id}","padding":"{padding}"{ttl}"#)).expect("new");
+        world.pass(random.u64(..span / 30 + 2));
+    }
+}
+
+#[test]
+fn t30_a_forecast_is_what_happens() {
+    for seed in 0..60 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let world = World::new();
+        let interval = [Interval::Minute, Interval::Hour, Interval::Day][random.usize(..3)];
+        let (count, length) = (random.usize(1..8), interval.seconds());
+        world.container(&format!(r#","defaultTtl":{}"#, random.u64(1..length * 6)));
+        populate(&world, &mut random, length * 6);
+        let holder = holder(&world);
+        let living = world.engine.usage_of(&holder).expect("figures").living;
+        let forecast = world.engine.forecast(&holder, interval, count).expect("a forecast");
+        assert!(forecast.exact);
+        assert_eq!(forecast.overdue, dead(&world, &holder), "seed {seed}");
+        let mut before = forecast.overdue;
+        for (at, expected) in forecast.intervals.iter().enumerate() {
+            world.pass(length);
+            let after = dead(&world, &holder);
+            assert_eq!(less(after, before), *expected, "seed {seed}, interval {at}");
+            before = after;
+        }
+        world.pass(1 << 32);
+        assert_eq!(less(dead(&world, &holder), before), forecast.later, "seed {seed}");
+        let rest = world.engine.usage_of(&holder).expect("figures").living;
+        assert_eq!(rest, forecast.never, "seed {seed} of {living:?}");
+    }
+}
+
+#[test]
+fn t30_a_dry_run_is_what_the_change_then_does() {
+    for seed in 0..100 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let world = World::new();
+        world.container("");
+        let any = |random: &mut fastrand::Rng| match random.u8(..5) {
+            0 => None,
+            1 => Some(-1),
+            _ => Some(random.i64(1..400)),
+        };
+        world.set_default(any(&mut random));
+        populate(&world, &mut random, 300);
+        for _ in 0..4 {
+            let next = any(&mut random);
+            let default_ttl = next.map_or(DefaultTtl::Off, |seconds| {
+                u32::try_from(seconds).map_or(DefaultTtl::Never, DefaultTtl::Seconds)
+            });
+            let before = world.engine.usage(&world.current()).expect("figures");
+            let dry_run = world.engine.dry_run(&holder(&world), default_ttl).expect("figures");
+            world.set_default(next);
+            let after = world.engine.usage(&world.current()).expect("figures");
+            assert!(dry_run.dying.exact);
+            assert_eq!(dry_run.living, before.living, "seed {seed}");
+            assert_eq!(dry_run.dying.tally, less(after.dead, before.dead), "seed {seed}");
+            assert_eq!(dry_run.remaining(), after.living, "seed {seed}");
+            world.pass(random.u64(..50));
+            if random.bool() {
+                world.engine.purge_step(random.usize(1..20)).expect("a step");
+            }
+        }
+    }
+}
+
+/// Two rules may kill the same item: a forecast says that it is counted twice, a dry run looks.
+#[test]
+fn t30_an_item_under_two_rules_makes_a_forecast_an_upper_bound() {
+    let world = World::new();
+    let collection = world.collection("m");
+    world.index(&collection, &by("at").with("expireAfterSeconds", 0));
+    for id in 0..3 {
+        world.put(&collection, &item(id).with("at", date(START + 100))).expect("new");
+    }
+    let holder = Holder::Collection(collection.clone());
+    let alone = world.engine.forecast(&holder, Interval::Minute, 2).expect("a forecast");
+    assert_eq!((alone.exact, alone.intervals[1].items, alone.never.items), (true, 3, 0));
+
+    let ts = Document::new().with("key", Document::new().with("_ts", 1)).with("name", "_ts_1");
+    world.index(&collection, &ts.with("expireAfterSeconds", 30));
+    let both = world.engine.forecast(&holder, Interval::Minute, 2).expect("a forecast");
+    assert_eq!((both.exact, both.intervals[0].items, both.intervals[1].items), (false, 3, 3));
+
+    world.pass(40);
+    world.put(&collection, &item(9).with("at", date(START))).expect("dead as it comes");
+    let dry_run = world.engine.dry_run(&holder, DefaultTtl::Seconds(1)).expect("figures");
+    assert_eq!((dry_run.living.items, dry_run.dying.tally.items, dry_run.dying.exact), (0, 0, true));
+}
