@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::expiry::{Change, Millis, Policy, Queue};
 use crate::guard::{Consent, change_policies};
+use crate::history;
 use crate::holder::Holder;
 use crate::index::{self, Indexes};
 use crate::keys::{self, Key, PartitionId};
@@ -426,7 +427,10 @@ pub(crate) fn change_policy(
         }
         let sequence = events.next(tx);
         let occupied = |queue: Queue, through: Millis| purge::is_occupied(tx, partition, queue, through);
-        next = next.change(change.clone(), tx.time(), sequence, occupied)?;
+        // A change that judges nobody is made while the clock is suspect, too: its instant is a trusted one.
+        let policy = next.change(change.clone(), tx.trusted_time(), sequence, occupied)?;
+        history::follow(tx, partition, &next, &policy, sequence)?;
+        next = policy;
     }
     if next.version != before {
         put(tx, Key::Policy(partition), next.encode());

@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::events::{self, Events};
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
+use crate::history;
 use crate::index::{Drafted, Upkeep};
 use crate::keys;
 use crate::limits::{DELETE_CHUNK, SWEEP_ENTRIES};
@@ -45,10 +46,11 @@ impl Engine {
             .wait()?;
             emptied.items += chunk.deleted.items;
             emptied.charge += chunk.deleted.charge;
-            match chunk.next {
-                Some(next) => from = next,
-                None => return Ok(emptied),
-            }
+            let Some(next) = chunk.next else {
+                self.alarm.ring();
+                return Ok(emptied);
+            };
+            from = next;
         }
     }
 }
@@ -83,13 +85,17 @@ fn delete_chunk(
         if let Found::Living(record) = gate.by_number(tx, number)?
             && events::commit_of(record.header.sequence) <= begun
         {
-            events.next(tx);
+            let sequence = events.next(tx);
+            history::deleted(tx, &gate, sequence, &record);
             let footprint = Footprint::new(home, &container.definition, &upkeep, &record, Drafted::default());
             entries += footprint.entries();
             deleted.items += 1;
             deleted.charge += Charge::write(record.size(), footprint.terms());
             footprint.remove(tx)?;
         }
+    }
+    if let Some(due) = history::look_again(&gate, gate.now).filter(|_| deleted.items > 0) {
+        container.partition_of(&home.effective).next_look.not_after(due);
     }
     Ok(Chunk { deleted, next: next.map(|(key, _)| key.to_vec()) })
 }

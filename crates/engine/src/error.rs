@@ -125,6 +125,9 @@ pub enum Error {
         /// The figures.
         what: String,
     },
+    /// What happened behind the position that a reader of the feed of all versions goes on from is not kept any more.
+    #[error("the change feed does not go back so far: what is older than its retention is gone")]
+    HistoryGone,
     /// The clock is suspect (T34) and the call would destroy something that only the suspect time calls dead.
     #[error("the clock is suspect: an operator must accept or reject the time before {what}")]
     ClockSuspect {

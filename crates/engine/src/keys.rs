@@ -12,6 +12,7 @@ use document::{EffectiveKey, ItemNumber, PartitionKey, Sequence};
 use storage::Keyspace;
 
 use crate::expiry::{Millis, Queue};
+use crate::history::Position;
 
 /// A physical partition: unique within the store, never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,6 +88,12 @@ pub(crate) enum Key<'a> {
     Bucket { partition: PartitionId, queue: Queue, grain: Grain, start: Millis },
     /// Where the purge stands in a queue: no entry lies below.
     Hand(PartitionId, Queue),
+    /// What is known of the feed of all versions of a partition.
+    HistoryState(PartitionId),
+    /// A recorded change.
+    HistoryChange(PartitionId, Position),
+    /// A recorded expiry.
+    HistoryExpiry(PartitionId, Position),
     /// How many items of a generation have a shape.
     ShapeCount(PartitionId, Generation, [u8; 16]),
     /// The places that make up a shape; there as long as its count is.
@@ -109,6 +116,10 @@ const BUCKET: u8 = 0x20;
 const HAND: u8 = 0x30;
 const SHAPE_COUNT: u8 = 0x40;
 const SHAPE_PLACES: u8 = 0x50;
+
+const HISTORY_STATE: u8 = 0x10;
+const HISTORY_CHANGE: u8 = 0x20;
+const HISTORY_EXPIRY: u8 = 0x30;
 
 impl Key<'_> {
     /// The keyspace and the bytes.
@@ -169,6 +180,13 @@ impl Key<'_> {
                 bytes.extend_from_slice(&queue.number().to_be_bytes());
                 (Keyspace::Counter, bytes)
             }
+            Key::HistoryState(partition) => (Keyspace::History, counter(partition, HISTORY_STATE)),
+            Key::HistoryChange(partition, position) => {
+                (Keyspace::History, [&history_changes(partition), &position.to_bytes()[..16]].concat())
+            }
+            Key::HistoryExpiry(partition, position) => {
+                (Keyspace::History, [&history_expiries(partition), &position.to_bytes()[..]].concat())
+            }
             Key::ShapeCount(partition, generation, shape) => {
                 (Keyspace::Counter, [&shape_counts(partition, generation), &shape[..]].concat())
             }
@@ -188,7 +206,7 @@ pub(crate) const COLLECTIONS: &[u8] = &[COLLECTION];
 /// The prefix of all dropped partitions.
 pub(crate) const DROPPED_PARTITIONS: &[u8] = &[DROPPED];
 /// The keyspaces in which a partition has entries under its own number.
-pub(crate) const PARTITIONED: [Keyspace; 7] = [
+pub(crate) const PARTITIONED: [Keyspace; 8] = [
     Keyspace::Item,
     Keyspace::Id,
     Keyspace::Index,
@@ -196,6 +214,7 @@ pub(crate) const PARTITIONED: [Keyspace; 7] = [
     Keyspace::Queue,
     Keyspace::Feed,
     Keyspace::Counter,
+    Keyspace::History,
 ];
 
 /// The prefix of all resources of one kind and owner.
@@ -280,6 +299,35 @@ pub(crate) fn feed_entry(key: &[u8], value: &[u8]) -> crate::Result<(Sequence, I
     parse().ok_or_else(|| crate::Error::Corrupt("a feed entry of wrong length".into()))
 }
 
+/// The prefix of all recorded changes of a partition.
+pub(crate) fn history_changes(partition: PartitionId) -> Vec<u8> {
+    counter(partition, HISTORY_CHANGE)
+}
+
+/// The prefix of all recorded expiries of a partition.
+pub(crate) fn history_expiries(partition: PartitionId) -> Vec<u8> {
+    counter(partition, HISTORY_EXPIRY)
+}
+
+/// Whether a key of the feed of all versions is that of a change.
+pub(crate) fn is_history_change(key: &[u8]) -> bool {
+    key.get(4) == Some(&HISTORY_CHANGE)
+}
+
+/// The position out of the key of a recorded change or expiry.
+pub(crate) fn history_position(key: &[u8]) -> crate::Result<Position> {
+    let parse = || match (key.get(4)?, key.get(5..)?) {
+        (&HISTORY_CHANGE, rest) => {
+            let (time, order): (&[u8; 8], _) = rest.split_first_chunk()?;
+            let order = Sequence(u64::from_be_bytes(order.try_into().ok()?));
+            Some(Position { time: from_ordered(*time), order, base: 0, number: ItemNumber(0) })
+        }
+        (&HISTORY_EXPIRY, rest) => Some(Position::from_bytes(rest.try_into().ok()?)),
+        _ => None,
+    };
+    parse().ok_or_else(|| crate::Error::Corrupt("a key of the feed of all versions".into()))
+}
+
 /// The prefix of all buckets of one queue and grain.
 pub(crate) fn buckets(partition: PartitionId, queue: Queue, grain: Grain) -> Vec<u8> {
     let mut bytes = counter(partition, BUCKET);
@@ -339,11 +387,11 @@ fn counter(partition: PartitionId, tag: u8) -> Vec<u8> {
 }
 
 /// A signed time whose bytes sort as the time does.
-fn ordered(time: Millis) -> [u8; 8] {
+pub(crate) fn ordered(time: Millis) -> [u8; 8] {
     (time ^ Millis::MIN).to_be_bytes()
 }
 
-fn from_ordered(bytes: [u8; 8]) -> Millis {
+pub(crate) fn from_ordered(bytes: [u8; 8]) -> Millis {
     Millis::from_be_bytes(bytes) ^ Millis::MIN
 }
 
@@ -418,6 +466,9 @@ mod tests {
             Key::Total(P),
             bucket,
             Key::Hand(P, Queue::Own),
+            Key::HistoryState(P),
+            Key::HistoryChange(P, Position::before(7)),
+            Key::HistoryExpiry(P, Position::before(7)),
             Key::ShapeCount(P, Generation(7), [7; 16]),
             Key::ShapePlaces(P, Generation(7), [7; 16]),
         ];

@@ -20,6 +20,10 @@ pub const PAGE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub const PAGE_ENTRIES_MAX: usize = 100_000;
 /// A transaction that removes items ends once it has removed this many of their entries.
 pub const SWEEP_ENTRIES: usize = 16 * 1024;
+/// Events that are trimmed of a feed of all versions in one transaction,
+pub const HISTORY_TRIM_ENTRIES: usize = 2048;
+/// and their bytes, unless it is a single one.
+pub const HISTORY_TRIM_BYTES: usize = 16 * 1024 * 1024;
 /// Items removed in one transaction by "delete all items of a partition key".
 pub const DELETE_CHUNK: usize = 256;
 /// Entries removed in one transaction when a dropped container is cleared away.

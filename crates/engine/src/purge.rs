@@ -30,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::expiry::{Millis, Place, Places, Policy, Queue};
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
+use crate::history;
 use crate::holder::Holder;
 use crate::index::{Drafted, Upkeep};
 use crate::keys::{self, Key, PartitionId};
@@ -144,6 +145,7 @@ impl Engine {
                 Ok(swept) => {
                     report.purged_items += swept.items;
                     report.purged_bytes += swept.bytes;
+                    report.other_entries += swept.trimmed;
                     room -= room.min(swept.items.max(1) as usize);
                 }
                 Err(error) => {
@@ -201,6 +203,8 @@ struct Swept {
     next_due: Option<Time>,
     /// Entries removed.
     entries: usize,
+    /// Events trimmed of the feed of all versions.
+    trimmed: u64,
 }
 
 impl Swept {
@@ -239,13 +243,14 @@ impl<'a> Undertaker<'a> {
                 let home = Home::of(gate.partition, &container.definition, &record)?;
                 let footprint =
                     Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default());
-                let entries = footprint.entries();
+                let entries = footprint.entries() + history::expired(tx, gate, &record)?;
                 footprint.remove(tx)?;
                 Ok(Some((record.size(), entries)))
             }
             Undertaker::Collection(desk) => {
                 let Found::Dead(record) = gate.by_number(tx, number)? else { return Ok(None) };
-                Ok(Some((record.size(), desk.clear(tx, &record)?)))
+                let entries = history::expired(tx, gate, &record)? + desk.clear(tx, &record)?;
+                Ok(Some((record.size(), entries)))
             }
         }
     }
@@ -286,6 +291,9 @@ fn sweep(tx: &mut Transaction<'_>, gate: &Gate, undertaker: &Undertaker<'_>, lim
     }
     let more = swept.items as usize >= limit || swept.is_full();
     swept.next_due = if more { Some(now) } else { next_due(tx, id, &policy)? };
+    let trimmed = history::trim(tx, gate)?;
+    swept.trimmed = trimmed.entries;
+    swept.next_due = trimmed.next_due.into_iter().chain(swept.next_due).min();
     Ok(swept)
 }
 

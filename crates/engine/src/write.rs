@@ -11,7 +11,7 @@ use document::{
     ValueRef, check_item_id,
 };
 use query::Context;
-use storage::{Keyspace, Lanes, Ticket, Transaction, transact};
+use storage::{Keyspace, Lanes, Ticket, Time, Transaction, transact};
 
 use crate::Engine;
 use crate::alarm::Alarm;
@@ -23,6 +23,7 @@ use crate::events::{self, Events};
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
 use crate::header::{Header, Record};
+use crate::history::{self, Fate};
 use crate::index::{Drafted, Upkeep};
 use crate::item::{Item, SYSTEM_PROPERTIES};
 use crate::limits::{
@@ -256,6 +257,7 @@ impl Job<'_> {
         let footprint = self.footprint(&record, terms);
         let charge = Charge::write(record.size(), footprint.terms());
         footprint.insert(tx)?;
+        self.keep_version(tx, None, &record)?;
         Ok(self.written(Effect::Created, record, charge))
     }
 
@@ -289,6 +291,7 @@ impl Job<'_> {
         let (footprint, before) = (self.footprint(&record, terms), self.footprint(old, Drafted::default()));
         let charge = Charge::replace(old.size(), record.size(), footprint.changed_terms(&before));
         footprint.replace(before, tx)?;
+        self.keep_version(tx, Some(old), &record)?;
         Ok(self.written(Effect::Replaced, record, charge))
     }
 
@@ -332,6 +335,8 @@ impl Job<'_> {
         let footprint = self.footprint(&old, Drafted::default());
         let charge = Charge::write(old.size(), footprint.terms());
         footprint.remove(tx)?;
+        history::deleted(tx, self.gate, sequence, &old);
+        self.wake_at(history::look_again(self.gate, tx.time()));
         Ok(Outcome { effect: Effect::Deleted, item: None, charge, sequence: events::commit_of(sequence) })
     }
 
@@ -391,6 +396,7 @@ impl Job<'_> {
         if !self.gate.may_destroy(tx, dead) {
             return Err(Error::ClockSuspect { what: "the place of an expired item is taken" });
         }
+        history::expired(tx, self.gate, dead)?;
         self.footprint(dead, Drafted::default()).remove(tx)
     }
 
@@ -399,13 +405,27 @@ impl Job<'_> {
     }
 
     fn written(&self, effect: Effect, record: Record, charge: Charge) -> Outcome {
-        if let Some(due) = self.gate.policy.death(&record.header) {
-            self.desk.partition.next_look.not_after(due);
-            self.desk.alarm.set(due);
-        }
+        self.wake_at(self.gate.policy.death(&record.header));
         let sequence = events::commit_of(record.header.sequence);
         let item = Some(Item::new(self.desk.container.rid, record));
         Outcome { effect, item, charge, sequence }
+    }
+
+    /// Records a version where all versions are kept; one that is dead already goes at once.
+    fn keep_version(&self, tx: &mut Transaction<'_>, old: Option<&Record>, new: &Record) -> Result<()> {
+        self.wake_at(history::look_again(self.gate, tx.time()));
+        match history::written(tx, self.gate, old, new) {
+            Fate::Stays => Ok(()),
+            Fate::DeadOnArrival => self.footprint(new, Drafted::default()).remove(tx),
+        }
+    }
+
+    /// The background has something to do in the partition then.
+    fn wake_at(&self, due: Option<Time>) {
+        if let Some(due) = due {
+            self.desk.partition.next_look.not_after(due);
+            self.desk.alarm.set(due);
+        }
     }
 }
 

@@ -176,6 +176,7 @@ impl From<engine::Error> for Error {
                 format!("{text}. Add '{CONFIRM_EXPIRY}: true' to the command to go on."),
             ),
             E::Query(_) | E::Fault(_) | E::ClockSuspect { .. } => Error::new(Code::OPERATION_FAILED, text),
+            E::HistoryGone => Error::new(Code::CHANGE_STREAM_HISTORY_LOST, text),
             E::Cancelled => Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"),
             E::Unavailable(_) | E::Corrupt(_) => Error::new(Code::INTERNAL_ERROR, text),
         }
@@ -206,6 +207,7 @@ mod tests {
             (E::Language(mql::Error::failed_to_parse("x")), 9, "FailedToParse"),
             (E::NotConfirmed { what: what() }, 20, "IllegalOperation"),
             (E::ClockSuspect { what: "this" }, 96, "OperationFailed"),
+            (E::HistoryGone, 286, "ChangeStreamHistoryLost"),
             (E::Cancelled, 50, "MaxTimeMSExpired"),
             (E::Unavailable("full".into()), 1, "InternalError"),
             (E::Corrupt("bits".into()), 1, "InternalError"),

@@ -133,6 +133,7 @@ codes! {
     TOO_MANY_LOGICAL_SESSIONS = 261 "TooManyLogicalSessions",
     EXCEEDED_TIME_LIMIT = 262 "ExceededTimeLimit",
     OPERATION_NOT_SUPPORTED_IN_TRANSACTION = 263 "OperationNotSupportedInTransaction",
+    CHANGE_STREAM_HISTORY_LOST = 286 "ChangeStreamHistoryLost",
     TRANSACTION_EXCEEDED_LIFETIME = 290 "TransactionExceededLifetimeLimitSeconds",
     QUERY_EXCEEDED_MEMORY_LIMIT = 292 "QueryExceededMemoryLimitNoDiskUseAllowed",
     API_VERSION_ERROR = 322 "APIVersionError",

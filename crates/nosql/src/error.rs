@@ -161,6 +161,7 @@ fn engine_wire(error: &engine::Error) -> Wire {
         E::ClockSuspect { .. } | E::Unavailable(_) => {
             errors(503, 0, "ServiceUnavailable", &error.to_string())
         }
+        E::HistoryGone => bad_request(&error.to_string()),
         E::Cancelled => errors(408, 0, "RequestTimeout", &error.to_string()),
         // Containers know none of these.
         E::DuplicateKey { .. } | E::Conflict { .. } | E::TooOld { .. } | E::Language(_) => {
@@ -286,6 +287,10 @@ mod tests {
                 "503/0 ServiceUnavailable the clock is suspect: an operator must accept or reject the time before x",
             ),
             (E::Unavailable(text()).into(), "503/0 ServiceUnavailable the store is unavailable: x"),
+            (
+                E::HistoryGone.into(),
+                "400/0 BadRequest the change feed does not go back so far: what is older than its retention is gone",
+            ),
             (E::Cancelled.into(), "408/0 RequestTimeout the request was given up"),
             (E::Corrupt(text()).into(), "500/0 InternalServerError the store is damaged: x"),
             (document::Error::Invalid { message: text() }.into(), "400/0 BadRequest x"),

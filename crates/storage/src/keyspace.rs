@@ -23,11 +23,13 @@ pub enum Keyspace {
     Counter,
     /// What sessions have done already.
     Receipt,
+    /// The feed of all versions and deletes.
+    History,
 }
 
 impl Keyspace {
     /// All of them; the position in this list is the keyspace's number.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Catalog,
         Self::Item,
         Self::Id,
@@ -37,6 +39,7 @@ impl Keyspace {
         Self::Feed,
         Self::Counter,
         Self::Receipt,
+        Self::History,
     ];
 
     /// The name on disk and in messages.
@@ -51,6 +54,7 @@ impl Keyspace {
             Self::Feed => "feed",
             Self::Counter => "counter",
             Self::Receipt => "receipt",
+            Self::History => "history",
         }
     }
 

@@ -142,7 +142,7 @@ impl Workspace {
     ) -> Result<Modified> {
         self.adopt(collection)?;
         let modified = self.draft.run(|tx| {
-            let desk = Desk::open(tx, collection)?;
+            let desk = Desk::open_draft(tx, collection)?;
             let modified = desk.modify(tx, &mut Events::default(), target, decide)?;
             desk.store_traits(tx);
             Ok::<_, Error>(modified)
@@ -158,7 +158,7 @@ impl Workspace {
     pub fn insert(&mut self, collection: &Arc<Collection>, document: RawDocument) -> Result<Charge> {
         self.adopt(collection)?;
         let (inserted, charge): (Found, Charge) = self.draft.run(|tx| {
-            let desk = Desk::open(tx, collection)?;
+            let desk = Desk::open_draft(tx, collection)?;
             let draft = Draft::new(&desk.list, document)?;
             let (record, charge) = desk.insert(tx, &mut Events::default(), draft)?;
             desk.store_traits(tx);

@@ -28,6 +28,7 @@ use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::gate::{self, Gate};
 use crate::header::{Header, Record};
+use crate::history::{self, Fate};
 use crate::limits::{COLLECTION_ITEM_BYTES_MAX, INSERT_CHUNK_BYTES, INSERT_CHUNK_ITEMS};
 
 /// Which item a write is about.
@@ -215,7 +216,7 @@ pub(crate) struct Desk {
     pub(super) rewritten: BTreeSet<ItemNumber>,
     /// What is new about indexes: that they are multikey, that they have cut keys.
     noted: RefCell<BTreeMap<u32, (bool, bool)>>,
-    /// When the first of the items written here dies.
+    /// When the purge has something to do: the first of the items written here dies, or the feed is to be trimmed.
     due: Cell<Option<Time>>,
     /// When the background has something else to do.
     wake: Cell<Option<Time>>,
@@ -235,6 +236,16 @@ impl Desk {
             due: Cell::new(None),
             wake: Cell::new(None),
         })
+    }
+
+    /// Opens a collection inside the draft of a transaction: what is done there is not kept in the feed, nor what is dead on
+    /// arrival removed, before the transaction is replayed.
+    pub(super) fn open_draft(tx: &Transaction<'_>, collection: &Arc<Collection>) -> Result<Desk> {
+        let mut desk = Desk::open(tx, collection)?;
+        if desk.gate.policy.lifecycle.history_minutes.is_some() {
+            Arc::make_mut(&mut desk.gate.policy).lifecycle.history_minutes = None;
+        }
+        Ok(desk)
     }
 
     /// Ends the work of a transaction: what was learned of the indexes is written down, and the background told what waits
@@ -361,6 +372,7 @@ impl Desk {
         let terms = footprint.charged_keys(&self.list, &record).len() as u64;
         let charge = Charge::write(record.size(), terms);
         footprint.insert(tx)?;
+        self.keep_version(tx, None, &record)?;
         self.note_traits(&keys, id_of(&record));
         self.note_death(&record);
         Ok((record, charge))
@@ -395,6 +407,7 @@ impl Desk {
         );
         let charge = Charge::replace(old.size(), record.size(), terms);
         footprint.replace(before, tx)?;
+        self.keep_version(tx, Some(old), &record)?;
         self.note_traits(&keys, id_of(&record));
         self.note_death(&record);
         Ok((record, charge))
@@ -414,11 +427,27 @@ impl Desk {
         events: &mut Events,
         old: &BsonRecord,
     ) -> Result<Charge> {
-        events.next(tx);
+        let sequence = events.next(tx);
+        history::deleted(tx, &self.gate, sequence, old);
+        self.note_due(history::look_again(&self.gate, self.gate.now));
         let footprint = self.footprint(old)?;
         let terms = footprint.charged_keys(&self.list, old).len() as u64;
         footprint.remove(tx)?;
         Ok(Charge::write(old.size(), terms))
+    }
+
+    /// Records a version where all versions are kept; one that is dead already goes at once.
+    fn keep_version(
+        &self,
+        tx: &mut Transaction<'_>,
+        old: Option<&BsonRecord>,
+        new: &BsonRecord,
+    ) -> Result<()> {
+        self.note_due(history::look_again(&self.gate, self.gate.now));
+        match history::written(tx, &self.gate, old, new) {
+            Fate::Stays => Ok(()),
+            Fate::DeadOnArrival => self.clear(tx, new).map(drop),
+        }
     }
 
     /// Removes a dead item that is in the way. It takes no sequence: nobody can tell who removed it, or when.
@@ -426,6 +455,7 @@ impl Desk {
         if !self.gate.may_destroy(tx, dead) {
             return Err(Error::ClockSuspect { what: "the place of an expired item is taken" });
         }
+        history::expired(tx, &self.gate, dead)?;
         self.clear(tx, dead).map(drop)
     }
 
@@ -516,7 +546,11 @@ impl Desk {
     }
 
     fn note_death(&self, record: &BsonRecord) {
-        let due = self.gate.policy.death(&record.header);
+        self.note_due(self.gate.policy.death(&record.header));
+    }
+
+    /// The purge has something to do in the collection then.
+    fn note_due(&self, due: Option<Time>) {
         self.due.set(self.due.get().into_iter().chain(due).min());
     }
 

@@ -172,7 +172,6 @@ impl Policy {
     }
 
     /// The instant at which an item dies or has died, and the place by which it does.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the all-versions feed asks it"))]
     pub(crate) fn end_of(&self, header: &Header) -> Option<(Moment, Place)> {
         let ends = header
             .mortal_places()

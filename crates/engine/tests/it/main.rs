@@ -10,6 +10,7 @@ mod concurrency;
 mod expiry;
 mod feed;
 mod forecast;
+mod history;
 mod items;
 mod purge;
 mod queries;

@@ -1,0 +1,125 @@
+//! Where an event stands in the feed of all versions: what readers keep to go on from.
+
+use document::{ItemNumber, Sequence};
+use storage::Time;
+
+use crate::expiry::{Millis, Moment};
+use crate::keys;
+
+/// A place in the feed. Positions of one store are ordered as things happened, also across partitions; the bytes of
+/// [`Position::to_bytes`] sort as positions do.
+///
+/// A change stands at the time and sequence of its commit, an expiry at the moment at which the item died; many may die at
+/// one moment, so base and number of the item follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    pub(crate) time: Millis,
+    pub(crate) order: Sequence,
+    pub(crate) base: Millis,
+    pub(crate) number: ItemNumber,
+}
+
+/// The length of a position's bytes.
+const LENGTH: usize = 32;
+
+impl Position {
+    /// The position of a change.
+    pub(crate) fn of_change(time: Time, sequence: Sequence) -> Position {
+        Position { time: millis(time), order: sequence, base: 0, number: ItemNumber(0) }
+    }
+
+    /// The position of an expiry: the moment, and the place of the item that died in it.
+    pub(crate) fn of_expiry(moment: Moment, base: Millis, number: ItemNumber) -> Position {
+        Position { time: moment.time, order: moment.sequence, base, number }
+    }
+
+    /// The position of the expiry of an item that its own write has killed: right behind that write.
+    pub(crate) fn on_arrival(time: Time, sequence: Sequence, number: ItemNumber) -> Position {
+        Position { number, ..Position::of_change(time, sequence) }
+    }
+
+    /// Before everything that happens in a millisecond.
+    pub(crate) fn before(time: Millis) -> Position {
+        Position { time, order: Sequence(0), base: Millis::MIN, number: ItemNumber(0) }
+    }
+
+    /// Behind everything up to a sequence in a millisecond.
+    pub(crate) fn behind(time: Time, sequence: Sequence) -> Position {
+        Position { time: millis(time), order: sequence, base: Millis::MAX, number: ItemNumber(u64::MAX) }
+    }
+
+    pub(crate) fn moment(self) -> Moment {
+        Moment { time: self.time, sequence: self.order }
+    }
+
+    /// The time at which the event happened.
+    pub fn time(self) -> Time {
+        Time::from_millis(self.time.max(0).unsigned_abs())
+    }
+
+    /// The bytes by which it is kept; they sort as positions do.
+    pub fn to_bytes(self) -> [u8; LENGTH] {
+        let mut bytes = [0; LENGTH];
+        bytes[..8].copy_from_slice(&keys::ordered(self.time));
+        bytes[8..16].copy_from_slice(&self.order.0.to_be_bytes());
+        bytes[16..24].copy_from_slice(&keys::ordered(self.base));
+        bytes[24..].copy_from_slice(&self.number.0.to_be_bytes());
+        bytes
+    }
+
+    /// The position that was kept.
+    pub fn from_bytes(bytes: [u8; LENGTH]) -> Position {
+        let part = |at: usize| {
+            let mut part = [0; 8];
+            part.copy_from_slice(&bytes[at..at + 8]);
+            part
+        };
+        Position {
+            time: keys::from_ordered(part(0)),
+            order: Sequence(u64::from_be_bytes(part(8))),
+            base: keys::from_ordered(part(16)),
+            number: ItemNumber(u64::from_be_bytes(part(24))),
+        }
+    }
+}
+
+/// A time of the store.
+pub(super) fn millis(time: Time) -> Millis {
+    Millis::try_from(time.millis()).unwrap_or(Millis::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t28_positions_sort_as_their_bytes_and_read_back() {
+        let numbers = [0, 1, u64::MAX];
+        let times = [Millis::MIN, -1, 0, 1, Millis::MAX];
+        let mut positions = Vec::new();
+        for time in times {
+            for order in numbers {
+                for base in times {
+                    for number in numbers {
+                        let (order, number) = (Sequence(order), ItemNumber(number));
+                        positions.push(Position { time, order, base, number });
+                    }
+                }
+            }
+        }
+        assert!(positions.is_sorted());
+        assert!(positions.is_sorted_by_key(|position| position.to_bytes()));
+        for position in positions {
+            assert_eq!(Position::from_bytes(position.to_bytes()), position);
+        }
+    }
+
+    #[test]
+    fn t28_an_item_dead_on_arrival_expires_behind_its_own_write_and_before_the_next() {
+        let (time, number) = (Time::from_millis(7), ItemNumber(900));
+        let written = Position::of_change(time, Sequence(900));
+        let expired = Position::on_arrival(time, Sequence(900), number);
+        assert!(written < expired && expired < Position::of_change(time, Sequence(901)));
+        assert!(Position::before(7) < written && expired < Position::behind(time, Sequence(900)));
+    }
+}

@@ -1,0 +1,275 @@
+//! Reading the feed of all versions: the engine's door.
+//!
+//! A transaction has its time before it is committed. A reader that has shown what happened at a time must not meet an
+//! earlier event later, so it runs an empty transaction first, the *barrier*: all that is not committed by then has the
+//! barrier's time or a later one, and, within the millisecond, a later sequence. It shows what lies before.
+//!
+//! Instants are by trusted time (T34): what only a suspect clock calls dead has not expired yet.
+
+use std::sync::Arc;
+
+use bson::RawDocument;
+use document::{Document, ItemNumber};
+use storage::{Direction, Keyspace, Lanes, Time, transact};
+
+use super::codec::{self, ChangeKind, RecordedChange};
+use super::merge::{Entry, Merge};
+use super::position::Position;
+use super::record::no_state;
+use super::retention::stream_from;
+use super::state::State;
+use crate::Engine;
+use crate::collection::{Collection, Found};
+use crate::container::{Container, Partition};
+use crate::error::{Error, Result};
+use crate::events;
+use crate::gate::View;
+use crate::header::{Body, Header, Record};
+use crate::item::Item;
+use crate::keys::{self, Key};
+use crate::limits::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
+use crate::operation::Scope;
+use crate::read::in_scope;
+
+/// What happened to an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// It was created.
+    Create,
+    /// Another version took its place.
+    Replace,
+    /// A client deleted it.
+    Delete,
+    /// It expired.
+    Expire,
+}
+
+/// One event of the feed; `I` is an item in the form of its API.
+#[derive(Debug, Clone)]
+pub struct Event<I> {
+    /// What happened.
+    pub kind: EventKind,
+    /// Where it stands. A reader that keeps it goes on behind it.
+    pub position: Position,
+    /// The number of its commit. An expiry has none of its own and shows that of the change before it.
+    pub lsn: u64,
+    /// The number of the commit that made the previous version.
+    pub previous_lsn: Option<u64>,
+    /// The item that it happened to.
+    pub number: ItemNumber,
+    /// The version that it made.
+    pub current: Option<I>,
+    /// The version that it ended.
+    pub previous: Option<I>,
+}
+
+/// Some events of one partition, and where to go on.
+#[derive(Debug, Clone)]
+pub struct HistoryPage<I> {
+    /// In the order of their positions; events of one commit are never split over two pages.
+    pub events: Vec<Event<I>>,
+    /// Everything up to here has been dealt with.
+    pub next: Position,
+    /// The bytes of all images.
+    pub bytes: u64,
+    /// The last commit that the page may tell of.
+    pub sequence: u64,
+}
+
+/// Where a reader of the feed of all versions begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HistoryStart {
+    /// With the next event after the barrier.
+    Now,
+    /// With the first event at or after this time.
+    At(Time),
+    /// Behind a position.
+    After(Position),
+}
+
+/// An instant up to which everything that happened can be read: see above.
+#[derive(Debug, Clone, Copy)]
+pub struct Barrier {
+    trusted: Time,
+    sequence: u64,
+}
+
+impl Barrier {
+    /// The last position before it.
+    pub fn position(&self) -> Position {
+        Position::behind(self.trusted, events::last_of_commit(self.sequence))
+    }
+}
+
+impl Engine {
+    /// Waits until everything that began before this call and can still come before it has happened.
+    pub fn barrier(&self) -> Result<Barrier> {
+        transact(&*self.store, Lanes::all(), |tx| {
+            Ok(Barrier { trusted: tx.trusted_time(), sequence: tx.last_sequence() })
+        })
+        .wait()
+    }
+
+    /// Reads events of one physical partition of a container, up to the barrier.
+    pub fn container_history(
+        &self,
+        container: &Container,
+        partition: &Partition,
+        scope: &Scope,
+        barrier: &Barrier,
+        start: HistoryStart,
+        max_items: usize,
+    ) -> Result<HistoryPage<Item>> {
+        let is_wanted = |record: &Record<Document>| in_scope(scope, container, partition, record);
+        let image = |record: Record<Document>| Item::new(container.rid, record);
+        read(&*self.store, partition, barrier, start, max_items, &is_wanted, &image)
+    }
+
+    /// Reads events of a collection, up to the barrier.
+    pub fn collection_history(
+        &self,
+        collection: &Arc<Collection>,
+        barrier: &Barrier,
+        start: HistoryStart,
+        max_items: usize,
+    ) -> Result<HistoryPage<Found>> {
+        let is_wanted = |_: &Record<RawDocument>| true;
+        read(&*self.store, &collection.partition, barrier, start, max_items, &is_wanted, &Found::from)
+    }
+}
+
+fn read<B: Body, I>(
+    store: &dyn storage::Store,
+    partition: &Partition,
+    barrier: &Barrier,
+    start: HistoryStart,
+    max_items: usize,
+    is_wanted: &dyn Fn(&Record<B>) -> bool,
+    image: &dyn Fn(Record<B>) -> I,
+) -> Result<HistoryPage<I>> {
+    let view = View::open(store, partition)?;
+    if view.gate.policy.lifecycle.history_minutes.is_none() {
+        return Err(Error::invalid(
+            "The container keeps no change feed of all versions and deletes: it has no 'retentionDuration' in its \
+             'changeFeedPolicy'.",
+        ));
+    }
+    let state = State::load(&*view.snapshot, partition.id)?.ok_or_else(no_state)?;
+    let until = barrier.position();
+    let after = match start {
+        HistoryStart::Now => until,
+        HistoryStart::At(time) => Position::before(super::position::millis(time)),
+        HistoryStart::After(position) => position,
+    };
+    if after < state.kept_from(&view.gate.policy, barrier.trusted) {
+        return Err(Error::HistoryGone);
+    }
+    let mut lsn = lsn_before(&view, &state, after)?;
+    let mut merge = Merge::new(&view, after, until)?;
+    let mut page =
+        HistoryPage { events: Vec::new(), next: until.max(after), bytes: 0, sequence: barrier.sequence };
+    // Where a page that is full ends must not tell what was walked over: the purge may have removed it.
+    let (mut last_event, mut looked_at) = (after, 0);
+    while let Some((position, entry)) = merge.next()? {
+        looked_at += 1;
+        if let Some(told) = Told::<B>::new(&view, position, entry)? {
+            if told.kind != EventKind::Expire {
+                lsn = events::commit_of(position.order);
+            }
+            if told.images().any(is_wanted) {
+                let last = page.events.last();
+                let same_commit =
+                    last.is_some_and(|last: &Event<I>| last.lsn == events::commit_of(position.order));
+                let full = page.events.len() >= max_items.max(1) || page.bytes >= PAGE_BYTES_MAX;
+                if full && !same_commit {
+                    page.next = last_event;
+                    break;
+                }
+                page.bytes += told.images().map(Record::size).sum::<u64>();
+                page.events.push(told.into_event(position, lsn, image));
+            }
+            last_event = position;
+        }
+        if looked_at >= PAGE_ENTRIES_MAX {
+            page.next = position;
+            break;
+        }
+    }
+    Ok(page)
+}
+
+/// The LSN of the last change up to a position.
+fn lsn_before(view: &View, state: &State, position: Position) -> Result<u64> {
+    let partition = view.gate.partition;
+    let range = stream_from(keys::history_changes(partition), &state.trimmed_changes);
+    let end = std::ops::Bound::Included(Key::HistoryChange(partition, position).encode().1);
+    let range = storage::KeyRange { end, ..range };
+    if range.is_empty() {
+        return Ok(state.lsn);
+    }
+    match view.snapshot.scan(Keyspace::History, range, Direction::Backward).next() {
+        Some(entry) => Ok(events::commit_of(keys::history_position(&entry?.0)?.order).max(state.lsn)),
+        None => Ok(state.lsn),
+    }
+}
+
+/// An event before it is given the form of its API.
+struct Told<B> {
+    kind: EventKind,
+    number: ItemNumber,
+    current: Option<Record<B>>,
+    previous: Option<Record<B>>,
+}
+
+impl<B: Body> Told<B> {
+    /// What an entry tells; nothing if it stands for an item that has died elsewhere.
+    fn new(view: &View, position: Position, entry: Entry) -> Result<Option<Told<B>>> {
+        let expired = |previous: Record<B>| Told {
+            kind: EventKind::Expire,
+            number: position.number,
+            current: None,
+            previous: Some(previous),
+        };
+        match entry {
+            Entry::Change(value) => {
+                let RecordedChange { kind, number, current, previous } = codec::decode(&value)?;
+                let kind = match kind {
+                    ChangeKind::Create => EventKind::Create,
+                    ChangeKind::Replace => EventKind::Replace,
+                    ChangeKind::Delete => EventKind::Delete,
+                };
+                Ok(Some(Told { kind, number, current, previous }))
+            }
+            Entry::Expiry(image) => Record::decode(position.number, &image).map(|dead| Some(expired(dead))),
+            Entry::Dead(place) => {
+                let (keyspace, key) = Key::Item(view.gate.partition, position.number).encode();
+                let Some(bytes) = view.snapshot.get(keyspace, &key)? else {
+                    let number = position.number.0;
+                    return Err(Error::Corrupt(format!("a queue has item {number}, which is not there")));
+                };
+                let (header, _) = Header::decode(&bytes)?;
+                if view.gate.policy.end_of(&header).is_none_or(|(_, end)| end != place) {
+                    return Ok(None);
+                }
+                Record::decode(position.number, &bytes).map(|dead| Some(expired(dead)))
+            }
+        }
+    }
+
+    fn images(&self) -> impl Iterator<Item = &Record<B>> {
+        self.current.iter().chain(&self.previous)
+    }
+
+    fn into_event<I>(self, position: Position, lsn: u64, image: &dyn Fn(Record<B>) -> I) -> Event<I> {
+        let previous_lsn = self.previous.as_ref().map(|record| events::commit_of(record.header.sequence));
+        Event {
+            kind: self.kind,
+            position,
+            lsn,
+            previous_lsn,
+            number: self.number,
+            current: self.current.map(image),
+            previous: self.previous.map(image),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What the feed of all versions keeps of a commit: called by every write, and by whoever removes a dead item.
+//!
+//! Nothing is written where the policy, as the transaction sees it, asks for no feed.
+
+use document::Sequence;
+use storage::{Time, Transaction};
+
+use super::codec::{self, ChangeKind};
+use super::position::Position;
+use super::state::State;
+use crate::error::{Error, Result};
+use crate::gate::Gate;
+use crate::header::{Body, Record};
+use crate::keys::Key;
+
+/// What becomes of an item that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It stays.
+    Stays,
+    /// A date in it has killed it already, and its expiry is recorded: whoever wrote it removes it at once. So nothing in a
+    /// queue has died before it was written, and deaths are in the order of the queue.
+    DeadOnArrival,
+}
+
+/// So many bytes of an image are as much work as an entry.
+const ENTRY_BYTES: usize = 4096;
+
+/// Trimming waits so long for more, so that it does not run for each event.
+const TRIM_PAUSE_MS: u64 = 60_000;
+
+/// Records that an item was created, or replaced another version.
+pub(crate) fn written<B: Body>(
+    tx: &mut Transaction<'_>,
+    gate: &Gate,
+    old: Option<&Record<B>>,
+    new: &Record<B>,
+) -> Fate {
+    if !is_kept(gate) {
+        return Fate::Stays;
+    }
+    let kind = if old.is_some() { ChangeKind::Replace } else { ChangeKind::Create };
+    let (time, sequence) = (tx.trusted_time(), new.header.sequence);
+    put_change(tx, gate, sequence, codec::encode(kind, new.number, Some(new), old));
+    if !gate.policy.is_dead(&new.header, time) {
+        return Fate::Stays;
+    }
+    put_expiry(tx, gate, Position::on_arrival(time, sequence, new.number), new);
+    Fate::DeadOnArrival
+}
+
+/// Records that an item was deleted.
+pub(crate) fn deleted<B: Body>(tx: &mut Transaction<'_>, gate: &Gate, sequence: Sequence, old: &Record<B>) {
+    if is_kept(gate) {
+        put_change(tx, gate, sequence, codec::encode(ChangeKind::Delete, old.number, None, Some(old)));
+    }
+}
+
+/// Records that an item has expired, at the instant at which it did. Whoever removes a dead item calls it in the same
+/// transaction; it returns how many entries' worth of work it was.
+pub(crate) fn expired<B: Body>(tx: &mut Transaction<'_>, gate: &Gate, dead: &Record<B>) -> Result<usize> {
+    if !is_kept(gate) {
+        return Ok(0);
+    }
+    let Some((moment, place)) = gate.policy.end_of(&dead.header) else {
+        return Err(Error::Corrupt(format!("item {} is removed as dead and has not died", dead.number.0)));
+    };
+    let position = Position::of_expiry(moment, place.base, dead.number);
+    let state = State::load(tx, gate.partition)?.ok_or_else(no_state)?;
+    // What the feed does not tell any more is not put back into it behind the trimming.
+    if position < state.kept_from(&gate.policy, tx.trusted_time()) {
+        return Ok(0);
+    }
+    Ok(put_expiry(tx, gate, position, dead))
+}
+
+/// When what is recorded now is due to be trimmed; none if nothing is recorded.
+pub(crate) fn look_again(gate: &Gate, now: Time) -> Option<Time> {
+    gate.policy.lifecycle.history_minutes.map(|minutes| trim_due(now, minutes))
+}
+
+/// When an event of `time` is due to be trimmed.
+pub(super) fn trim_due(time: Time, minutes: u32) -> Time {
+    time.plus_millis(u64::from(minutes) * 60_000 + TRIM_PAUSE_MS)
+}
+
+pub(super) fn no_state() -> Error {
+    Error::Corrupt("a feed of all versions without its state".into())
+}
+
+fn is_kept(gate: &Gate) -> bool {
+    gate.policy.lifecycle.history_minutes.is_some()
+}
+
+fn put_change(tx: &mut Transaction<'_>, gate: &Gate, sequence: Sequence, value: bytes::Bytes) {
+    let position = Position::of_change(tx.trusted_time(), sequence);
+    let (keyspace, key) = Key::HistoryChange(gate.partition, position).encode();
+    tx.put(keyspace, key, value);
+}
+
+fn put_expiry<B: Body>(tx: &mut Transaction<'_>, gate: &Gate, at: Position, dead: &Record<B>) -> usize {
+    let image = dead.encode();
+    let work = 1 + image.len() / ENTRY_BYTES;
+    let (keyspace, key) = Key::HistoryExpiry(gate.partition, at).encode();
+    tx.put(keyspace, key, image);
+    work
+}

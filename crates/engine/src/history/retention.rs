@@ -1,0 +1,164 @@
+//! How long the feed of all versions is kept: since when, and what is trimmed.
+//!
+//! What is too old is not told from that instant on, whether or not it was trimmed: so raising the retention brings nothing
+//! back. The trimming is a part of a partition's sweep, bounded as the sweep is.
+
+use document::Sequence;
+use storage::{Direction, KeyRange, Keyspace, Read, Time, Transaction};
+
+use super::position::millis;
+use super::record::trim_due;
+use super::state::{State, horizon};
+use crate::error::Result;
+use crate::events;
+use crate::expiry::{Moment, Policy};
+use crate::gate::Gate;
+use crate::keys::{self, Key, PartitionId};
+use crate::limits::{HISTORY_TRIM_BYTES, HISTORY_TRIM_ENTRIES};
+
+/// Keeps the feed's state in step with a change of policy at `sequence`.
+pub(crate) fn follow(
+    tx: &mut Transaction<'_>,
+    partition: PartitionId,
+    before: &Policy,
+    after: &Policy,
+    sequence: Sequence,
+) -> Result<()> {
+    let (old, new) = (before.lifecycle.history_minutes, after.lifecycle.history_minutes);
+    if old == new {
+        return Ok(());
+    }
+    let now = tx.trusted_time();
+    let begun = State {
+        is_kept: true,
+        floor: Moment { time: millis(now), sequence },
+        lsn: events::commit_of(sequence),
+        trimmed_changes: Vec::new(),
+        trimmed_expiries: Vec::new(),
+    };
+    let state = match (State::load(tx, partition)?, old, new) {
+        (Some(state), Some(minutes), Some(_)) => {
+            let trimmed = Moment { time: horizon(now, minutes), sequence: Sequence(0) };
+            State { floor: state.floor.max(trimmed), ..state }
+        }
+        // What an earlier feed has left is still to be trimmed.
+        (Some(State { trimmed_changes, trimmed_expiries, .. }), _, Some(_)) => {
+            State { trimmed_changes, trimmed_expiries, ..begun }
+        }
+        (Some(state), _, None) => State { is_kept: false, ..state },
+        (None, _, Some(_)) => begun,
+        (None, _, None) => return Ok(()),
+    };
+    state.store(tx, partition);
+    Ok(())
+}
+
+/// What a piece of trimming did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Trimmed {
+    /// Entries removed.
+    pub(crate) entries: u64,
+    /// When there is more to trim.
+    pub(crate) next_due: Option<Time>,
+}
+
+/// Removes some of what the feed does not tell any more.
+pub(crate) fn trim(tx: &mut Transaction<'_>, gate: &Gate) -> Result<Trimmed> {
+    let Some(mut state) = State::load(tx, gate.partition)? else { return Ok(Trimmed::default()) };
+    let kept_from = state.is_kept.then(|| state.kept_from(&gate.policy, tx.trusted_time()));
+    let mut room = Room { entries: HISTORY_TRIM_ENTRIES, bytes: HISTORY_TRIM_BYTES };
+    let end = kept_from.map(|position| Key::HistoryChange(gate.partition, position).encode().1);
+    let changes = keys::history_changes(gate.partition);
+    if let Some(last) = trim_stream(tx, &mut state.trimmed_changes, changes, end, &mut room)? {
+        state.lsn = state.lsn.max(events::commit_of(last));
+    }
+    let end = kept_from.map(|position| Key::HistoryExpiry(gate.partition, position).encode().1);
+    let expiries = keys::history_expiries(gate.partition);
+    trim_stream(tx, &mut state.trimmed_expiries, expiries, end, &mut room)?;
+
+    let entries = (HISTORY_TRIM_ENTRIES - room.entries) as u64;
+    if room.is_used_up() {
+        state.store(tx, gate.partition);
+        return Ok(Trimmed { entries, next_due: Some(tx.time()) });
+    }
+    if !state.is_kept {
+        let (keyspace, key) = Key::HistoryState(gate.partition).encode();
+        tx.remove(keyspace, key);
+        return Ok(Trimmed { entries, next_due: None });
+    }
+    if entries > 0 {
+        state.store(tx, gate.partition);
+    }
+    Ok(Trimmed { entries, next_due: next_due(tx, gate, &state)? })
+}
+
+/// How much one transaction may still trim.
+struct Room {
+    entries: usize,
+    bytes: usize,
+}
+
+impl Room {
+    fn is_used_up(&self) -> bool {
+        self.entries == 0 || self.bytes == 0
+    }
+}
+
+/// Trims one stream up to `end`, all of it if there is none. Returns the second number of the last key that went: of a
+/// change its sequence.
+fn trim_stream(
+    tx: &mut Transaction<'_>,
+    trimmed: &mut Vec<u8>,
+    stream: Vec<u8>,
+    end: Option<Vec<u8>>,
+    room: &mut Room,
+) -> Result<Option<Sequence>> {
+    let mut range = stream_from(stream, trimmed);
+    if let Some(end) = end {
+        range = range.before(end);
+    }
+    if range.is_empty() {
+        return Ok(None);
+    }
+    let mut doomed = Vec::new();
+    for entry in tx.scan(Keyspace::History, range, Direction::Forward) {
+        if room.is_used_up() {
+            break;
+        }
+        let (key, value) = entry?;
+        room.entries -= 1;
+        room.bytes = room.bytes.saturating_sub(value.len());
+        doomed.push(key.to_vec());
+    }
+    let Some(last) = doomed.last().cloned() else { return Ok(None) };
+    for key in doomed {
+        tx.remove(Keyspace::History, key);
+    }
+    let sequence = keys::history_position(&last)?.order;
+    *trimmed = last;
+    Ok(Some(sequence))
+}
+
+/// A stream behind what was trimmed of it.
+pub(super) fn stream_from(stream: Vec<u8>, trimmed: &[u8]) -> KeyRange {
+    let range = KeyRange::prefix(stream);
+    if trimmed.is_empty() { range } else { range.after(trimmed.to_vec()) }
+}
+
+/// When the first event that is left is due.
+fn next_due(reader: &dyn Read, gate: &Gate, state: &State) -> Result<Option<Time>> {
+    let Some(minutes) = gate.policy.lifecycle.history_minutes else { return Ok(None) };
+    let mut first: Option<Time> = None;
+    let streams = [
+        (keys::history_changes(gate.partition), &state.trimmed_changes),
+        (keys::history_expiries(gate.partition), &state.trimmed_expiries),
+    ];
+    for (stream, trimmed) in streams {
+        let range = stream_from(stream, trimmed);
+        if let Some(entry) = reader.scan(Keyspace::History, range, Direction::Forward).next() {
+            let time = keys::history_position(&entry?.0)?.time();
+            first = first.into_iter().chain([time]).min();
+        }
+    }
+    Ok(first.map(|time| trim_due(time, minutes)))
+}

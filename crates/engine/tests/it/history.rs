@@ -1,0 +1,215 @@
+//! The feed of all versions and deletes (T28).
+
+use engine::collection::{Decision, Found, Target};
+use engine::{
+    Error, Event, EventKind, HistoryPage, HistoryStart, Holder, Item, Lifecycle, Operation, Position, Scope,
+};
+use storage::Direction;
+
+use crate::collections::{by, date, item, raw};
+use crate::world::{START, World, body, key};
+
+const MINUTES: u32 = 10;
+
+fn keep(world: &World, minutes: Option<u32>) {
+    let holder = Holder::Container(world.current());
+    let wish = |lifecycle: &mut Lifecycle| lifecycle.history_minutes = minutes;
+    world.engine.change_lifecycle(&holder, wish).expect("a change");
+}
+
+fn page(world: &World, scope: &Scope, start: HistoryStart, max: usize) -> Result<HistoryPage<Item>, Error> {
+    let (container, barrier) = (world.current(), world.engine.barrier().expect("a barrier"));
+    world.engine.container_history(&container, &container.partitions[0], scope, &barrier, start, max)
+}
+
+fn now(world: &World) -> Position {
+    page(world, &Scope::default(), HistoryStart::Now, 1).expect("a page").next
+}
+
+fn after(world: &World, position: Position) -> (Vec<String>, Position) {
+    let page = page(world, &Scope::default(), HistoryStart::After(position), 100).expect("a page");
+    (page.events.iter().map(told).collect(), page.next)
+}
+
+/// An event in short: what happened, to which id, from which version to which.
+fn told(event: &Event<Item>) -> String {
+    let version = |item: &Option<Item>| {
+        let version = item.as_ref().and_then(|item| item.body.get("v")?.as_i64());
+        version.map_or(String::new(), |version| version.to_string())
+    };
+    let item = event.current.as_ref().or(event.previous.as_ref()).expect("an image");
+    let versions = format!("{}>{}", version(&event.previous), version(&event.current));
+    format!("{:?} {} {versions} @{}", event.kind, item.id(), event.position.time().seconds() % 1000)
+}
+
+#[test]
+fn t28_every_version_and_delete_is_told_with_its_images() {
+    let world = World::new();
+    world.container(r#","defaultTtl":-1"#);
+    world.create("a", r#""id":"before","v":0"#).expect("created");
+    keep(&world, Some(MINUTES));
+    let begun = now(&world);
+    world.create("a", r#""id":"1","v":1"#).expect("created");
+    world.upsert("a", r#""id":"1","v":2"#).expect("replaced");
+    world.patch("a", "1", r#"{"operations":[{"op":"set","path":"/v","value":3}]}"#).expect("patched");
+    world.replace("a", "before", r#""id":"before","v":1"#).expect("replaced");
+    world.pass(1);
+    world.delete("a", "1").expect("deleted");
+    let (events, next) = after(&world, begun);
+    assert_eq!(
+        events,
+        ["Create 1 >1 @0", "Replace 1 1>2 @0", "Replace 1 2>3 @0", "Replace before 0>1 @0", "Delete 1 3> @1"]
+    );
+    assert_eq!(after(&world, next).0, [""; 0]);
+    assert_eq!(
+        world.engine.delete_partition(&world.current(), &key("a")).map(|emptied| emptied.items),
+        Ok(1)
+    );
+    assert_eq!(after(&world, next).0, ["Delete before 1> @1"]);
+}
+
+#[test]
+fn t28_an_expiry_is_told_at_its_instant_whether_or_not_it_was_removed() {
+    let world = World::new();
+    world.container(r#","defaultTtl":-1"#);
+    keep(&world, Some(MINUTES));
+    let begun = now(&world);
+    let dying = world.create("a", r#""id":"dying","v":1,"ttl":5"#).expect("created");
+    world.create("a", r#""id":"other","v":1,"ttl":7"#).expect("created");
+    world.pass(6);
+    let later = world.create("a", r#""id":"later","v":1"#).expect("created");
+    world.pass(2);
+    let expected = [
+        "Create dying >1 @0",
+        "Create other >1 @0",
+        "Expire dying 1> @5",
+        "Create later >1 @6",
+        "Expire other 1> @7",
+    ];
+    assert_eq!(after(&world, begun).0, expected);
+    let events = page(&world, &Scope::default(), HistoryStart::After(begun), 100).expect("a page").events;
+    let lsns: Vec<_> = events.iter().map(|event| (event.lsn, event.previous_lsn)).collect();
+    assert_eq!(lsns[2], (lsns[1].0, Some(dying.lsn())), "an expiry takes no number");
+    assert_eq!(lsns[4].0, later.lsn());
+
+    world.engine.purge_step(100).expect("a step");
+    assert_eq!(after(&world, begun).0, expected, "the purge is not seen");
+    world.create("a", r#""id":"dying","v":9,"ttl":1"#).expect("created anew");
+    world.pass(5);
+    world.create("a", r#""id":"dying","v":10"#).expect("created in the place of a dead one");
+    let (events, _) = after(&world, begun);
+    assert_eq!(events[5..], ["Create dying >9 @8", "Expire dying 9> @9", "Create dying >10 @13"]);
+}
+
+#[test]
+fn t28_a_change_of_rules_kills_at_its_own_instant() {
+    let world = World::new();
+    world.container("");
+    keep(&world, Some(MINUTES));
+    let begun = now(&world);
+    world.create("a", r#""id":"1","v":1"#).expect("created");
+    world.pass(10);
+    world.create("a", r#""id":"2","v":1"#).expect("created");
+    world.set_default(Some(5));
+    world.create("a", r#""id":"3","v":1"#).expect("created");
+    world.pass(7);
+    world.set_default(None);
+    world.pass(7);
+    let expected = [
+        "Create 1 >1 @0",
+        "Create 2 >1 @10",
+        "Expire 1 1> @10",
+        "Create 3 >1 @10",
+        "Expire 2 1> @15",
+        "Expire 3 1> @15",
+    ];
+    assert_eq!(after(&world, begun).0, expected);
+    world.engine.purge_step(100).expect("a step");
+    assert_eq!(after(&world, begun).0, expected);
+}
+
+#[test]
+fn t28_what_is_older_than_the_retention_is_gone_at_once() {
+    let world = World::new();
+    world.container("");
+    assert!(matches!(page(&world, &Scope::default(), HistoryStart::Now, 1), Err(Error::Invalid { .. })));
+    let early = world.engine.barrier().expect("a barrier").position();
+    keep(&world, Some(1));
+    let start = HistoryStart::After(early);
+    assert_eq!(page(&world, &Scope::default(), start, 9).err(), Some(Error::HistoryGone), "not kept then");
+    let begun = now(&world);
+    world.create("a", r#""id":"1","v":1"#).expect("created");
+    world.pass(30);
+    let (events, middle) = after(&world, begun);
+    assert_eq!(events.len(), 1);
+    world.create("a", r#""id":"2","v":1"#).expect("created");
+    world.pass(31);
+    let start = HistoryStart::After(begun);
+    assert_eq!(page(&world, &Scope::default(), start, 9).err(), Some(Error::HistoryGone));
+    keep(&world, Some(60));
+    assert_eq!(
+        page(&world, &Scope::default(), start, 9).err(),
+        Some(Error::HistoryGone),
+        "nothing comes back"
+    );
+    assert_eq!(after(&world, middle).0, ["Create 2 >1 @30"]);
+    keep(&world, None);
+    keep(&world, Some(60));
+    let start = HistoryStart::After(middle);
+    assert_eq!(page(&world, &Scope::default(), start, 9).err(), Some(Error::HistoryGone), "it began anew");
+}
+
+#[test]
+fn t28_events_of_one_commit_stay_on_one_page_and_keys_are_told_apart() {
+    let world = World::new();
+    world.container("");
+    keep(&world, Some(MINUTES));
+    let begun = now(&world);
+    world.create("b", r#""id":"b","v":1"#).expect("created");
+    let create = |id: &str| Operation::Create { body: body("a", &format!(r#""id":"{id}","v":1"#)) };
+    let operations = ["1", "2", "3"].map(create).to_vec();
+    world.engine.batch(&world.current(), &key("a"), operations).wait().expect("a batch");
+    let read = |scope: &Scope, after, max| {
+        let page = page(&world, scope, HistoryStart::After(after), max).expect("a page");
+        (page.events.len(), page.next)
+    };
+    let (first, next) = read(&Scope::default(), begun, 1);
+    let (second, next) = read(&Scope::default(), next, 1);
+    assert_eq!((first, second), (1, 3));
+    assert_eq!(read(&Scope::default(), next, 1).0, 0);
+    let one = Scope { key: Some(key("b")), range: None };
+    assert_eq!(read(&one, begun, 9).0, 1);
+}
+
+#[test]
+fn t28_a_document_dead_on_arrival_is_written_and_expires_behind_its_own_write() {
+    let world = World::new();
+    let collection = world.collection("c");
+    world.index(&collection, &by("at").with("expireAfterSeconds", 0));
+    let wish = |lifecycle: &mut Lifecycle| lifecycle.history_minutes = Some(MINUTES);
+    world.engine.change_lifecycle(&Holder::Collection(collection.clone()), wish).expect("a change");
+    let read = |start| {
+        let barrier = world.engine.barrier().expect("a barrier");
+        world.engine.collection_history(&collection, &barrier, start, 100).expect("a page")
+    };
+    let begun = read(HistoryStart::Now).next;
+    world.put(&collection, &item(1).with("at", date(5))).expect("inserted");
+    world.put(&collection, &item(2).with("at", date(START + 5))).expect("inserted");
+    let dead = Decision::Replace(raw(&item(2).with("at", date(7))));
+    world.modify(&collection, Target::Id(2.into()), dead).expect("replaced");
+    let events = read(HistoryStart::After(begun)).events;
+    let told: Vec<_> = events.iter().map(|event: &Event<Found>| (event.kind, event.lsn)).collect();
+    let (first, second, third) = (told[0].1, told[2].1, told[3].1);
+    assert_eq!(
+        told,
+        [
+            (EventKind::Create, first),
+            (EventKind::Expire, first),
+            (EventKind::Create, second),
+            (EventKind::Replace, third),
+            (EventKind::Expire, third)
+        ]
+    );
+    assert!(events.is_sorted_by_key(|event| event.position));
+    assert_eq!(world.all(&collection, Direction::Forward), [0; 0]);
+}
