@@ -3,7 +3,9 @@
 //! Only this one form is read, as the service does; the two older HTTP date forms are refused. The weekday
 //! must be a weekday's name but is not checked against the date: clients that get it wrong are harmless.
 
-const WEEKDAYS: [&str; 7] = ["thu", "fri", "sat", "sun", "mon", "tue", "wed"];
+use calendar::{date_of, days_in_month, days_of, weekday};
+
+const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const SECONDS_PER_DAY: u64 = 86_400;
@@ -13,9 +15,9 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     let (weekday, rest) = text.trim().split_once(", ")?;
     position(&WEEKDAYS, weekday)?;
     let mut words = rest.split(' ');
-    let day = number(words.next()?, 1, 2)?;
-    let month = position(&MONTHS, words.next()?)? as u64 + 1;
-    let year = number(words.next()?, 4, 4)?;
+    let day = i64::from(number(words.next()?, 1, 2)?);
+    let month = position(&MONTHS, words.next()?)? as i64 + 1;
+    let year = i64::from(number(words.next()?, 4, 4)?);
     let time = words.next()?;
     if !words.next()?.eq_ignore_ascii_case("gmt") || words.next().is_some() {
         return None;
@@ -29,27 +31,18 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     if day == 0 || day > days_in_month(year, month) {
         return None;
     }
-    Some(days_before(year, month, day) * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second)
+    let days = u64::try_from(days_of(year, month, day)).ok()?;
+    Some(days * SECONDS_PER_DAY + u64::from(hour * 3600 + minute * 60 + second))
 }
 
 /// The same date as text, for messages.
 pub(crate) fn format(seconds: u64) -> String {
-    let days = seconds / SECONDS_PER_DAY;
-    let (mut year, mut left) = (1970, days);
-    while left >= days_in_year(year) {
-        left -= days_in_year(year);
-        year += 1;
-    }
-    let mut month = 1;
-    while left >= days_in_month(year, month) {
-        left -= days_in_month(year, month);
-        month += 1;
-    }
-    let second = seconds % SECONDS_PER_DAY;
+    let (days, second) = ((seconds / SECONDS_PER_DAY) as i64, seconds % SECONDS_PER_DAY);
+    let (year, month, day) = date_of(days);
     format!(
         "{}, {:02} {} {year:04} {:02}:{:02}:{:02} GMT",
-        capital(WEEKDAYS[(days % 7) as usize]),
-        left + 1,
+        capital(WEEKDAYS[weekday(days) as usize - 1]),
+        day,
         capital(MONTHS[(month - 1) as usize]),
         second / 3600,
         second / 60 % 60,
@@ -61,7 +54,7 @@ fn position(names: &[&str], name: &str) -> Option<usize> {
     names.iter().position(|candidate| candidate.eq_ignore_ascii_case(name))
 }
 
-fn number(text: &str, shortest: usize, longest: usize) -> Option<u64> {
+fn number(text: &str, shortest: usize, longest: usize) -> Option<u32> {
     let digits = (shortest..=longest).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits { text.parse().ok() } else { None }
 }
@@ -70,29 +63,6 @@ fn capital(word: &str) -> String {
     let mut text = word.to_owned();
     text[..1].make_ascii_uppercase();
     text
-}
-
-fn leap(year: u64) -> bool {
-    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-}
-
-fn days_in_year(year: u64) -> u64 {
-    365 + u64::from(leap(year))
-}
-
-fn days_in_month(year: u64, month: u64) -> u64 {
-    match month {
-        2 => 28 + u64::from(leap(year)),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-fn days_before(year: u64, month: u64, day: u64) -> u64 {
-    let past = year - 1;
-    let leap_days = past / 4 - past / 100 + past / 400 - (1969 / 4 - 1969 / 100 + 1969 / 400);
-    let months: u64 = (1..month).map(|earlier| days_in_month(year, earlier)).sum();
-    (year - 1970) * 365 + leap_days + months + day - 1
 }
 
 #[cfg(test)]
@@ -111,6 +81,7 @@ mod tests {
             assert_eq!(parse(&text.to_lowercase()), Some(seconds), "{text} in lower case");
             assert_eq!(format(seconds), text);
         }
+        assert_eq!(format(u64::MAX), "Thu, 09 Nov 584554051223 07:00:15 GMT", "a time that nobody meant");
         assert_eq!(parse("Thu, 1 Jan 1970 00:00:07 GMT"), Some(7), "one digit day");
     }
 

@@ -1,11 +1,13 @@
 //! Instants as ISO 8601 texts.
 
+use calendar::{date_of, days_in_month, days_of};
+
 const DAY_MILLIS: i64 = 86_400_000;
 
 /// `1970-01-01T00:00:00.000Z`; the year has at least four digits and a sign where it needs one.
 pub fn format_date(millis: i64) -> String {
     let (days, rest) = (millis.div_euclid(DAY_MILLIS), millis.rem_euclid(DAY_MILLIS));
-    let (year, month, day) = civil(days);
+    let (year, month, day) = date_of(days);
     let (hour, minute, second) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60);
     let sign = if year < 0 { "-" } else { "" };
     let year = year.unsigned_abs();
@@ -30,7 +32,7 @@ pub fn parse_date(text: &str) -> Option<i64> {
     let (hour, minute, second) = (number(11, 2)?, number(14, 2)?, number(17, 2)?);
     if !(1..=12).contains(&month)
         || day < 1
-        || day > month_days(year, month)
+        || day > days_in_month(year, month)
         || hour > 23
         || minute > 59
         || second > 59
@@ -38,7 +40,7 @@ pub fn parse_date(text: &str) -> Option<i64> {
         return None;
     }
     let (millis, zone) = fraction(text.get(19..)?)?;
-    let seconds = days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
+    let seconds = days_of(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
     Some(seconds * 1000 + millis - zone_minutes(zone)? * 60_000)
 }
 
@@ -68,34 +70,6 @@ fn zone_minutes(zone: &str) -> Option<i64> {
     }
     let (hours, minutes): (i64, i64) = (digits[..2].parse().ok()?, digits[2..].parse().ok()?);
     (hours < 24 && minutes < 60).then_some(sign * (hours * 60 + minutes))
-}
-
-fn month_days(year: i64, month: i64) -> i64 {
-    match month {
-        4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        _ => 31,
-    }
-}
-
-/// Days since 1970 of a date of the Gregorian calendar. Years are counted from March, so that the leap day is the last.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let month = (month_from_march + 2) % 12 + 1;
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    (year, month, day_of_year - (153 * month_from_march + 2) / 5 + 1)
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
-//! The calendar: days, ticks and the parts of a date, by arithmetic alone.
+//! Moments of the calendar: ticks, the parts of a date, and how one leads to another.
 //!
 //! A moment is a number of ticks, 100 nanoseconds each, since 1970-01-01T00:00:00Z. The calendar is the proleptic
 //! Gregorian one in UTC, years 1 to 9999, without leap seconds: what the service prints with seven digits of a
 //! second. Every function that could leave those years says so with `None`.
-//!
-//! Days become dates by the usual trick of letting the year begin in March: the leap day is then the last one, and
-//! the lengths of the months before it follow one linear formula. Counting runs in eras of 400 years.
+
+use ::calendar::{date_of, days_in_month, days_of, weekday};
 
 pub(crate) const TICKS_PER_MICROSECOND: i64 = 10;
 pub(crate) const TICKS_PER_MILLISECOND: i64 = 10_000;
@@ -19,10 +18,6 @@ pub(crate) const NANOSECONDS_PER_TICK: i64 = 100;
 pub(crate) const FIRST: i64 = -719_162 * TICKS_PER_DAY;
 /// The last moment of year 9999.
 pub(crate) const LAST: i64 = 2_932_897 * TICKS_PER_DAY - 1;
-
-const DAYS_PER_ERA: i64 = 146_097;
-/// From 0000-03-01, the beginning of an era, to 1970-01-01.
-const ERA_TO_1970: i64 = 719_468;
 
 /// A moment taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,8 +71,7 @@ impl DateTime {
 
     /// The day of the week, Sunday being 0.
     pub(crate) fn weekday(self) -> usize {
-        // 1970-01-01 was a Thursday.
-        (days_of(self.year, self.month, self.day) + 4).rem_euclid(7) as usize
+        weekday(days_of(self.year, self.month, self.day)) as usize % 7
     }
 }
 
@@ -167,65 +161,16 @@ pub(crate) fn difference(part: Part, start: i64, end: i64) -> Option<i128> {
     Some(since(end) - since(start))
 }
 
-/// The days from 1970-01-01 to a date.
-pub(crate) fn days_of(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    year.div_euclid(400) * DAYS_PER_ERA + day_of_era - ERA_TO_1970
-}
-
-/// The year, month and day that many days after 1970-01-01.
-fn date_of(days: i64) -> (i64, i64, i64) {
-    let days = days + ERA_TO_1970;
-    let day_of_era = days.rem_euclid(DAYS_PER_ERA);
-    // Leap days before this one, taken out, leave years of 365 days.
-    let leaps = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / (DAYS_PER_ERA - 1);
-    let year_of_era = (day_of_era - leaps) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + days.div_euclid(DAYS_PER_ERA) * 400;
-    (if month <= 2 { year + 1 } else { year }, month, day)
-}
-
-pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_day_of_the_calendar_follows_the_one_before() {
-        let mut expected = (1, 1, 1);
-        for days in FIRST.div_euclid(TICKS_PER_DAY)..=LAST.div_euclid(TICKS_PER_DAY) {
-            assert_eq!(date_of(days), expected);
-            let (year, month, day) = expected;
-            assert_eq!(days_of(year, month, day), days);
-            expected = if day < days_in_month(year, month) {
-                (year, month, day + 1)
-            } else if month < 12 {
-                (year, month + 1, 1)
-            } else {
-                (year + 1, 1, 1)
-            };
-        }
-        assert_eq!(expected, (10_000, 1, 1));
-    }
-
-    #[test]
     fn the_ends_of_the_calendar_are_its_first_and_last_tick() {
         assert_eq!(DateTime::of(FIRST).and_then(DateTime::ticks), Some(FIRST));
         assert_eq!(DateTime::of(LAST).and_then(DateTime::ticks), Some(LAST));
+        assert_eq!(FIRST, days_of(1, 1, 1) * TICKS_PER_DAY);
+        assert_eq!(LAST + 1, days_of(10_000, 1, 1) * TICKS_PER_DAY);
         assert_eq!(DateTime::of(FIRST - 1), None);
         assert_eq!(DateTime::of(LAST + 1), None);
         assert_eq!(DateTime::of(i64::MIN), None);

@@ -12,8 +12,9 @@
 //! them, or a client does and hands them to `_FULLTEXTSCORE`.
 
 use document::{Value, ValueRef};
+use words::{LONGEST_WORD, stem};
 
-use super::stem::{LONGEST_WORD, is_common, stem};
+use super::common_words::is_common;
 use super::{Arg, Entry, bounds, number, text};
 use crate::context::Context;
 

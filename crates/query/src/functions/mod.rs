@@ -6,6 +6,7 @@
 mod array;
 mod bounds;
 pub(crate) mod calendar;
+mod common_words;
 mod convert;
 pub(crate) mod datetime;
 mod datetime_format;
@@ -19,7 +20,6 @@ pub(crate) mod regex;
 mod search;
 mod set;
 mod spatial;
-mod stem;
 mod string;
 #[cfg(test)]
 mod testing;

@@ -4,7 +4,6 @@
 //! endings are taken off, so that `running` finds `runs`; texts in other languages are only split into words.
 
 mod search;
-mod stem;
 mod words;
 
 use std::collections::BTreeMap;

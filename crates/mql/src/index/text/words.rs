@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
-use super::stem::stem;
+use words::stem;
 
 /// How the words of a text are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

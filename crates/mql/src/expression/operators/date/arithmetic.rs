@@ -3,9 +3,10 @@
 //! Days and what is longer are counted on the clock of the zone, so that a day later is the same time of day; hours and what
 //! is shorter are lengths of time.
 
+use ::calendar::{days_in_month, days_of, weekday};
 use bson::{Value, ValueRef};
 
-use super::calendar::{DAY, Date, HOUR, MINUTE, SECOND, days_in_month, days_of, weekday};
+use super::calendar::{DAY, Date, HOUR, MINUTE, SECOND};
 use super::moment;
 use super::zone::Zone;
 use crate::error::{Error, Result};

@@ -1,8 +1,9 @@
 //! `$dateFromParts` and `$dateToParts`: dates as numbers.
 
+use ::calendar::days_of;
 use bson::{Document, Value, ValueRef};
 
-use super::calendar::{DAY, Date, HOUR, MINUTE, SECOND, days_of, days_of_iso_week};
+use super::calendar::{DAY, Date, HOUR, MINUTE, SECOND, days_of_iso_week};
 use super::to_moment;
 use super::zone::Zone;
 use crate::error::{Code, Error, Result};

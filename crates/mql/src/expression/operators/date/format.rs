@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use ::calendar::{days_in_month, days_of};
 use bson::{Value, ValueRef};
 
-use super::calendar::{DAY, HOUR, MINUTE, SECOND, days_in_month, days_of, days_of_iso_week};
+use super::calendar::{DAY, HOUR, MINUTE, SECOND, days_of_iso_week};
 use super::parse::{Found, conversion_failure, failure, parse};
 use super::to_moment;
 use super::zone::{Zone, parse_offset};

@@ -1,7 +1,7 @@
 //! Dates: their parts, texts of them, arithmetic, and the zones in which all of that is meant.
 //!
 //! ```text
-//! calendar    days and the parts of a date, by arithmetic alone
+//! calendar    the parts of a date, weeks, units
 //! zone        an offset from UTC, or the rules of a place
 //! parts       $year .. $millisecond
 //! build       $dateFromParts, $dateToParts

@@ -7,7 +7,9 @@
 //!
 //! The text is read from left to right, piece by piece; each piece must be one of a few forms and may be there once.
 
-use super::calendar::{DAY, HOUR, MINUTE, SECOND, days_in_month, days_of};
+use ::calendar::{days_in_month, days_of};
+
+use super::calendar::{DAY, HOUR, MINUTE, SECOND};
 use super::format::MONTHS;
 use super::zone::{Zone, parse_offset};
 use crate::error::{Code, Error, Result};
