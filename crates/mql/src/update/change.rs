@@ -268,6 +268,7 @@ impl<'a> Change<'a> {
             let message = format!("can't backfill more than {PADDING_MAX} elements");
             return Err(Error::new(Code::CANNOT_BACKFILL_ARRAY, message));
         }
+        self.context().spend(padding as u64)?;
         self.grow(padding * 3)?;
         items.resize(index, Value::Null);
         items.push(created);

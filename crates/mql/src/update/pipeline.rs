@@ -21,6 +21,7 @@ impl Stages {
         let settings = Settings {
             collation: settings.collation.clone(),
             variables: settings.variables.clone(),
+            patterns: settings.patterns.clone(),
             ..Settings::default()
         };
         Rewrite::parse(&stages, &settings).map(Stages)

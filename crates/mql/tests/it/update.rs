@@ -267,6 +267,17 @@ fn what_an_update_makes_is_not_too_deep() {
     assert_eq!(refusal(&document(1), &deep(179)), 15);
 }
 
+/// What lies between the end of an array and a new item is made one by one.
+#[test]
+fn padding_counts_as_work() {
+    let update = bson::parse_extended_json(r#"{"$set": {"a.1400000": 1}}"#).unwrap();
+    let update = Update::parse(update.view(), &[], &Settings::default()).unwrap();
+    let item = RawDocument::from_document(&Document::new().with("_id", 1).with("a", Vec::<Value>::new()));
+    let apply = |steps| update.apply(&item, None, false, &Context::at(0).with_steps_max(steps));
+    assert_eq!(apply(1_000_000).unwrap_err().code, mql::Code::MAX_TIME_MS_EXPIRED);
+    assert!(apply(2_000_000).unwrap().is_some());
+}
+
 /// A hundred thousand paths into a document with as many fields: each is found at once.
 #[test]
 fn many_paths_do_not_cost_the_product() {
