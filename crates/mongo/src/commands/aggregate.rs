@@ -98,6 +98,7 @@ pub(super) fn settings(call: &Call, collection: Option<&str>, language: &filter:
         variables: language.variables.clone(),
         views: Vec::new(),
         text: language.text.clone(),
+        patterns: language.patterns.clone(),
     }
 }
 

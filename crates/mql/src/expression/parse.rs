@@ -12,6 +12,7 @@ use crate::expression::operand::{Operand, is_nullish, measure, type_name};
 use crate::expression::path::{Path, check_name};
 use crate::expression::scope::{self, Scope, Variables};
 use crate::expression::table::{self, Arity, Call, Form, Function, Names};
+use crate::filter::PatternRoom;
 
 /// The names in force while an expression is read.
 #[derive(Debug)]
@@ -24,6 +25,11 @@ pub(crate) struct Parser<'a> {
 impl<'a> Parser<'a> {
     pub(crate) fn new(known: &'a Variables) -> Parser<'a> {
         Parser { known, bound: HashMap::new() }
+    }
+
+    /// Where patterns that are known go.
+    pub(crate) fn patterns(&self) -> &'a PatternRoom {
+        self.known.patterns()
     }
 
     /// Reads any value.

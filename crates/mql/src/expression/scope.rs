@@ -8,10 +8,14 @@ use bson::{Collation, Document, DocumentRef, ValueRef};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::expression::operand::Operand;
+use crate::filter::PatternRoom;
 
-/// The names that an expression may use beside the system's own: those of `let`.
+/// The names that an expression may use beside the system's own, those of `let`, and the room for its regular expressions.
 #[derive(Debug, Clone, Default)]
-pub struct Variables(HashSet<String>);
+pub struct Variables {
+    names: HashSet<String>,
+    patterns: PatternRoom,
+}
 
 impl Variables {
     /// No names but the system's own.
@@ -20,18 +24,24 @@ impl Variables {
     }
 
     /// The names of the fields of a document, which later holds the values.
-    pub fn of(values: &Document) -> Variables {
-        Variables(values.iter().map(|(name, _)| name.to_owned()).collect())
+    pub fn of(values: &Document, patterns: &PatternRoom) -> Variables {
+        let names = values.iter().map(|(name, _)| name.to_owned()).collect();
+        Variables { names, patterns: patterns.clone() }
     }
 
     /// Adds a name.
     pub fn insert(&mut self, name: impl Into<String>) {
-        self.0.insert(name.into());
+        self.names.insert(name.into());
     }
 
     /// Whether there is such a name.
     pub fn contains(&self, name: &str) -> bool {
-        self.0.contains(name)
+        self.names.contains(name)
+    }
+
+    /// Where patterns that are known when an expression is read go.
+    pub(crate) fn patterns(&self) -> &PatternRoom {
+        &self.patterns
     }
 }
 

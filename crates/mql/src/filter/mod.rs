@@ -29,7 +29,7 @@ pub use geo::{GeoTest, Measure, Near};
 pub(crate) use matching::Asking;
 pub use node::{Comparison, Members, Node, Test, TypeSet};
 pub(crate) use parse::is_truthy;
-pub use pattern::{Groups, Pattern};
+pub use pattern::{Groups, Pattern, PatternRoom};
 pub use schema::Schema;
 pub use text::TextSearch;
 
@@ -47,6 +47,8 @@ pub struct Settings {
     pub variables: Document,
     /// What the text index of the collection says, if there is one: what `$text` asks.
     pub text: Option<Arc<TextRules>>,
+    /// Room for the regular expressions of the request.
+    pub patterns: PatternRoom,
 }
 
 impl Settings {

@@ -73,14 +73,16 @@ impl Parser<'_> {
             "$alwaysTrue" => nodes.push(always(name, value, Node::True)?),
             "$alwaysFalse" => nodes.push(always(name, value, Node::False)?),
             "$sampleRate" => nodes.push(Node::SampleRate(sample_rate(value)?)),
-            "$jsonSchema" => nodes.push(Node::Schema(Box::new(Schema::parse(value)?))),
+            "$jsonSchema" => {
+                nodes.push(Node::Schema(Box::new(Schema::parse(value, &self.settings.patterns)?)));
+            }
             "$text" => {
                 only_at_top(name, level)?;
                 nodes.push(Node::Text(Box::new(TextSearch::parse(value, self.settings.text.as_ref())?)));
             }
             "$expr" => {
                 only_at_top(name, level)?;
-                let variables = Variables::of(&self.settings.variables);
+                let variables = Variables::of(&self.settings.variables, &self.settings.patterns);
                 nodes.push(Node::Expr(Expression::parse(value, &variables)?));
             }
             "$where" => {
@@ -121,7 +123,7 @@ impl Parser<'_> {
                 self.operators(name, path, operators, nodes)
             }
             ValueRef::Regex(regex) => {
-                let pattern = Pattern::parse(regex.pattern, regex.options)?;
+                let pattern = self.pattern(regex.pattern, regex.options)?;
                 nodes.push(on(path, Test::Pattern(pattern)));
                 Ok(())
             }
@@ -172,7 +174,7 @@ impl Parser<'_> {
             "$bitsAllClear" => bits(BitRule::AllClear),
             "$bitsAnySet" => bits(BitRule::AnySet),
             "$bitsAnyClear" => bits(BitRule::AnyClear),
-            "$regex" => regex(siblings).map(Test::Pattern),
+            "$regex" => self.regex(siblings).map(Test::Pattern),
             "$geoWithin" | "$within" => geo_within(operand).map(|test| Test::Geo(Box::new(test))),
             "$geoIntersects" => geo_intersects(operand).map(|test| Test::Geo(Box::new(test))),
             "$near" | "$nearSphere" => {
@@ -226,7 +228,7 @@ impl Parser<'_> {
                     return Err(Error::bad_value("cannot nest $ under $in"));
                 }
                 ValueRef::Regex(regex) => {
-                    members.patterns.push(Pattern::parse(regex.pattern, regex.options)?);
+                    members.patterns.push(self.pattern(regex.pattern, regex.options)?);
                 }
                 value => members.values.push(comparable(value)?),
             }
@@ -254,12 +256,33 @@ impl Parser<'_> {
                 ValueRef::Document(document) if is_operators(document) => {
                     return Err(Error::bad_value("no $ expressions in $all"));
                 }
-                ValueRef::Regex(regex) => Test::Pattern(Pattern::parse(regex.pattern, regex.options)?),
+                ValueRef::Regex(regex) => Test::Pattern(self.pattern(regex.pattern, regex.options)?),
                 value => Test::Compare(Comparison::Equal, comparable(value)?),
             };
             nodes.push(on(path, test));
         }
         Ok(if nodes.is_empty() { Node::False } else { Node::all(nodes) })
+    }
+
+    fn regex(&self, siblings: DocumentRef<'_>) -> Result<Pattern> {
+        let (pattern, own_options) = match siblings.get("$regex") {
+            Some(ValueRef::String(pattern)) => (pattern, ""),
+            Some(ValueRef::Regex(regex)) => (regex.pattern, regex.options),
+            _ => return Err(Error::bad_value("$regex has to be a string")),
+        };
+        let options = match siblings.get("$options") {
+            None => own_options,
+            Some(ValueRef::String(_)) if !own_options.is_empty() => {
+                return Err(Error::location(51074, "options set in both $regex and $options"));
+            }
+            Some(ValueRef::String(options)) => options,
+            Some(_) => return Err(Error::bad_value("$options has to be a string")),
+        };
+        self.pattern(pattern, options)
+    }
+
+    fn pattern(&self, pattern: &str, options: &str) -> Result<Pattern> {
+        Pattern::parse(pattern, options, &self.settings.patterns)
     }
 
     pub(super) fn element(&self, operand: ValueRef<'_>) -> Result<Test> {
@@ -372,23 +395,6 @@ fn sample_rate(value: ValueRef<'_>) -> Result<f64> {
         return Ok(rate);
     }
     Err(Error::bad_value(format!("numeric argument to $sampleRate must be in [0, 1], got {rate}")))
-}
-
-fn regex(siblings: DocumentRef<'_>) -> Result<Pattern> {
-    let (pattern, own_options) = match siblings.get("$regex") {
-        Some(ValueRef::String(pattern)) => (pattern, ""),
-        Some(ValueRef::Regex(regex)) => (regex.pattern, regex.options),
-        _ => return Err(Error::bad_value("$regex has to be a string")),
-    };
-    let options = match siblings.get("$options") {
-        None => own_options,
-        Some(ValueRef::String(_)) if !own_options.is_empty() => {
-            return Err(Error::location(51074, "options set in both $regex and $options"));
-        }
-        Some(ValueRef::String(options)) => options,
-        Some(_) => return Err(Error::bad_value("$options has to be a string")),
-    };
-    Pattern::parse(pattern, options)
 }
 
 fn modulo(operand: ValueRef<'_>) -> Result<Test> {

@@ -1,37 +1,54 @@
 //! Regular expressions: compiled when a request is parsed, bounded in size and in work.
 //!
-//! Clients write PCRE. Two engines stand behind what is left of it: a pattern without look-around, back references and the
-//! like runs on automata, in time proportional to the text; the others backtrack, and are held to a number of steps and to
-//! texts whose worst case is bearable. [`translate`](super::pcre::translate) takes care of what PCRE spells differently.
+//! Clients write PCRE, of which [`patterns`] runs what can be bounded. [`translate`](super::pcre::translate) takes care of
+//! what PCRE spells differently.
+//!
+//! A few letters may take megabytes once they are compiled, and a request may hold a million patterns. So all that are kept at
+//! once share a [`PatternRoom`], and those that are made anew for each document are paid for as other work is.
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bson::{RegexRef, ValueRef};
-use fancy_regex::{CompileError, Error as RegexError, Regex, RegexBuilder};
+use patterns::{Limits, Options, Unusable};
 
 use super::pcre::translate;
 use crate::context::Context;
 use crate::error::{Error, Result};
 
-/// Longest pattern.
-const PATTERN_BYTES: usize = 32 * 1024;
-/// Longest pattern that backtracks: each of its parts may get an automaton of its own.
-const BACKTRACKING_PATTERN_BYTES: usize = 2 * 1024;
-/// Sizes an automaton may have. A pattern gets the first that is large enough.
-const AUTOMATON_BYTES: [usize; 3] = [32 * 1024, 256 * 1024, 4 * 1024 * 1024];
-/// Size of each of the automata inside a pattern that backtracks.
-const INNER_AUTOMATON_BYTES: usize = 512 * 1024;
-/// Memory that an automaton may use to remember its states.
-const STATES_BYTES: usize = 512 * 1024;
-/// Instructions of a pattern that backtracks.
-const PROGRAM_LENGTH: usize = 2000;
-/// Backtracking steps of one match.
-const BACKTRACKS: usize = 200_000;
-/// Bytes of text times bytes of automaton that one match may take: some seconds if the automaton is slow for once.
-const AUTOMATON_WORK: u64 = 1 << 37;
-/// Bytes of text squared, times the parts of the pattern, that one match may take: some seconds.
-const BACKTRACKING_WORK: u64 = 1 << 31;
+/// Longest patterns.
+const LIMITS: Limits = Limits { pattern_bytes: 32 * 1024, backtracking_pattern_bytes: 2 * 1024 };
+/// Memory for the compiled patterns of one request: thousands of simple ones, some dozens of the largest, which together are
+/// compiled within seconds.
+const ROOM_BYTES: usize = 128 * 1024 * 1024;
+
+/// Room for the patterns that one request keeps. Clones share it, and a pattern gives back what it took.
+#[derive(Debug, Clone, Default)]
+pub struct PatternRoom(Arc<AtomicUsize>);
+
+impl PatternRoom {
+    fn take(&self, bytes: usize) -> Result<Taken> {
+        let before = self.0.fetch_add(bytes, Ordering::Relaxed);
+        let taken = Taken { room: self.clone(), bytes };
+        if before + bytes > ROOM_BYTES {
+            return Err(invalid("the regular expressions of this request are too large together"));
+        }
+        Ok(taken)
+    }
+}
+
+/// A part of a room.
+struct Taken {
+    room: PatternRoom,
+    bytes: usize,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.room.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
 
 /// Where the groups of a match begin and end, those that took part; the first is the whole match.
 pub type Groups = Vec<Option<(usize, usize)>>;
@@ -43,60 +60,28 @@ pub struct Pattern(Arc<Compiled>);
 struct Compiled {
     pattern: String,
     options: String,
-    regex: Regex,
-    engine: Engine,
-}
-
-#[derive(Clone, Copy)]
-enum Engine {
-    Automaton { bytes: usize },
-    Backtracking { parts: usize },
-}
-
-/// How a pattern is read.
-#[expect(clippy::struct_excessive_bools, reason = "four switches that have nothing to do with each other")]
-#[derive(Debug, Clone, Copy, Default)]
-struct Options {
-    ignore_case: bool,
-    multiline: bool,
-    dot_all: bool,
-    extended: bool,
-}
-
-impl Options {
-    fn parse(letters: &str) -> Result<Options> {
-        let mut options = Options::default();
-        for letter in letters.chars() {
-            match letter {
-                'i' => options.ignore_case = true,
-                'm' => options.multiline = true,
-                's' => options.dot_all = true,
-                'x' => options.extended = true,
-                'u' => {}
-                _ => {
-                    return Err(Error::location(51108, format!("invalid flag in regex options: {letter}")));
-                }
-            }
-        }
-        Ok(options)
-    }
+    program: patterns::Pattern,
+    /// None if the pattern is not kept.
+    _room: Option<Taken>,
 }
 
 impl Pattern {
-    /// Compiles a pattern with options such as `im`.
-    pub fn parse(pattern: &str, options: &str) -> Result<Pattern> {
-        if pattern.contains('\0') {
-            return Err(Error::bad_value("Regular expression cannot contain an embedded null byte"));
-        }
-        if options.contains('\0') {
-            return Err(Error::bad_value(
-                "Regular expression options string cannot contain an embedded null byte",
-            ));
-        }
-        let switches = Options::parse(options)?;
-        let (regex, engine) = compile(&translate(pattern, switches.extended), pattern.len(), switches)?;
-        let compiled = Compiled { pattern: pattern.to_owned(), options: options.to_owned(), regex, engine };
-        Ok(Pattern(Arc::new(compiled)))
+    /// Compiles a pattern with options such as `im`, to be kept.
+    pub fn parse(pattern: &str, options: &str, room: &PatternRoom) -> Result<Pattern> {
+        let compiled = compile(pattern, options, &mut |_| Ok(()))?;
+        let taken = room.take(compiled.bytes())?;
+        Ok(Pattern::new(pattern, options, compiled, Some(taken)))
+    }
+
+    /// Compiles a pattern that was computed, for one use.
+    pub(crate) fn compute(pattern: &str, options: &str, context: &Context) -> Result<Pattern> {
+        let compiled = compile(pattern, options, &mut |steps| context.spend(steps))?;
+        Ok(Pattern::new(pattern, options, compiled, None))
+    }
+
+    fn new(pattern: &str, options: &str, program: patterns::Pattern, room: Option<Taken>) -> Pattern {
+        let (pattern, options) = (pattern.to_owned(), options.to_owned());
+        Pattern(Arc::new(Compiled { pattern, options, program, _room: room }))
     }
 
     /// The pattern as the client wrote it.
@@ -136,32 +121,21 @@ impl Pattern {
     /// Whether the pattern is found in a text.
     pub fn is_match(&self, text: &str, context: &Context) -> Result<bool> {
         self.pay(text.len(), context)?;
-        self.0.regex.is_match(text).map_err(|_| too_much())
+        self.0.program.regex().is_match(text).map_err(|_| too_much())
     }
 
     /// The first match that begins at or behind a byte, with its groups; the first of them is the whole match.
     pub fn captures(&self, text: &str, from: usize, context: &Context) -> Result<Option<Groups>> {
         self.pay(text.len().saturating_sub(from), context)?;
-        let found = self.0.regex.captures_from_pos(text, from).map_err(|_| too_much())?;
+        let found = self.0.program.regex().captures_from_pos(text, from).map_err(|_| too_much())?;
         Ok(found.map(|captures| {
             captures.iter().map(|group| group.map(|group| (group.start(), group.end()))).collect()
         }))
     }
 
     fn pay(&self, length: usize, context: &Context) -> Result<()> {
-        let length = length as u64;
-        let steps = match self.0.engine {
-            Engine::Automaton { bytes } => {
-                let work = length.saturating_mul(bytes as u64);
-                (work <= AUTOMATON_WORK).then_some(work / (AUTOMATON_BYTES[0] as u64 * 512) + 1)
-            }
-            Engine::Backtracking { parts } => {
-                let work = length.saturating_mul(length).saturating_mul(parts as u64);
-                (work <= BACKTRACKING_WORK).then_some(work / 1024 + length / 64 + 1)
-            }
-        };
         let message = "a text is too long for a regular expression that backtracks";
-        context.spend(steps.ok_or_else(|| Error::location(51156, message))?)
+        context.spend(self.0.program.steps(length).ok_or_else(|| Error::location(51156, message))?)
     }
 }
 
@@ -175,53 +149,36 @@ fn too_much() -> Error {
     Error::location(51156, "Error occurred while executing the regular expression: it backtracks too much")
 }
 
-fn compile(pattern: &str, written: usize, options: Options) -> Result<(Regex, Engine)> {
-    if written > PATTERN_BYTES {
-        return Err(invalid("regular expression is too large"));
+/// Compiles a pattern, asking before each attempt whether its steps may be spent.
+fn compile(
+    pattern: &str,
+    options: &str,
+    spend: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<patterns::Pattern> {
+    if pattern.contains('\0') {
+        return Err(Error::bad_value("Regular expression cannot contain an embedded null byte"));
     }
-    let mut builder = RegexBuilder::new(pattern);
-    builder
-        .case_insensitive(options.ignore_case)
-        .multi_line(options.multiline)
-        .dot_matches_new_line(options.dot_all)
-        .verbose_mode(options.extended)
-        .delegate_dfa_size_limit(STATES_BYTES)
-        .backtrack_limit(BACKTRACKS);
-    for bytes in AUTOMATON_BYTES {
-        // Only patterns that backtrack have a program: one that may have no instruction shows which they are.
-        match builder.delegate_size_limit(bytes).max_prog_size(0).build() {
-            Ok(regex) => return Ok((regex, Engine::Automaton { bytes })),
-            Err(error) if has_program(&error) => return compile_backtracking(&mut builder, written),
-            Err(error) if is_too_large(&error) => {}
-            Err(error) => return Err(invalid(&error.to_string())),
-        }
+    if options.contains('\0') {
+        return Err(Error::bad_value(
+            "Regular expression options string cannot contain an embedded null byte",
+        ));
     }
-    Err(invalid("regular expression is too large"))
-}
-
-fn compile_backtracking(builder: &mut RegexBuilder, written: usize) -> Result<(Regex, Engine)> {
-    if written > BACKTRACKING_PATTERN_BYTES {
-        return Err(invalid("regular expression is too large"));
-    }
-    let built = builder.delegate_size_limit(INNER_AUTOMATON_BYTES).max_prog_size(PROGRAM_LENGTH).build();
-    let regex = built.map_err(|error| {
-        let too_large = has_program(&error) || is_too_large(&error);
-        if too_large { invalid("regular expression is too large") } else { invalid(&error.to_string()) }
-    })?;
-    Ok((regex, Engine::Backtracking { parts: written / 16 + 1 }))
+    // Patterns are of Unicode anyway.
+    let switches = Options::parse(&options.replace('u', ""))
+        .map_err(|letter| Error::location(51108, format!("invalid flag in regex options: {letter}")))?;
+    let mut refusal = None;
+    let mut pay = |steps| spend(steps).map_err(|error| refusal = Some(error)).is_ok();
+    let translated = translate(pattern, switches.extended);
+    let compiled = patterns::Pattern::compile(&translated, pattern.len(), switches, LIMITS, &mut pay);
+    compiled.map_err(|unusable| match (refusal, unusable) {
+        (Some(refusal), _) => refusal,
+        (None, Unusable::Invalid(reason)) => invalid(&reason),
+        (None, Unusable::TooLarge | Unusable::Unpaid) => invalid("regular expression is too large"),
+    })
 }
 
 fn invalid(reason: &str) -> Error {
     Error::location(51091, format!("Regular expression is invalid: {reason}"))
-}
-
-fn has_program(error: &RegexError) -> bool {
-    matches!(error, RegexError::CompileError(error) if matches!(**error, CompileError::PatternTooComplex))
-}
-
-fn is_too_large(error: &RegexError) -> bool {
-    let RegexError::CompileError(error) = error else { return false };
-    matches!(&**error, CompileError::InnerError(error) if error.size_limit().is_some())
 }
 
 #[cfg(test)]
@@ -229,7 +186,8 @@ mod tests {
     use super::*;
 
     fn found(pattern: &str, options: &str, text: &str) -> bool {
-        let pattern = Pattern::parse(pattern, options).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+        let pattern = Pattern::parse(pattern, options, &PatternRoom::default())
+            .unwrap_or_else(|error| panic!("{pattern}: {error}"));
         pattern.is_match(text, &Context::at(0)).unwrap()
     }
 
@@ -270,19 +228,23 @@ mod tests {
             ("a\0", "", 2),
             ("((a{999}){999}){999}", "", 51091),
         ] {
-            assert_eq!(Pattern::parse(pattern, options).unwrap_err().code.0, code, "{pattern}");
+            assert_eq!(
+                Pattern::parse(pattern, options, &PatternRoom::default()).unwrap_err().code.0,
+                code,
+                "{pattern}"
+            );
         }
-        assert!(Pattern::parse(&"a".repeat(PATTERN_BYTES + 1), "").is_err());
-        let hard = Pattern::parse(r"(a*)*\1b", "").unwrap();
+        assert!(Pattern::parse(&"a".repeat(LIMITS.pattern_bytes + 1), "", &PatternRoom::default()).is_err());
+        let hard = Pattern::parse(r"(a*)*\1b", "", &PatternRoom::default()).unwrap();
         assert_eq!(hard.is_match(&"a".repeat(5_000), &Context::at(0)).unwrap_err().code.0, 51156);
-        let look_ahead = Pattern::parse("(?=.*x)y", "").unwrap();
+        let look_ahead = Pattern::parse("(?=.*x)y", "", &PatternRoom::default()).unwrap();
         assert!(look_ahead.is_match(&"a".repeat(100_000), &Context::at(0)).is_err());
     }
 
     #[test]
     fn a_plain_prefix_is_told() {
         let prefix = |pattern: &str, options: &str| {
-            Pattern::parse(pattern, options).unwrap().prefix().map(str::to_owned)
+            Pattern::parse(pattern, options, &PatternRoom::default()).unwrap().prefix().map(str::to_owned)
         };
         assert_eq!(prefix("^abc", "").as_deref(), Some("abc"));
         assert_eq!(prefix("^abc.*", "").as_deref(), Some("abc"));
@@ -293,5 +255,36 @@ mod tests {
         assert_eq!(prefix("^ab", "m"), None);
         assert_eq!(prefix("ab", ""), None);
         assert_eq!(prefix("^a?", ""), None);
+    }
+
+    #[test]
+    fn patterns_share_a_room_and_give_it_back() {
+        let room = PatternRoom::default();
+        let large = r"(*UCP)\w{40}";
+        let mut kept = Vec::new();
+        let refusal = loop {
+            match Pattern::parse(large, "", &room) {
+                Ok(pattern) => kept.push(pattern),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refusal.code.0, 51091);
+        assert!((8..64).contains(&kept.len()), "{}", kept.len());
+        kept.pop();
+        assert!(Pattern::parse(large, "", &room).is_ok(), "what was refused takes no room");
+        let clones = kept.clone();
+        drop(kept);
+        assert!(room.0.load(Ordering::Relaxed) > 0, "clones share what they took");
+        drop(clones);
+        assert_eq!(room.0.load(Ordering::Relaxed), 0);
+        let simple: Vec<_> = (0..4000).map(|_| Pattern::parse("^abc", "", &room)).collect();
+        assert!(simple.iter().all(Result::is_ok));
+    }
+
+    #[test]
+    fn computed_patterns_are_paid_for() {
+        let computed = |pattern| Pattern::compute(pattern, "", &Context::at(0).with_steps_max(100_000));
+        assert!(computed("^abc").is_ok());
+        assert_eq!(computed(r"(*UCP)\w{40}").unwrap_err().code, crate::error::Code::MAX_TIME_MS_EXPIRED);
     }
 }

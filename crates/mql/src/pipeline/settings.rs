@@ -7,7 +7,7 @@ use bson::{Collation, Document, DocumentRef, RawDocument, Value, ValueRef};
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
 use crate::expression::{Expression, Scope, Variables};
-use crate::filter::{self, Filter};
+use crate::filter::{self, Filter, PatternRoom};
 use crate::index::TextRules;
 use crate::pipeline::row::Row;
 use crate::pipeline::source::Namespace;
@@ -30,6 +30,8 @@ pub struct Settings {
     pub views: Vec<View>,
     /// What the text index of the collection says, if there is one: what `$text` asks.
     pub text: Option<Arc<TextRules>>,
+    /// Room for the regular expressions of the request.
+    pub patterns: PatternRoom,
 }
 
 /// A collection that is a pipeline over another one.
@@ -135,7 +137,8 @@ impl Surroundings {
             variables.push(name.as_str(), Value::Undefined);
         }
         let collation = self.settings.collation.clone();
-        filter::Settings { collation, variables, text: self.settings.text.clone() }
+        let (text, patterns) = (self.settings.text.clone(), self.settings.patterns.clone());
+        filter::Settings { collation, variables, text, patterns }
     }
 
     pub(crate) fn formula(&self, expression: ValueRef<'_>) -> Result<Formula> {
@@ -144,7 +147,7 @@ impl Surroundings {
 
     /// An expression that may use more names, whose values come when it is evaluated.
     pub(crate) fn formula_with(&self, expression: ValueRef<'_>, names: &[&str]) -> Result<Formula> {
-        let mut variables = Variables::of(&self.settings.variables);
+        let mut variables = Variables::of(&self.settings.variables, &self.settings.patterns);
         for name in &self.missing {
             variables.insert(name.as_str());
         }

@@ -30,7 +30,7 @@ struct Parser<'s> {
 
 /// Reads a whole projection: first all wishes, which decide whether it includes or excludes, then the tree.
 pub(super) fn projection(specification: DocumentRef<'_>, settings: &Settings) -> Result<Projection> {
-    let variables = Variables::of(&settings.variables);
+    let variables = Variables::of(&settings.variables, &settings.patterns);
     let mut parser = Parser { settings, variables, wishes: Vec::new(), policy: None, positional: false };
     for (name, value) in specification.iter() {
         parser.field(name, value)?;

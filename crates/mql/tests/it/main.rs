@@ -5,6 +5,7 @@
 mod corpus;
 mod expression;
 mod filter_properties;
+mod patterns;
 mod pipeline;
 mod plan;
 mod plan_special;

@@ -1,10 +1,6 @@
 //! Regular expressions: compiled once per request, bounded in size and in work.
 //!
-//! Two engines stand behind one syntax. A pattern without look-around, back references and the like runs on
-//! automata, in time proportional to the text. The others backtrack, and neither the library's count of
-//! backtracking steps nor anything else tells what such a match costs before it is done: a look-ahead may read the
-//! whole text at every position. So the cost is estimated from the lengths before, charged to the request's
-//! budget, and a match that could run for many seconds is refused.
+//! What bounds them is in [`patterns`]; here the request pays, and what it has compiled is kept for its other items.
 //!
 //! A pattern or option that is not valid makes the result undefined, as the service documents it; what is valid
 //! but too large for this server is an error that says so.
@@ -14,7 +10,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use document::Value;
-use fancy_regex::{CompileError, Error, Regex, RegexBuilder};
+use fancy_regex::Error;
+use patterns::{Limits, Options, Pattern, Unusable};
 
 use super::{Arg, Entry, bounds, text};
 use crate::context::{Context, Fault};
@@ -26,40 +23,8 @@ pub(crate) const TABLE: &[Entry] = &[
     Entry { name: "REGEXMATCH", least: 2, most: 3, run: matches },
 ];
 
-/// Longest pattern.
-const PATTERN_BYTES: usize = 8 * 1024;
-
-/// Longest pattern that backtracks: each of its parts may get an automaton of its own.
-const BACKTRACKING_PATTERN_BYTES: usize = 1024;
-
-/// Sizes an automaton may have. A pattern gets the first that is large enough.
-const AUTOMATON_BYTES: [usize; 3] = [32 * 1024, 256 * 1024, 4 * 1024 * 1024];
-
-/// Size of each of the automata inside a pattern that backtracks.
-const INNER_AUTOMATON_BYTES: usize = 512 * 1024;
-
-/// Memory that an automaton may use to remember its states.
-const STATES_BYTES: usize = 512 * 1024;
-
-/// Instructions of a pattern that backtracks.
-const PROGRAM_LENGTH: usize = 2000;
-
-/// Backtracking steps of one match. Each position of the text that does not match takes one at least.
-const BACKTRACKS: usize = 200_000;
-
-/// Bytes of text times bytes of automaton that one match may take: some seconds if the automaton is slow for once.
-const AUTOMATON_WORK: u64 = 1 << 37;
-
-/// Bytes of text squared, times the parts of the pattern, that one match may take: some seconds.
-const BACKTRACKING_WORK: u64 = 1 << 31;
-
-/// Bytes of an automaton that compiling makes per step: a large one takes a tenth of a second.
-const COMPILED_BYTES_PER_STEP: u64 = 4;
-
-/// What reading a byte of a pattern is charged, and compiling one of a pattern that backtracks: `\w` is two bytes that
-/// stand for hundreds of ranges.
-const READ_STEPS: u64 = 64;
-const BACKTRACKING_COMPILE_STEPS: u64 = 256;
+/// Longest patterns.
+const LIMITS: Limits = Limits { pattern_bytes: 8 * 1024, backtracking_pattern_bytes: 1024 };
 
 /// Patterns that are kept. More than a query has, few enough to bound their memory.
 const KEPT: usize = 8;
@@ -72,63 +37,17 @@ pub(crate) struct Patterns(RefCell<Vec<Kept>>);
 struct Kept {
     pattern: String,
     options: Options,
-    compiled: Result<Arc<Compiled>, Unusable>,
-}
-
-/// A pattern ready to run.
-#[derive(Debug)]
-struct Compiled {
-    regex: Regex,
-    engine: Engine,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Engine {
-    Automaton { bytes: usize },
-    Backtracking { parts: usize },
-}
-
-/// Why a pattern does not run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unusable {
-    Invalid,
-    TooLarge,
-}
-
-/// How a pattern is read.
-#[expect(clippy::struct_excessive_bools, reason = "four switches that have nothing to do with each other")]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Options {
-    ignore_case: bool,
-    multiline: bool,
-    dot_all: bool,
-    extended: bool,
-}
-
-impl Options {
-    /// Reads letters such as `im`; `None` if there is one that means nothing.
-    fn parse(letters: &str) -> Option<Options> {
-        let mut options = Options::default();
-        for letter in letters.chars() {
-            match letter {
-                'i' => options.ignore_case = true,
-                'm' => options.multiline = true,
-                's' => options.dot_all = true,
-                'x' => options.extended = true,
-                _ => return None,
-            }
-        }
-        Some(options)
-    }
+    compiled: Result<Arc<Pattern>, Unusable>,
 }
 
 impl Patterns {
-    fn get(&self, pattern: &str, options: Options, context: &Context) -> Result<Arc<Compiled>, Unusable> {
+    fn get(&self, pattern: &str, options: Options, context: &Context) -> Result<Arc<Pattern>, Unusable> {
         let mut kept = self.0.borrow_mut();
         if let Some(known) = kept.iter().find(|known| known.options == options && known.pattern == pattern) {
             return known.compiled.clone();
         }
-        let compiled = compile(pattern, options, context).map(Arc::new);
+        let mut spend = |steps| context.spend(steps);
+        let compiled = Pattern::compile(pattern, pattern.len(), options, LIMITS, &mut spend).map(Arc::new);
         if kept.len() == KEPT {
             kept.remove(0);
         }
@@ -137,88 +56,11 @@ impl Patterns {
     }
 }
 
-fn compile(pattern: &str, options: Options, context: &Context) -> Result<Compiled, Unusable> {
-    if pattern.len() > PATTERN_BYTES {
-        return Err(Unusable::TooLarge);
-    }
-    let mut builder = RegexBuilder::new(pattern);
-    builder
-        .case_insensitive(options.ignore_case)
-        .multi_line(options.multiline)
-        .dot_matches_new_line(options.dot_all)
-        .verbose_mode(options.extended)
-        .delegate_dfa_size_limit(STATES_BYTES)
-        .backtrack_limit(BACKTRACKS);
-    for bytes in AUTOMATON_BYTES {
-        if !context.spend(bytes as u64 / COMPILED_BYTES_PER_STEP + pattern.len() as u64 * READ_STEPS) {
-            return Err(Unusable::Invalid);
-        }
-        // Only patterns that backtrack have a program: one that may have no instruction shows which they are.
-        match builder.delegate_size_limit(bytes).max_prog_size(0).build() {
-            Ok(regex) => return Ok(Compiled { regex, engine: Engine::Automaton { bytes } }),
-            Err(error) => match unusable(&error) {
-                Unusable::TooLarge if has_program(&error) => {
-                    return compile_backtracking(pattern, &mut builder, context);
-                }
-                Unusable::TooLarge => {}
-                Unusable::Invalid => return Err(Unusable::Invalid),
-            },
-        }
-    }
-    Err(Unusable::TooLarge)
-}
-
-fn compile_backtracking(
-    pattern: &str,
-    builder: &mut RegexBuilder,
-    context: &Context,
-) -> Result<Compiled, Unusable> {
-    if pattern.len() > BACKTRACKING_PATTERN_BYTES {
-        return Err(Unusable::TooLarge);
-    }
-    if !context.spend(pattern.len() as u64 * BACKTRACKING_COMPILE_STEPS) {
-        return Err(Unusable::Invalid);
-    }
-    let built = builder.delegate_size_limit(INNER_AUTOMATON_BYTES).max_prog_size(PROGRAM_LENGTH).build();
-    let regex = built.map_err(|error| unusable(&error))?;
-    Ok(Compiled { regex, engine: Engine::Backtracking { parts: pattern.len() / 16 + 1 } })
-}
-
-fn has_program(error: &Error) -> bool {
-    matches!(error, Error::CompileError(error) if matches!(**error, CompileError::PatternTooComplex))
-}
-
-fn unusable(error: &Error) -> Unusable {
-    let Error::CompileError(error) = error else { return Unusable::Invalid };
-    match &**error {
-        CompileError::PatternTooComplex => Unusable::TooLarge,
-        CompileError::InnerError(error) if error.size_limit().is_some() => Unusable::TooLarge,
-        _ => Unusable::Invalid,
-    }
-}
-
-impl Engine {
-    /// What a match on a text of that length may cost, in steps of the budget; `None` if that is too much.
-    fn steps(self, length: usize) -> Option<u64> {
-        let length = length as u64;
-        match self {
-            Engine::Automaton { bytes } => {
-                let work = length.saturating_mul(bytes as u64);
-                (work <= AUTOMATON_WORK).then_some(work / (AUTOMATON_BYTES[0] as u64 * 512) + 1)
-            }
-            Engine::Backtracking { parts } => {
-                let work = length.saturating_mul(length).saturating_mul(parts as u64);
-                (work <= BACKTRACKING_WORK).then_some(work / 1024 + length / 64 + 1)
-            }
-        }
-    }
-}
-
 /// One call: a text, a pattern that was made ready for it, and whom to tell.
 struct Search<'a> {
     name: &'static str,
     subject: &'a str,
-    compiled: Arc<Compiled>,
+    compiled: Arc<Pattern>,
     context: &'a Context,
 }
 
@@ -226,10 +68,12 @@ impl<'a> Search<'a> {
     /// Reads text, pattern and options, and pays for one match.
     fn new(name: &'static str, arguments: &[Arg<'a>], context: &'a Context) -> Option<Search<'a>> {
         let (subject, pattern) = (text(arguments[0])?, text(arguments[1])?);
-        let options = arguments.get(2).map_or(Some(""), |options| text(*options)).and_then(Options::parse)?;
+        let options = arguments.get(2).map_or(Some(""), |options| text(*options))?;
+        let options = Options::parse(options).ok()?;
         let compiled = match context.patterns.get(pattern, options, context) {
             Ok(compiled) => compiled,
-            Err(Unusable::Invalid) => return None,
+            // Who cannot pay has a fault already.
+            Err(Unusable::Invalid(_) | Unusable::Unpaid) => return None,
             Err(Unusable::TooLarge) => {
                 context.fail(Fault::Refused(format!("The pattern of {name} is too large.")));
                 return None;
@@ -242,7 +86,7 @@ impl<'a> Search<'a> {
 
     /// Pays for a match on that many bytes, or for a fraction of one.
     fn pay(&self, bytes: usize, divisor: u64) -> Option<()> {
-        let Some(steps) = self.compiled.engine.steps(bytes) else {
+        let Some(steps) = self.compiled.steps(bytes) else {
             let message = format!("A text of {bytes} bytes is too long for the pattern of {}.", self.name);
             self.context.fail(Fault::Refused(message));
             return None;
@@ -263,12 +107,12 @@ impl<'a> Search<'a> {
     /// The group that the fourth argument names, the whole match being number 0.
     fn group(&self, arguments: &[Arg<'_>]) -> Option<usize> {
         let number = arguments.get(3).map_or(Some(0), |number| (*number)?.as_i64())?;
-        usize::try_from(number).ok().filter(|number| *number < self.compiled.regex.captures_len())
+        usize::try_from(number).ok().filter(|number| *number < self.compiled.regex().captures_len())
     }
 
     /// Where the first match from that byte on is, and where its group is.
     fn next(&self, from: usize, group: usize) -> Option<(Range<usize>, Option<Range<usize>>)> {
-        let regex = &self.compiled.regex;
+        let regex = self.compiled.regex();
         if group == 0 {
             let found = self.checked(regex.find_from_pos(self.subject, from))??.range();
             return Some((found.clone(), Some(found)));
@@ -280,7 +124,7 @@ impl<'a> Search<'a> {
 
 fn matches(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
     let search = Search::new("REGEXMATCH", arguments, context)?;
-    search.checked(search.compiled.regex.is_match(search.subject)).map(Value::Bool)
+    search.checked(search.compiled.regex().is_match(search.subject)).map(Value::Bool)
 }
 
 /// The first match or a group of it; undefined if there is none.
@@ -409,7 +253,7 @@ mod tests {
         let first = get("a+", "").unwrap();
         assert!(Arc::ptr_eq(&first, &get("a+", "").unwrap()));
         assert!(!Arc::ptr_eq(&first, &get("a+", "i").unwrap()));
-        assert_eq!(get("(", "").unwrap_err(), Unusable::Invalid);
+        assert!(matches!(get("(", "").unwrap_err(), Unusable::Invalid(_)));
         for number in 0..20 {
             get(&format!("a{number}"), "").unwrap();
         }
@@ -454,7 +298,7 @@ mod tests {
     #[test]
     fn a_pattern_that_is_too_large_is_refused() {
         let patterns = [
-            &"a".repeat(PATTERN_BYTES + 1),
+            &"a".repeat(LIMITS.pattern_bytes + 1),
             &"(?=a)b".repeat(200),
             "((a{999}){999}){999}",
             r"\w{999}",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bson::{Document, Value, ValueRef};
 
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::expression::node::{Node, Special};
 use crate::expression::operand::{Budget, Operand, is_nullish};
 use crate::expression::parse::{Parser, named_fields};
@@ -66,11 +66,13 @@ fn parse(
     let input = parser.operand(field(0))?;
     let regex = parser.operand(field(1))?;
     let options = fields[2].map(|options| parser.operand(options)).transpose()?;
+    let keep = |pattern: &str, options: &str| Pattern::parse(pattern, options, parser.patterns());
+    let known = |regex: &Option<Value>, options: Option<&Value>| {
+        compile(name, regex.as_ref().map(Value::view), options.map(Value::view), keep).map(Source::Known)
+    };
     let pattern = match (&regex, &options) {
-        (Node::Constant(regex), None) => Source::Known(compile(name, regex.as_ref().map(Value::view), None)?),
-        (Node::Constant(regex), Some(Node::Constant(options))) => {
-            Source::Known(compile(name, regex.as_ref().map(Value::view), options.as_ref().map(Value::view))?)
-        }
+        (Node::Constant(regex), None) => known(regex, None)?,
+        (Node::Constant(regex), Some(Node::Constant(options))) => known(regex, options.as_ref())?,
         _ => Source::Computed { regex, options },
     };
     Ok(Node::Special(Arc::new(Regex { name, wanted, input, pattern })))
@@ -80,6 +82,7 @@ fn compile(
     name: &str,
     regex: Option<ValueRef<'_>>,
     options: Option<ValueRef<'_>>,
+    make: impl FnOnce(&str, &str) -> Result<Pattern>,
 ) -> Result<Option<Pattern>> {
     let refuse = |code: i32, words: &str| Err(Error::location(code, format!("{name}{words}")));
     let given = match options {
@@ -106,9 +109,11 @@ fn compile(
     if let Some(letter) = options.chars().find(|letter| !"imsxu".contains(*letter)) {
         return refuse(51108, &format!(" invalid flag in regex options: {letter}"));
     }
-    let invalid =
-        |error: Error| Error::location(51111, format!("Invalid Regex in {name}: {}", error.message));
-    pattern.map(|pattern| Pattern::parse(pattern, options).map_err(invalid)).transpose()
+    let invalid = |error: Error| match error.code {
+        Code::MAX_TIME_MS_EXPIRED => error,
+        _ => Error::location(51111, format!("Invalid Regex in {name}: {}", error.message)),
+    };
+    pattern.map(|pattern| make(pattern, options).map_err(invalid)).transpose()
 }
 
 impl Special for Regex {
@@ -128,9 +133,9 @@ impl Special for Regex {
             Source::Computed { regex, options } => {
                 let regex = regex.evaluate(scope, context)?;
                 let options = options.as_ref().map(|options| options.evaluate(scope, context)).transpose()?;
-                // Compiling takes far more than one step of evaluation.
-                context.spend(1000)?;
-                computed = compile(self.name, regex.view(), options.as_ref().and_then(Operand::view))?;
+                let make = |pattern: &str, options: &str| Pattern::compute(pattern, options, context);
+                let options = options.as_ref().and_then(Operand::view);
+                computed = compile(self.name, regex.view(), options, make)?;
                 computed.as_ref()
             }
         };

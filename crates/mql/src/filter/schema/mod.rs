@@ -10,7 +10,7 @@ use bson::{DocumentRef, Value, ValueRef};
 
 use super::matching::Asking;
 use super::node::TypeSet;
-use super::pattern::Pattern;
+use super::pattern::{Pattern, PatternRoom};
 use crate::error::Result;
 
 /// A schema, ready to be asked.
@@ -79,8 +79,8 @@ enum Rest {
 
 impl Schema {
     /// Reads a schema.
-    pub(super) fn parse(schema: ValueRef<'_>) -> Result<Schema> {
-        parse::schema(schema)
+    pub(super) fn parse(schema: ValueRef<'_>, patterns: &PatternRoom) -> Result<Schema> {
+        parse::schema(schema, patterns)
     }
 
     /// Whether a document is as the schema wants it.

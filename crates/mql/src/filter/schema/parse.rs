@@ -6,7 +6,7 @@ use super::{Fields, Rest, Rule, Schema};
 use crate::error::{Error, Result};
 use crate::filter::node::TypeSet;
 use crate::filter::numbers::integer;
-use crate::filter::pattern::Pattern;
+use crate::filter::pattern::{Pattern, PatternRoom};
 use crate::filter::types::type_set;
 
 /// Keywords of JSON Schema that mean nothing here.
@@ -16,15 +16,16 @@ const UNSUPPORTED: [&str; 6] = ["$ref", "$schema", "default", "definitions", "fo
 const ENCRYPTION: [&str; 2] = ["encrypt", "encryptMetadata"];
 
 /// Reads a schema.
-pub(super) fn schema(schema: ValueRef<'_>) -> Result<Schema> {
+pub(super) fn schema(schema: ValueRef<'_>, patterns: &PatternRoom) -> Result<Schema> {
     let Some(schema) = schema.as_document() else {
         return Err(Error::type_mismatch("$jsonSchema must be an object"));
     };
-    Parser { schema, rules: Vec::new() }.run()
+    Parser { schema, patterns, rules: Vec::new() }.run()
 }
 
 struct Parser<'a> {
     schema: DocumentRef<'a>,
+    patterns: &'a PatternRoom,
     rules: Vec<Rule>,
 }
 
@@ -49,14 +50,14 @@ impl<'a> Parser<'a> {
             "bsonType" => Rule::Types(bson_types(value)?),
             "enum" => Rule::Enum(enumeration(value)?),
             "multipleOf" => Rule::MultipleOf(divisor(value)?),
-            "pattern" => Rule::Pattern(Pattern::parse(text(keyword, value)?, "")?),
+            "pattern" => Rule::Pattern(Pattern::parse(text(keyword, value)?, "", self.patterns)?),
             "uniqueItems" if flag(keyword, value)? => Rule::UniqueItems,
             "required" => Rule::Required(names(keyword, value)?),
             "dependencies" => return self.dependencies(value),
-            "allOf" => Rule::AllOf(schemas(keyword, value)?),
-            "anyOf" => Rule::AnyOf(schemas(keyword, value)?),
-            "oneOf" => Rule::OneOf(schemas(keyword, value)?),
-            "not" => Rule::Not(nested(keyword, value)?),
+            "allOf" => Rule::AllOf(schemas(keyword, value, self.patterns)?),
+            "anyOf" => Rule::AnyOf(schemas(keyword, value, self.patterns)?),
+            "oneOf" => Rule::OneOf(schemas(keyword, value, self.patterns)?),
+            "not" => Rule::Not(nested(keyword, value, self.patterns)?),
             "title" | "description" => {
                 text(keyword, value)?;
                 return Ok(());
@@ -133,14 +134,15 @@ impl<'a> Parser<'a> {
     }
 
     fn items(&mut self) -> Result<()> {
-        let rest = rest(self.schema, "additionalItems")?;
+        let rest = rest(self.schema, "additionalItems", self.patterns)?;
         match self.schema.get("items") {
             Some(ValueRef::Array(items)) => {
-                let schemas = items.iter().map(|item| nested("items", item)).collect::<Result<_>>()?;
+                let schemas =
+                    items.iter().map(|item| nested("items", item, self.patterns)).collect::<Result<_>>()?;
                 self.rules.push(Rule::ItemList(schemas, rest));
             }
             Some(ValueRef::Document(items)) => {
-                self.rules.push(Rule::Items(schema(ValueRef::Document(items))?));
+                self.rules.push(Rule::Items(schema(ValueRef::Document(items), self.patterns)?));
             }
             Some(other) => return Err(wrong_type("items", "an array or an object", other)),
             None => {}
@@ -152,15 +154,18 @@ impl<'a> Parser<'a> {
         let each = |keyword: &str| match self.schema.get(keyword) {
             None => Ok(Vec::new()),
             Some(ValueRef::Document(fields)) => {
-                let field = |(name, value): (&'a str, ValueRef<'a>)| Ok((name, nested(name, value)?));
+                let field =
+                    |(name, value): (&'a str, ValueRef<'a>)| Ok((name, nested(name, value, self.patterns)?));
                 fields.iter().map(field).collect::<Result<Vec<_>>>()
             }
             Some(other) => Err(wrong_type(keyword, "an object", other)),
         };
         let named = each("properties")?.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
-        let pattern = |(pattern, schema): (&str, Schema)| Ok((Pattern::parse(pattern, "")?, schema));
+        let pattern =
+            |(pattern, schema): (&str, Schema)| Ok((Pattern::parse(pattern, "", self.patterns)?, schema));
         let patterns = each("patternProperties")?.into_iter().map(pattern).collect::<Result<Vec<_>>>()?;
-        let fields = Fields { named, patterns, rest: rest(self.schema, "additionalProperties")? };
+        let fields =
+            Fields { named, patterns, rest: rest(self.schema, "additionalProperties", self.patterns)? };
         let says_something =
             !fields.named.is_empty() || !fields.patterns.is_empty() || !matches!(fields.rest, Rest::Anything);
         if says_something {
@@ -175,7 +180,9 @@ impl<'a> Parser<'a> {
         };
         for (field, wanted) in dependencies.iter() {
             self.rules.push(match wanted {
-                ValueRef::Document(_) => Rule::SchemaWith(field.to_owned(), nested(field, wanted)?),
+                ValueRef::Document(_) => {
+                    Rule::SchemaWith(field.to_owned(), nested(field, wanted, self.patterns)?)
+                }
                 ValueRef::Array(_) => Rule::RequiredWith(field.to_owned(), names("dependencies", wanted)?),
                 other => return Err(wrong_type(field, "an object or an array", other)),
             });
@@ -209,9 +216,9 @@ fn length(keyword: &str, value: ValueRef<'_>) -> Result<u64> {
     })
 }
 
-fn nested(keyword: &str, value: ValueRef<'_>) -> Result<Schema> {
+fn nested(keyword: &str, value: ValueRef<'_>, patterns: &PatternRoom) -> Result<Schema> {
     match value {
-        ValueRef::Document(_) => schema(value),
+        ValueRef::Document(_) => schema(value, patterns),
         other => Err(Error::type_mismatch(format!(
             "Nested schema for $jsonSchema property '{keyword}' must be an object, but found {}",
             other.kind().alias()
@@ -219,12 +226,12 @@ fn nested(keyword: &str, value: ValueRef<'_>) -> Result<Schema> {
     }
 }
 
-fn schemas(keyword: &str, value: ValueRef<'_>) -> Result<Vec<Schema>> {
+fn schemas(keyword: &str, value: ValueRef<'_>, patterns: &PatternRoom) -> Result<Vec<Schema>> {
     let items = value.as_array().ok_or_else(|| wrong_type(keyword, "an array", value))?;
     if items.is_empty() {
         return Err(Error::bad_value(format!("$jsonSchema keyword '{keyword}' must be a non-empty array")));
     }
-    items.iter().map(|item| nested(keyword, item)).collect()
+    items.iter().map(|item| nested(keyword, item, patterns)).collect()
 }
 
 fn names(keyword: &str, value: ValueRef<'_>) -> Result<Vec<String>> {
@@ -264,11 +271,11 @@ fn divisor(value: ValueRef<'_>) -> Result<bson::Value> {
     Ok(value.to_value())
 }
 
-fn rest(schema: DocumentRef<'_>, keyword: &str) -> Result<Rest> {
+fn rest(schema: DocumentRef<'_>, keyword: &str, patterns: &PatternRoom) -> Result<Rest> {
     match schema.get(keyword) {
         None | Some(ValueRef::Bool(true)) => Ok(Rest::Anything),
         Some(ValueRef::Bool(false)) => Ok(Rest::Nothing),
-        Some(value @ ValueRef::Document(_)) => Ok(Rest::Like(Box::new(nested(keyword, value)?))),
+        Some(value @ ValueRef::Document(_)) => Ok(Rest::Like(Box::new(nested(keyword, value, patterns)?))),
         Some(other) => Err(wrong_type(keyword, "either an object or a boolean", other)),
     }
 }

@@ -9,7 +9,8 @@ use crate::script::{Answer, State};
 
 pub(crate) fn expr(state: &mut State, arguments: &[Value]) -> Answer {
     let settings = settings(&document(arguments, 2));
-    let expression = Expression::parse(arguments[0].view(), &Variables::of(&settings.variables))?;
+    let expression =
+        Expression::parse(arguments[0].view(), &Variables::of(&settings.variables, &settings.patterns))?;
     let documents = match arguments.get(1) {
         Some(_) => vec![RawDocument::from_document(&document(arguments, 1))],
         None if state.documents.is_empty() => vec![RawDocument::default()],
