@@ -101,7 +101,7 @@ def test_credentials_are_not_read(joe, read):
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_users_are_changed_by_their_own_commands_only(guarded, joe, clock, write):
+def test_users_are_changed_by_their_own_commands_only(guarded, joe, write):
     with pytest.raises(OperationFailure):
         write(joe.admin)
     guarded.clock.advance(1000)
