@@ -21,6 +21,7 @@ mod indexes;
 mod keys;
 mod reading;
 mod receipts;
+mod reliance;
 #[cfg(test)]
 mod tests;
 mod usage;

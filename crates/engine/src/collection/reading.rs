@@ -9,13 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bson::{RawDocument, ValueRef};
 use bytes::Bytes;
 use document::{ItemNumber, Sequence};
-use storage::{Direction, KeyRange, Keyspace, Read, Scratch, Snapshot, Time};
+use storage::{Direction, KeyRange, Keyspace, Read, Snapshot, Time};
 
 use super::footprint::split_entry;
 use super::indexes::{ID_INDEX, IndexList};
-use super::{BsonRecord, Collection, Found, keys};
+use super::{BsonRecord, Collection, Found, Workspace, keys};
 use crate::Engine;
-use crate::catalog::load_policy;
 use crate::error::{Error, Result};
 use crate::events;
 use crate::gate::{Gate, Usage, View};
@@ -59,7 +58,7 @@ impl Touched {
 /// What is read: the store at a snapshot, or the draft of a transaction.
 enum Source<'a> {
     Snapshot(Arc<dyn Snapshot>),
-    Draft(&'a Scratch),
+    Draft(&'a Workspace),
 }
 
 impl Engine {
@@ -84,18 +83,23 @@ impl Engine {
 impl<'a> Reading<'a> {
     /// Opens collections in the draft of a transaction, by the rules that it has.
     pub(super) fn of_draft(
-        draft: &'a Scratch,
+        workspace: &'a Workspace,
         collections: &[&Arc<Collection>],
-        now: Time,
         sequence: u64,
     ) -> Result<Reading<'a>> {
-        let gate = |collection: &&Arc<Collection>| {
-            let partition = collection.partition.id;
-            let policy = Arc::new(load_policy(draft, partition)?);
-            Ok(Gate { partition, policy, now })
-        };
-        let gates = collections.iter().map(gate).collect::<Result<Vec<_>>>()?;
-        Ok(Reading { source: Source::Draft(draft), gates, now, sequence, touched: Touched::default() })
+        let gates = collections.iter().map(|collection| workspace.gate(collection));
+        let gates = gates.collect::<Result<Vec<_>>>()?;
+        let (source, now) = (Source::Draft(workspace), workspace.now());
+        Ok(Reading { source, gates, now, sequence, touched: Touched::default() })
+    }
+
+    /// Says that an item of this reading matters to whoever reads: if it dies before a transaction commits that was shown it,
+    /// the transaction conflicts (T16). Outside of transactions nothing follows from it.
+    pub fn rely_on(&self, collection: &Collection, number: ItemNumber) -> Result<()> {
+        match &self.source {
+            Source::Snapshot(_) => Ok(()),
+            Source::Draft(workspace) => workspace.rely_on(collection, self.gate(collection)?, number),
+        }
     }
 
     /// The time of the reading.
@@ -245,7 +249,7 @@ impl<'a> Reading<'a> {
     pub(super) fn reader(&self) -> &dyn Read {
         match &self.source {
             Source::Snapshot(snapshot) => &**snapshot,
-            Source::Draft(draft) => *draft,
+            Source::Draft(workspace) => workspace.draft(),
         }
     }
 

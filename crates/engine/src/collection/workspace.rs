@@ -6,7 +6,8 @@
 //!
 //! ```text
 //!   draft:   item 7: x -> y -> z     item 9: deleted     new: a, b -> c
-//!   commit:  7 and 9 must be alive and at the versions that the snapshot has, else conflict
+//!   commit:  7 and 9 must be alive and at the versions that the snapshot has, else conflict;
+//!            what else it was shown must be alive (`reliance`)
 //!            9 deleted, 7 becomes z, a and c inserted
 //! ```
 //!
@@ -26,13 +27,16 @@ use storage::{Lanes, Read, Scratch, Ticket, Time, Transaction, transact};
 use super::claims::Claimant;
 use super::keys;
 use super::receipts::{Ledger, Receipt};
+use super::reliance::Reliance;
 use super::write::{Desk, Draft, Modified, Target, Verdict};
 use super::{BsonRecord, Collection, Found, Reading};
 use crate::Engine;
+use crate::catalog::load_policy;
 use crate::charge::Charge;
 use crate::error::{Error, Result};
 use crate::events::Events;
-use crate::gate;
+use crate::gate::{self, Gate};
+use crate::header::Header;
 use crate::keys::{Key, PartitionId};
 use crate::limits::WORKSPACE_BYTES_MAX;
 
@@ -42,6 +46,8 @@ pub struct Workspace {
     now: Time,
     sequence: u64,
     touched: BTreeMap<PartitionId, Touched>,
+    /// What it was shown.
+    reliance: Reliance,
     claimant: Claimant,
 }
 
@@ -59,6 +65,13 @@ struct Pending {
     next: Option<RawDocument>,
 }
 
+/// What a workspace has come to.
+struct Outcome {
+    touched: BTreeMap<PartitionId, Touched>,
+    reliance: Reliance,
+    claimant: Claimant,
+}
+
 impl Engine {
     /// Begins a transaction over several documents.
     pub fn begin(&self) -> Result<Workspace> {
@@ -69,18 +82,20 @@ impl Engine {
         let sequence = self.store.last_sequence();
         let draft = Scratch::new(snapshot, clock, sequence);
         let claimant = Claimant::new(&self.claims);
-        Ok(Workspace { draft, now: clock.now, sequence, touched: BTreeMap::new(), claimant })
+        let (touched, reliance) = (BTreeMap::new(), Reliance::default());
+        Ok(Workspace { draft, now: clock.now, sequence, touched, reliance, claimant })
     }
 
     /// Writes what a workspace has come to, all or nothing. [`Error::Conflict`] if something that it rests on was changed,
     /// went or died since it began. With a receipt, a commit that was made already is told as made.
     pub fn commit(&self, workspace: Workspace, receipt: Option<Receipt>) -> Ticket<Result<()>> {
-        let (touched, claimant) = match workspace.outcome() {
+        let Outcome { touched, reliance, claimant } = match workspace.outcome() {
             Ok(outcome) => outcome,
             Err(error) => return Ticket::ready(Err(error)),
         };
         let alarm = Arc::clone(&self.alarm);
-        let lanes: Lanes = touched.keys().map(|partition| u64::from(partition.0)).collect();
+        let partitions = touched.keys().copied().chain(reliance.partitions());
+        let lanes: Lanes = partitions.map(|partition| u64::from(partition.0)).collect();
         transact(&*self.store, lanes, move |tx| {
             // Until this has run, no other transaction takes what it writes.
             let _held = claimant;
@@ -92,6 +107,7 @@ impl Engine {
                 }
                 ledger = Some((opened, *statement));
             }
+            reliance.check(tx)?;
             let desks = replay(tx, touched)?;
             let mut wake = None;
             if let Some((mut ledger, statement)) = ledger {
@@ -130,7 +146,32 @@ impl Workspace {
         for collection in collections {
             self.adopt(collection)?;
         }
-        Reading::of_draft(&self.draft, collections, self.now, self.sequence)
+        Reading::of_draft(self, collections, self.sequence)
+    }
+
+    pub(super) fn draft(&self) -> &Scratch {
+        &self.draft
+    }
+
+    /// The gate to a collection as the transaction sees it.
+    pub(super) fn gate(&self, collection: &Collection) -> Result<Gate> {
+        let partition = collection.partition.id;
+        let policy = Arc::new(load_policy(&self.draft, partition)?);
+        Ok(Gate { partition, policy, now: self.now })
+    }
+
+    /// Remembers that it was shown an item. What it has written itself is checked anyway, or is new.
+    pub(super) fn rely_on(&self, collection: &Collection, gate: &Gate, number: ItemNumber) -> Result<()> {
+        let written = self.touched.get(&gate.partition);
+        if written.is_some_and(|touched| touched.items.contains_key(&number)) {
+            return Ok(());
+        }
+        let (keyspace, key) = Key::Item(gate.partition, number).encode();
+        if let Some(bytes) = self.draft.get(keyspace, &key)? {
+            let (header, _) = Header::decode(&bytes)?;
+            self.reliance.note(collection, gate, &header);
+        }
+        Ok(())
     }
 
     /// As [`Engine::modify`], within the transaction.
@@ -149,6 +190,8 @@ impl Workspace {
         })?;
         if modified.is_write() {
             self.note(collection, modified.before.as_ref(), modified.after.as_ref())?;
+        } else if let Some(shown) = &modified.before {
+            self.rely_on(collection, &self.gate(collection)?, shown.number)?;
         }
         self.check_size()?;
         Ok(modified)
@@ -211,9 +254,12 @@ impl Workspace {
         })
     }
 
-    /// What it has come to, and its claims. A document that was dead when it was written, and whose place another one has taken since, is not
-    /// in the draft any more.
-    fn outcome(mut self) -> Result<(BTreeMap<PartitionId, Touched>, Claimant)> {
+    /// What it has come to. A document that was dead when it was written, and whose place another one has taken since, is not
+    /// in the draft any more. Whoever writes nothing has relied on nothing.
+    fn outcome(mut self) -> Result<Outcome> {
+        if !self.has_written() {
+            self.reliance = Reliance::default();
+        }
         for (partition, touched) in &mut self.touched {
             for (number, pending) in &mut touched.items {
                 let (keyspace, key) = Key::Item(*partition, *number).encode();
@@ -222,7 +268,7 @@ impl Workspace {
                 }
             }
         }
-        Ok((self.touched, self.claimant))
+        Ok(Outcome { touched: self.touched, reliance: self.reliance, claimant: self.claimant })
     }
 
     fn check_size(&self) -> Result<()> {

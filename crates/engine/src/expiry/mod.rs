@@ -196,6 +196,14 @@ impl Policy {
         header.mortal_places().filter_map(|place| self.due(place)).min()
     }
 
+    /// Whether a later policy kills nobody whom this one would let live.
+    pub(crate) fn still_holds(&self, later: &Policy) -> bool {
+        self.default_ttl == later.default_ttl
+            && self.rules == later.rules
+            && self.lifecycle == later.lifecycle
+            && later.cutoffs.iter().all(|cutoff| self.cutoffs.contains(cutoff))
+    }
+
     /// The queues by which items die, in groups of which an item stands in one queue at most.
     pub(crate) fn groups(&self) -> Vec<Vec<Queue>> {
         let mut groups = vec![vec![Queue::Inherit, Queue::Own]];

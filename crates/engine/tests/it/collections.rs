@@ -562,6 +562,57 @@ fn t16_a_transaction_conflicts_with_what_changed_went_died_or_came_meanwhile() {
 }
 
 #[test]
+fn t16_a_transaction_conflicts_if_what_it_was_shown_dies_before_it_commits() {
+    let world = World::new();
+    let (read, other) = (world.collection("read"), world.collection("other"));
+    let ttl = world.index(&read, &by("_ts").with("expireAfterSeconds", -1));
+    let shown = |id: i32, writes: bool| {
+        let mut workspace = world.engine.begin().expect("begins");
+        let reading = workspace.reading(&[&read]).expect("a reading");
+        let found = reading.by_id(&read, ValueRef::Int32(id)).expect("a look").expect("there");
+        reading.rely_on(&read, found.number).expect("a look");
+        if writes {
+            workspace.insert(&other, raw(&item(100 + id))).expect("free");
+        }
+        workspace
+    };
+    let commit = |workspace| world.engine.commit(workspace, None).wait();
+    for (id, seconds) in [(1, 100), (2, 100), (3, 100), (4, 10_000), (5, -1)] {
+        world.put(&read, &item(id).with("ttl", seconds)).expect("free");
+    }
+    // What changes or goes by somebody's hand is no conflict for who has only read it.
+    let (dies, only_reads, deleted) = (shown(1, true), shown(2, false), shown(3, true));
+    world.modify(&read, Target::Id(Value::Int32(3)), Decision::Delete).expect("there");
+    commit(deleted).expect("no conflict");
+    world.pass(100);
+    let outcome = commit(dies);
+    assert!(matches!(outcome, Err(Error::Conflict { .. })), "{outcome:?}");
+    commit(only_reads).expect("nothing was written");
+    commit(shown(4, true)).expect("it lives");
+    // A write that keeps what it meets has been shown it, too.
+    let mut keeps = world.engine.begin().expect("begins");
+    let target = Target::Id(Value::Int32(4));
+    keeps.modify(&read, &target, |_, _| Ok(Decision::Keep.into())).expect("there");
+    keeps.insert(&other, raw(&item(50))).expect("free");
+    // A rule that comes, whomever it kills.
+    let immortal = shown(5, true);
+    let spec = IndexSpec::parse(by("_ts").with("expireAfterSeconds", 20_000).view()).expect("valid");
+    world.engine.change_index(&read, ttl, spec).expect("a change");
+    assert!(matches!(commit(immortal), Err(Error::Conflict { .. })));
+    world.pass(10_000);
+    assert!(matches!(commit(keeps), Err(Error::Conflict { .. })));
+    assert_whole(&world, &other);
+    // What it has written itself is new with the commit.
+    let mut own = world.engine.begin().expect("begins");
+    own.insert(&read, raw(&item(60).with("ttl", 5))).expect("free");
+    let reading = own.reading(&[&read]).expect("a reading");
+    let found = reading.by_id(&read, ValueRef::Int32(60)).expect("a look").expect("there");
+    reading.rely_on(&read, found.number).expect("a look");
+    world.pass(10);
+    commit(own).expect("no conflict");
+}
+
+#[test]
 fn a_collection_made_after_the_transaction_began_is_empty_in_it() {
     let world = World::new();
     let mut workspace = world.engine.begin().expect("begins");

@@ -135,6 +135,9 @@ impl Walk {
                 context.spend(1)?;
                 self.documents += 1;
                 if self.filter.matches(found.document.view(), context)? {
+                    if let Some(collection) = &self.collection {
+                        reading.rely_on(collection, found.number)?;
+                    }
                     return Ok(Some(found));
                 }
             }

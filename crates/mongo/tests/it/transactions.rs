@@ -121,3 +121,55 @@ async fn a_collection_that_others_use_stays_when_the_transaction_that_made_it_ab
     assert_eq!((code(&reply), labels(&reply)), (112, vec!["TransientTransactionError"]));
     assert_eq!(names(&mut client).await, ["c"], "another one of the same name");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t16_a_transaction_conflicts_if_a_document_that_it_has_read_dies_before_it_commits() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let rule =
+        r#"{"createIndexes": "c", "indexes": [{"key": {"_ts": 1}, "name": "t", "expireAfterSeconds": -1}]}"#;
+    client.done("db", json(rule)).await;
+    let rule_of_dates = r#"{"createIndexes": "dated", "indexes": [{"key": {"at": 1}, "name": "at_1", "expireAfterSeconds": 0}]}"#;
+    client.done("db", json(rule_of_dates)).await;
+    let reads = [
+        r#"{"find": "c", "filter": {"_id": 1}}"#,
+        r#"{"aggregate": "other", "pipeline": [{"$lookup": {"from": "c", "pipeline": [], "as": "o"}}], "cursor": {}}"#,
+        r#"{"distinct": "c", "key": "x", "query": {"x": 5}}"#,
+        r#"{"findAndModify": "c", "query": {"_id": 1}, "update": {"$set": {"x": 5}}}"#,
+        r#"{"find": "dated"}"#,
+    ];
+    client.done("db", json(r#"{"insert": "other", "documents": [{"_id": 0}]}"#)).await;
+    for (at, read) in reads.into_iter().enumerate() {
+        client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1, "x": 5, "ttl": 100}]}"#)).await;
+        let now = i64::try_from(server.engine.now().unwrap().millis()).unwrap();
+        let dated = Document::new().with("_id", 1).with("at", Value::DateTime(now + 100_000));
+        let insert = Document::new().with("insert", "dated").with("documents", vec![Value::Document(dated)]);
+        client.done("db", insert).await;
+        let mut transactions = Vec::new();
+        for (session, writes) in [(10, true), (50, false)] {
+            let mut transaction = Transaction::new(&server, session + at as u8).await;
+            transaction.done(read).await;
+            if writes {
+                transaction.done(r#"{"insert": "other", "documents": [{"x": 1}]}"#).await;
+            }
+            transactions.push(transaction);
+        }
+        server.clock.advance(std::time::Duration::from_secs(100));
+        let reply = transactions[0].end("commitTransaction").await;
+        assert_eq!((code(&reply), labels(&reply)), (112, vec!["TransientTransactionError"]), "{read}");
+        let reply = transactions[1].end("commitTransaction").await;
+        assert_eq!(reply.get("ok"), Some(&Value::Double(1.0)), "{read}: nothing was written");
+    }
+    // What does not match was not shown.
+    client
+        .done(
+            "db",
+            json(r#"{"insert": "c", "documents": [{"_id": 1, "x": 5, "ttl": 100}, {"_id": 2, "x": 6}]}"#),
+        )
+        .await;
+    let mut transaction = Transaction::new(&server, 99).await;
+    transaction.done(r#"{"find": "c", "filter": {"x": 6}}"#).await;
+    transaction.done(r#"{"insert": "other", "documents": [{"x": 1}]}"#).await;
+    server.clock.advance(std::time::Duration::from_secs(100));
+    assert_eq!(transaction.end("commitTransaction").await.get("ok"), Some(&Value::Double(1.0)));
+}
