@@ -261,7 +261,7 @@ fn select(call: &Call, command: Fields<'_>, fields: Fields<'_>, name: &str) -> R
     let mut settings =
         statements::with_defaults(statements::settings(call, fields)?, fields, collection.as_deref());
     if let Some(variables) = command.document("let")? {
-        settings.variables = variables.to_document();
+        settings.variables = Arc::new(variables.to_document());
     }
     let none = Document::new();
     let conditions = fields.document(name)?.unwrap_or(none.view());

@@ -57,7 +57,7 @@ pub(crate) fn settings(call: &Call, fields: Fields<'_>) -> Result<filter::Settin
         (Some(variables), _) | (None, Some(variables)) => constants(call, variables)?,
         (None, None) => Document::new(),
     };
-    Ok(filter::Settings { collation, variables, ..filter::Settings::default() })
+    Ok(filter::Settings { collation, variables: Arc::new(variables), ..filter::Settings::default() })
 }
 
 /// The values of `let`: expressions that need no document.
@@ -125,7 +125,7 @@ fn update_settings(
 ) -> Result<filter::Settings> {
     let mut settings = with_defaults(settings(call, fields)?, fields, collection);
     if let Some(variables) = call.fields().document("let")? {
-        settings.variables.fields_mut().extend(constants(call, variables)?);
+        Arc::make_mut(&mut settings.variables).fields_mut().extend(constants(call, variables)?);
     }
     Ok(settings)
 }
@@ -164,7 +164,7 @@ pub(crate) fn delete(
 ) -> Result<DeleteStatement> {
     let mut settings = with_defaults(settings(call, fields)?, fields, Some(collection));
     if let Some(variables) = call.fields().document("let")? {
-        settings.variables = constants(call, variables)?;
+        settings.variables = Arc::new(constants(call, variables)?);
     }
     Ok(DeleteStatement { selection: selection(fields, filter, &settings)?, moment: Moment::of(call) })
 }

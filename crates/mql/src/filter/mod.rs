@@ -43,8 +43,8 @@ use crate::path::FieldPath;
 pub struct Settings {
     /// How strings compare.
     pub collation: Collation,
-    /// The values of `let`, by name.
-    pub variables: Document,
+    /// The values of `let`, by name. Every part of a request that is read shares them.
+    pub variables: Arc<Document>,
     /// What the text index of the collection says, if there is one: what `$text` asks.
     pub text: Option<Arc<TextRules>>,
     /// Room for the regular expressions of the request.

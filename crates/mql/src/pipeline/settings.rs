@@ -25,7 +25,7 @@ pub struct Settings {
     /// How strings compare.
     pub collation: Collation,
     /// The values of the request's `let`.
-    pub variables: Document,
+    pub variables: Arc<Document>,
     /// The views among the collections that the pipeline looks into: see [`Pipeline::collections`](super::Pipeline::collections).
     pub views: Vec<View>,
     /// What the text index of the collection says, if there is one: what `$text` asks.
@@ -92,13 +92,13 @@ impl Surroundings {
         if values.is_empty() {
             return changed;
         }
-        let settings = Arc::make_mut(&mut changed.settings);
+        let variables = Arc::make_mut(&mut Arc::make_mut(&mut changed.settings).variables);
         for (name, value) in values {
             changed.missing.retain(|missing| missing != name);
             if let Some(value) = value {
-                settings.variables.insert(name.as_str(), value.clone());
+                variables.insert(name.as_str(), value.clone());
             } else {
-                settings.variables.remove(name);
+                variables.remove(name);
                 changed.missing.push(name.clone());
             }
         }
@@ -132,9 +132,9 @@ impl Surroundings {
 
     /// A filter knows no variables without a value; undefined compares as what is missing does.
     fn filter_settings(&self) -> filter::Settings {
-        let mut variables = self.settings.variables.clone();
+        let mut variables = Arc::clone(&self.settings.variables);
         for name in &self.missing {
-            variables.push(name.as_str(), Value::Undefined);
+            Arc::make_mut(&mut variables).push(name.as_str(), Value::Undefined);
         }
         let collation = self.settings.collation.clone();
         let (text, patterns) = (self.settings.text.clone(), self.settings.patterns.clone());

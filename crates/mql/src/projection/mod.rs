@@ -7,6 +7,8 @@
 mod parse;
 mod tree;
 
+use std::sync::Arc;
+
 use bson::{Collation, Document, DocumentRef, Value};
 
 pub use tree::{Policy, Tree};
@@ -24,7 +26,7 @@ pub struct Projection {
     slices: Vec<(FieldPath, Slice)>,
     elements: Vec<(String, ElementFilter)>,
     positional: Option<FieldPath>,
-    variables: Document,
+    variables: Arc<Document>,
     collation: Collation,
 }
 

@@ -661,3 +661,18 @@ proptest! {
         }
     }
 }
+
+/// A megabyte in `let` is not a megabyte for each stage.
+#[test]
+fn stages_share_the_values_of_let() {
+    let variables = Arc::new(Document::new().with("large", "x".repeat(1 << 20)));
+    let collection = Some(LEADING.to_owned());
+    let settings = Settings { collection, variables: Arc::clone(&variables), ..Settings::default() };
+    let limit = Document::new().with("$limit", 5);
+    let condition = Document::new().with("$match", Document::new().with("a", 1));
+    let stages = [limit.view(), condition.view()].repeat(100);
+    let pipeline = Pipeline::parse(&stages, &settings).unwrap();
+    let sharers = Arc::strong_count(&variables);
+    assert!(sharers > 100, "{sharers}");
+    drop(pipeline);
+}

@@ -58,5 +58,5 @@ pub(crate) fn settings(options: &Document) -> Settings {
         let spec = IndexSpec::parse(index.view()).unwrap();
         Arc::new(spec.text_rules().unwrap().clone())
     });
-    Settings { collation, variables, text, ..Settings::default() }
+    Settings { collation, variables: Arc::new(variables), text, ..Settings::default() }
 }
