@@ -9,6 +9,7 @@ use document::{ContainerRid, DatabaseRid, EffectiveRange, OfferRid, ScriptKind, 
 use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Transaction, transact};
 
 use crate::Engine;
+use crate::budget::SharedBucket;
 use crate::collection::Collection;
 use crate::container::{Api, Container, Database, Partition, Provision, Stamp};
 use crate::definition::{ContainerDefinition, check_replacement};
@@ -87,6 +88,15 @@ impl Catalog {
     pub(crate) fn insert_collection(&mut self, collection: Arc<Collection>) {
         let key = (collection.rid.database_rid(), collection.name.clone());
         self.collections.insert(key, collection);
+    }
+
+    /// The database of that name.
+    pub(crate) fn database_of(&self, api: Api, name: &str) -> Option<Arc<Database>> {
+        let databases = match api {
+            Api::NoSql => &self.databases,
+            Api::MongoDb => &self.collection_databases,
+        };
+        databases.get(name).cloned()
     }
 
     /// Every partition of a container.
@@ -205,7 +215,15 @@ impl Engine {
             let stamp = stamp(tx);
             let provision = throughput.map(|throughput| Provision { throughput, stamp });
             let rid = DatabaseRid(next_number(tx)?);
-            let database = Database { name, rid, api: Api::NoSql, kept: true, stamp, provision };
+            let database = Database {
+                name,
+                rid,
+                api: Api::NoSql,
+                kept: true,
+                stamp,
+                provision,
+                bucket: SharedBucket::default(),
+            };
             put(tx, Key::Database(database.rid.0), database.encode());
             Ok(Arc::new(database))
         })?;

@@ -54,6 +54,7 @@ impl Engine {
         max_items: usize,
     ) -> Result<Changes> {
         let partition = the_partition(container, scope)?;
+        let toll = self.admit(container, partition)?;
         let view = View::open(&*self.store, partition)?;
         let (mut last, since) = match start {
             FeedStart::Beginning => (Sequence(0), 0),
@@ -97,8 +98,10 @@ impl Engine {
             }
         }
         let end = end.max(last);
+        let charge = Charge::feed(items.len() as u64, bytes);
+        toll.pay(charge);
         Ok(Changes {
-            charge: Charge::feed(items.len() as u64, bytes),
+            charge,
             items,
             continuation: Continuation { partition: partition.id, last: end, since }.to_string(),
             sequence: view.sequence,

@@ -8,6 +8,7 @@ use document::{
 };
 use parking_lot::RwLock;
 
+use crate::budget::SharedBucket;
 use crate::definition::ContainerDefinition;
 use crate::error::{Error, Result};
 use crate::expiry::Policy;
@@ -85,6 +86,8 @@ pub struct Database {
     pub(crate) kept: bool,
     pub(crate) stamp: Stamp,
     pub(crate) provision: Option<Provision>,
+    /// What is left of the provision, for all that is in it and has none of its own.
+    pub(crate) bucket: SharedBucket,
 }
 
 impl Database {
@@ -139,6 +142,7 @@ impl Database {
                 kept,
                 stamp: Stamp::from_value(value.get("stamp")?)?,
                 provision: value.get("provision").and_then(Provision::from_value),
+                bucket: SharedBucket::default(),
             })
         };
         read().ok_or_else(|| Error::Corrupt(format!("the record of database {number}")))
@@ -237,6 +241,8 @@ pub struct Partition {
     pub(crate) policy: RwLock<Arc<Policy>>,
     /// When the purge should look at it next.
     pub(crate) next_look: NextLook,
+    /// What is left of its share of the throughput.
+    pub(crate) bucket: SharedBucket,
     /// The generations of its index as of some recent commit; a transaction asks the store for the current ones.
     indexes: RwLock<Arc<Indexes>>,
 }
@@ -255,6 +261,7 @@ impl Partition {
             range,
             policy: RwLock::new(Arc::new(policy)),
             next_look: NextLook::default(),
+            bucket: SharedBucket::default(),
             indexes: RwLock::new(Arc::new(indexes)),
         }
     }

@@ -34,6 +34,7 @@ impl Engine {
     /// Deletes the living items of a partition key. Blocks until all are gone.
     pub fn delete_partition(&self, container: &Arc<Container>, key: &PartitionKey) -> Result<Emptied> {
         let home = Arc::new(home_of_key(container, Some(key.clone()))?);
+        let toll = self.admit(container, container.partition_of(&home.effective))?;
         let lane = Lanes::one(u64::from(home.partition.0));
         let begun = self.store.last_sequence();
         let mut emptied = Emptied { items: 0, charge: Charge::MINIMUM };
@@ -48,6 +49,7 @@ impl Engine {
             emptied.charge += chunk.deleted.charge;
             let Some(next) = chunk.next else {
                 self.alarm.ring();
+                toll.pay(emptied.charge);
                 return Ok(emptied);
             };
             from = next;

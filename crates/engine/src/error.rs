@@ -128,6 +128,12 @@ pub enum Error {
     /// What happened behind the position that a reader of the feed of all versions goes on from is not kept any more.
     #[error("the change feed does not go back so far: what is older than its retention is gone")]
     HistoryGone,
+    /// The provisioned throughput is spent; the same call will be let in after a while.
+    #[error("the request rate is larger than the provisioned throughput, try again in {retry_after_ms} ms")]
+    TooManyRequests {
+        /// How long the caller should wait.
+        retry_after_ms: u64,
+    },
     /// The clock is suspect (T34) and the call would destroy something that only the suspect time calls dead.
     #[error("the clock is suspect: an operator must accept or reject the time before {what}")]
     ClockSuspect {

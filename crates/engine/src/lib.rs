@@ -10,6 +10,7 @@
 //! run; the loop around it is not here.
 
 mod alarm;
+mod budget;
 mod catalog;
 mod changes;
 mod charge;
@@ -54,6 +55,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use storage::{Store, Time};
 
+pub use budget::{Budget, Burst, Enforcement, Toll};
 pub use changes::{Changes, FeedStart};
 pub use charge::Charge;
 pub use collection::{Collection, CollectionDefinition};
@@ -98,15 +100,17 @@ pub struct Engine {
 }
 
 /// How an engine behaves.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone)]
 pub struct Options {
     /// The fewest physical partitions that a new container gets; its throughput may ask for more.
     pub partitions: u32,
+    /// Whether requests beyond the provisioned throughput are refused.
+    pub enforcement: Enforcement,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { partitions: 1 }
+        Options { partitions: 1, enforcement: Enforcement::Off }
     }
 }
 

@@ -22,7 +22,9 @@ impl Engine {
         precondition: &Precondition,
     ) -> Result<Outcome> {
         let home = home_of_key(container, Some(key.clone()))?;
-        let view = View::open(&*self.store, container.partition_of(&home.effective))?;
+        let partition = container.partition_of(&home.effective);
+        let toll = self.admit(container, partition)?;
+        let view = View::open(&*self.store, partition)?;
         let record = match name {
             ItemName::Id(id) => view.by_id_key(&home.id_key(id))?,
             ItemName::Number(number) => {
@@ -30,7 +32,9 @@ impl Engine {
             }
         };
         let record = record.ok_or_else(|| Error::no_item(name))?;
-        read_outcome(Item::new(container.rid, record), precondition, view.sequence)
+        let outcome = read_outcome(Item::new(container.rid, record), precondition, view.sequence)?;
+        toll.pay(outcome.charge);
+        Ok(outcome)
     }
 
     /// Exact figures of a container (T18).

@@ -1,4 +1,4 @@
-//! Provisioned throughput, stored and returned. Nothing is enforced here.
+//! Provisioned throughput, as it is stored and shown. What follows from it when it is enforced: `budget`.
 
 use document::{Object, OfferRid, Value};
 
@@ -43,9 +43,18 @@ impl Throughput {
         )))
     }
 
+    /// What a container or collection has when neither it nor its database was given anything.
+    pub const DEFAULT: Throughput = Throughput::Manual(MANUAL_MIN);
+
+    /// The most request units that a second can have.
+    pub(crate) fn most(self) -> u32 {
+        let (Throughput::Manual(rate) | Throughput::Autoscale { max: rate }) = self;
+        rate
+    }
+
     /// Physical partitions that the service would make for it.
     pub(crate) fn partitions(self) -> u32 {
-        let (Throughput::Manual(rate) | Throughput::Autoscale { max: rate }) = self;
+        let rate = self.most();
         if rate <= PARTITION_MAX { 1 } else { rate.div_ceil(PARTITION_SHARE) }
     }
 

@@ -46,11 +46,17 @@ impl Engine {
             Err(error) => return Ticket::ready(Err(error)),
         };
         let desk = self.desk(container, &prepared.home);
+        let toll = match self.admit(container, &desk.partition) {
+            Ok(toll) => toll,
+            Err(refused) => return Ticket::ready(Err(refused)),
+        };
         let partition = prepared.home.partition;
         transact(&*self.store, Lanes::one(u64::from(partition.0)), move |tx| {
             let gate = Gate::for_write(tx, partition)?;
             let upkeep = Upkeep::load(tx, &desk.partition)?;
-            prepared.apply(tx, &gate, &upkeep, &desk, &mut Events::default())
+            let outcome = prepared.apply(tx, &gate, &upkeep, &desk, &mut Events::default())?;
+            toll.pay(outcome.charge);
+            Ok(outcome)
         })
     }
 
@@ -66,6 +72,10 @@ impl Engine {
             Err(error) => return Ticket::ready(Err(error)),
         };
         let desk = self.desk(container, &prepared[0].home);
+        let toll = match self.admit(container, &desk.partition) {
+            Ok(toll) => toll,
+            Err(refused) => return Ticket::ready(Err(refused.into())),
+        };
         let partition = prepared[0].home.partition;
         transact(&*self.store, Lanes::one(u64::from(partition.0)), move |tx| {
             let gate = Gate::for_write(tx, partition)?;
@@ -82,6 +92,7 @@ impl Engine {
                 }
                 outcomes.push(outcome);
             }
+            toll.pay(outcomes.iter().map(|outcome: &Outcome| outcome.charge).sum());
             Ok(outcomes)
         })
     }

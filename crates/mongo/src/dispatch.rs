@@ -57,7 +57,7 @@ pub(crate) async fn answer(
     let times = times(&service, Some(&call));
     let reply = match outcome {
         Outcome::Hangs => {
-            remember(&call, duration, call.room.meter().charge(0));
+            remember(&call, duration, call.room.meter().settle(0));
             return Answer { reply: None, close: true };
         }
         Outcome::Succeeds { reply, beside } => {
@@ -67,7 +67,7 @@ pub(crate) async fn answer(
         }
         Outcome::Fails(error) => labelled(explain_stop(error, &call.brake), &call).finish(&times),
     };
-    remember(&call, duration, call.room.meter().charge(reply.as_bytes().len()));
+    remember(&call, duration, call.room.meter().settle(reply.as_bytes().len()));
     Answer { reply: Some(reply), close: false }
 }
 

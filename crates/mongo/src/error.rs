@@ -13,6 +13,10 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 /// The transaction may be tried again as a whole.
 pub(crate) const TRANSIENT_TRANSACTION: &str = "TransientTransactionError";
+/// The server has too much to do.
+const SYSTEM_OVERLOADED: &str = "SystemOverloadedError";
+/// Nothing was done, and it may be tried again.
+const RETRYABLE: &str = "RetryableError";
 /// The write may be tried again.
 pub(crate) const RETRYABLE_WRITE: &str = "RetryableWriteError";
 
@@ -143,6 +147,18 @@ impl From<bson::Error> for Error {
     }
 }
 
+/// Applications look for `RetryAfterMs` in the text; drivers that know the labels wait and try again by themselves.
+fn throttled(retry_after_ms: u64) -> Error {
+    let text = format!(
+        "Error={}, RetryAfterMs={retry_after_ms}, Details='Request rate is large. The provisioned throughput is spent.'",
+        Code::TOO_MANY_REQUESTS.0
+    );
+    Error::new(Code::TOO_MANY_REQUESTS, text)
+        .with_label(SYSTEM_OVERLOADED)
+        .with_label(RETRYABLE)
+        .with("baseBackoffMS", i64::try_from(retry_after_ms).unwrap_or(i64::MAX))
+}
+
 impl From<engine::Error> for Error {
     fn from(error: engine::Error) -> Error {
         use engine::Error as E;
@@ -175,6 +191,7 @@ impl From<engine::Error> for Error {
                 Code::ILLEGAL_OPERATION,
                 format!("{text}. Add '{CONFIRM_EXPIRY}: true' to the command to go on."),
             ),
+            E::TooManyRequests { retry_after_ms } => throttled(retry_after_ms),
             E::Query(_) | E::Fault(_) | E::ClockSuspect { .. } => Error::new(Code::OPERATION_FAILED, text),
             E::HistoryGone => Error::new(Code::CHANGE_STREAM_HISTORY_LOST, text),
             E::Cancelled => Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"),
@@ -206,6 +223,7 @@ mod tests {
             (E::TooOld { number: 1, last: 2 }, 225, "TransactionTooOld"),
             (E::Language(mql::Error::failed_to_parse("x")), 9, "FailedToParse"),
             (E::NotConfirmed { what: what() }, 20, "IllegalOperation"),
+            (E::TooManyRequests { retry_after_ms: 9 }, 16500, "TooManyRequests"),
             (E::ClockSuspect { what: "this" }, 96, "OperationFailed"),
             (E::HistoryGone, 286, "ChangeStreamHistoryLost"),
             (E::Cancelled, 50, "MaxTimeMSExpired"),
@@ -217,6 +235,16 @@ mod tests {
             let error = Error::from(error);
             assert_eq!((error.code.0, error.code.name().as_str()), (code, name), "{shown}");
         }
+    }
+
+    #[test]
+    fn who_is_refused_for_its_rate_is_told_when_to_come_back() {
+        let error = Error::from(engine::Error::TooManyRequests { retry_after_ms: 34 });
+        assert!(
+            error.message.contains("RetryAfterMs=34, ") && error.message.contains("Request rate is large")
+        );
+        assert_eq!(error.labels, ["SystemOverloadedError", "RetryableError"]);
+        assert_eq!(error.extra.get("baseBackoffMS"), Some(&Value::Int64(34)));
     }
 
     #[test]

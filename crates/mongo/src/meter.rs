@@ -1,17 +1,21 @@
 //! What a command costs in request units: everything that its statements read and write is added up here.
 
-use engine::{Charge, QueryMetrics};
+use std::collections::BTreeMap;
+
+use engine::{Charge, QueryMetrics, Toll};
 use parking_lot::Mutex;
 
 /// The sums of one command.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Meter(Mutex<Sums>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Sums {
     /// What was read; none if nothing was looked at.
     read: Option<QueryMetrics>,
     written: Charge,
+    /// The collections that were read, by name, and what lets them in; reads are paid at the end. Writes pay by themselves.
+    tolls: BTreeMap<String, Toll>,
 }
 
 impl Meter {
@@ -24,17 +28,31 @@ impl Meter {
         sum.loaded_bytes += metrics.loaded_bytes;
     }
 
+    /// Keeps what a reading of a collection was let in with.
+    pub(crate) fn owes(&self, namespace: String, toll: Toll) {
+        match self.0.lock().tolls.entry(namespace) {
+            std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(toll)),
+            // One command pays once for a collection.
+            std::collections::btree_map::Entry::Occupied(_) => toll.pay(Charge::default()),
+        }
+    }
+
     /// Adds what a write has cost.
     pub(crate) fn wrote(&self, charge: Charge) {
         self.0.lock().written += charge;
     }
 
     /// The charge of the command, with an answer of so many bytes: its reads as one page of a query, and its writes. One that
-    /// did neither costs the least that anything costs.
-    pub(crate) fn charge(&self, answer_bytes: usize) -> Charge {
-        let sums = self.0.lock();
+    /// did neither costs the least that anything costs. Reads are paid with this.
+    pub(crate) fn settle(&self, answer_bytes: usize) -> Charge {
+        let mut sums = self.0.lock();
         let shown = |read: QueryMetrics| QueryMetrics { output_bytes: answer_bytes as u64, ..read };
         let read = sums.read.map_or_else(Charge::default, |read| Charge::query(&shown(read), 1));
+        let tolls = std::mem::take(&mut sums.tolls);
+        let share = Charge(read.0 / tolls.len().max(1) as u64);
+        for toll in tolls.into_values() {
+            toll.pay(share);
+        }
         (read + sums.written).max(Charge::MINIMUM)
     }
 }
@@ -46,13 +64,13 @@ mod tests {
     #[test]
     fn reads_cost_as_one_query_and_writes_on_top() {
         let meter = Meter::default();
-        assert_eq!(meter.charge(100), Charge::MINIMUM);
+        assert_eq!(meter.settle(100), Charge::MINIMUM);
         meter.wrote(Charge(500));
-        assert_eq!(meter.charge(100), Charge(500));
+        assert_eq!(meter.settle(100), Charge(500));
         let page = QueryMetrics { loaded_items: 2, loaded_bytes: 2000, ..QueryMetrics::default() };
         meter.read(&page);
         meter.read(&page);
         let sum = QueryMetrics { loaded_items: 4, loaded_bytes: 4000, output_bytes: 100, ..page };
-        assert_eq!(meter.charge(100), Charge(500) + Charge::query(&sum, 1));
+        assert_eq!(meter.settle(100), Charge(500) + Charge::query(&sum, 1));
     }
 }

@@ -119,6 +119,9 @@ impl Room {
         collections: &[&Arc<Collection>],
         work: impl FnOnce(&Reading<'_>) -> Result<T>,
     ) -> Result<T> {
+        for collection in collections {
+            self.meter.owes(collection.namespace(), self.engine().admit_collection(collection)?);
+        }
         let metered = |reading: &Reading<'_>| {
             let outcome = work(reading);
             if !collections.is_empty() {
@@ -142,7 +145,14 @@ impl Room {
     ) -> Result<Modified> {
         let modified = match &self.transaction {
             None => self.engine().modify(collection, target, decide, receipt).await,
-            Some(transaction) => transaction.opened()?.modify(collection, &target, decide),
+            Some(transaction) => {
+                let toll = self.engine().admit_collection(collection)?;
+                let modified = transaction.opened()?.modify(collection, &target, decide);
+                if let Ok(modified) = &modified {
+                    toll.pay(modified.charge);
+                }
+                modified
+            }
         };
         let modified = modified.map_err(|error| Error::in_namespace(error, &collection.namespace()))?;
         self.meter.wrote(modified.charge);
@@ -163,7 +173,12 @@ impl Room {
                 let mut workspace = transaction.opened()?;
                 let mut inserted = Vec::new();
                 for document in documents {
-                    inserted.push(workspace.insert(collection, document));
+                    let admitted = self.engine().admit_collection(collection);
+                    inserted.push(admitted.and_then(|toll| {
+                        let charge = workspace.insert(collection, document)?;
+                        toll.pay(charge);
+                        Ok(charge)
+                    }));
                     if ordered && inserted.last().is_some_and(std::result::Result::is_err) {
                         break;
                     }

@@ -77,6 +77,11 @@ fn entry(index: usize, error: &Error) -> Document {
     entry.with("errmsg", error.message.as_str())
 }
 
+/// Whether the first statement was refused for its rate: then the command is, which drivers know how to repeat.
+pub(crate) fn is_throttled(error: &Error, done: usize, failures: &WriteErrors) -> bool {
+    error.code == Code::TOO_MANY_REQUESTS && done == 0 && failures.is_empty()
+}
+
 /// Whether an error ends the whole command rather than one statement: what has nothing to do with the statement does, and in a
 /// transaction also what the client answers by running the whole transaction again.
 pub(crate) fn is_fatal(error: &Error, in_transaction: bool) -> bool {

@@ -163,15 +163,17 @@ impl Results {
         self.all_succeeded = false;
         let wire = error.wire();
         let message = document::Value::String(wire.message).to_json();
+        let charge = error.charge();
+        let wait = error.retry_after_ms().map(|wait| format!("\"retryAfterMilliseconds\":{wait},"));
         // The two spellings of the substatus are read by different SDKs.
         self.text(&format!(
-            "{{\"statusCode\":{},\"subStatusCode\":{},\"substatusCode\":{},\"requestCharge\":{},\"message\":{message}}}",
+            "{{\"statusCode\":{},\"subStatusCode\":{},\"substatusCode\":{},\"requestCharge\":{charge},{}\"message\":{message}}}",
             wire.status,
             wire.substatus,
             wire.substatus,
-            Charge::MINIMUM
+            wait.unwrap_or_default()
         ));
-        self.charge += Charge::MINIMUM;
+        self.charge += charge;
     }
 
     fn comma(&mut self) {

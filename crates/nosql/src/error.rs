@@ -5,6 +5,7 @@
 //! body, because JavaScript clients parse it unasked.
 
 use document::Value;
+use engine::Charge;
 
 /// Why a request was refused.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +90,19 @@ const EXISTS: &str = "Entity with the specified id already exists in the system.
 const NOT_CONFIRMED: u32 = 9030;
 
 impl Error {
+    /// How long a client should wait that was refused for its rate.
+    pub(crate) fn retry_after_ms(&self) -> Option<u64> {
+        match self {
+            Self::Engine(engine::Error::TooManyRequests { retry_after_ms }) => Some(*retry_after_ms),
+            _ => None,
+        }
+    }
+
+    /// What the refused request cost.
+    pub(crate) fn charge(&self) -> Charge {
+        if self.retry_after_ms().is_some() { Charge::THROTTLED } else { Charge::MINIMUM }
+    }
+
     pub(crate) fn wire(&self) -> Wire {
         match self {
             Self::Engine(error) => engine_wire(error),
@@ -158,6 +172,9 @@ fn engine_wire(error: &engine::Error) -> Wire {
             "Forbidden",
             &format!("{error}. Send the header '{}: true' to go on.", crate::headers::CONFIRM_EXPIRY),
         ),
+        E::TooManyRequests { .. } => {
+            errors(429, 3200, "TooManyRequests", &format!("Request rate is large. ({error})"))
+        }
         E::ClockSuspect { .. } | E::Unavailable(_) => {
             errors(503, 0, "ServiceUnavailable", &error.to_string())
         }
@@ -281,6 +298,10 @@ mod tests {
             (
                 E::NotConfirmed { what: text() }.into(),
                 "403/9030 Forbidden the change is not confirmed: x. Send the header 'x-bolide-confirm-expiry: true' to go on.",
+            ),
+            (
+                E::TooManyRequests { retry_after_ms: 7 }.into(),
+                "429/3200 TooManyRequests Request rate is large. (the request rate is larger than the provisioned throughput, try again in 7 ms)",
             ),
             (
                 E::ClockSuspect { what: "x" }.into(),

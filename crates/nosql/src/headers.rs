@@ -64,6 +64,7 @@ names! {
     REQUEST_CHARGE = "x-ms-request-charge";
     RESOURCE_QUOTA = "x-ms-resource-quota";
     RESOURCE_USAGE = "x-ms-resource-usage";
+    RETRY_AFTER_MS = "x-ms-retry-after-ms";
     SCHEMA_VERSION = "x-ms-schemaversion";
     SERVICE_VERSION = "x-ms-serviceversion";
     SESSION_TOKEN = "x-ms-session-token";

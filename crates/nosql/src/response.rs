@@ -129,7 +129,11 @@ fn failure(error: &Error, activity: &str, place: Option<Place<'_>>) -> Response<
     let message = format!("{}\r\nActivityId: {activity}, bolide/{}", wire.message, env!("CARGO_PKG_VERSION"));
     let body = error_body(wire.code, &message);
     let status = StatusCode::from_u16(wire.status).expect("the error table has only valid status codes");
-    let mut reply = Reply::json(status, body).with(headers::SUBSTATUS, wire.substatus);
+    let mut reply =
+        Reply::json(status, body).charged(error.charge()).with(headers::SUBSTATUS, wire.substatus);
+    if let Some(wait) = error.retry_after_ms() {
+        reply = reply.with(headers::RETRY_AFTER_MS, wait);
+    }
     if let Some(place) = place {
         reply = reply.placed(&place);
     }
@@ -177,6 +181,16 @@ mod tests {
         assert_eq!(response.headers()[headers::REQUEST_CHARGE], "1");
         assert_eq!(response.headers()[headers::ACTIVITY_ID], "abc");
         assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+    }
+
+    #[test]
+    fn who_is_refused_for_its_rate_is_told_when_to_come_back() {
+        let refused = engine::Error::TooManyRequests { retry_after_ms: 12 };
+        let response = finish(Err(refused.into()), "abc", None);
+        assert_eq!(response.status(), 429);
+        assert_eq!(response.headers()[headers::SUBSTATUS], "3200");
+        assert_eq!(response.headers()[headers::RETRY_AFTER_MS], "12");
+        assert_eq!(response.headers()[headers::REQUEST_CHARGE], "0.38");
     }
 
     #[test]

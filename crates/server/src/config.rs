@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Parser;
+use engine::Burst;
 use mongo::{Account, Authentication, Profile};
 use nosql::MasterKey;
 use storage::Durability;
@@ -100,9 +101,12 @@ struct Flags {
     /// Let the admin API move the clock forward, for tests.
     #[arg(long, global = true)]
     test_clock: bool,
-    /// Answer 429 beyond the provisioned throughput (not supported yet).
+    /// Refuse requests beyond the provisioned throughput: 429 on the NoSQL API, error 16500 on the MongoDB API.
     #[arg(long, global = true)]
     enforce_throughput: bool,
+    /// With it, keep up to five minutes of unused throughput for bursts of up to 3000 units a second.
+    #[arg(long, global = true)]
+    burst_capacity: bool,
     /// How far the wall clock may leap ahead while the server runs, before it is suspect [default: 3600].
     #[arg(long, value_name = "SECONDS", global = true)]
     max_clock_jump: Option<String>,
@@ -125,6 +129,7 @@ impl Flags {
     fn layer(self) -> Layer {
         let on = |flag: bool| flag.then(|| "true".to_owned());
         let pairs = [
+            ("burst-capacity", on(self.burst_capacity)),
             ("config", self.config),
             ("data", self.data),
             ("durability", self.durability),
@@ -208,6 +213,8 @@ pub(crate) struct Config {
     pub(crate) durability: Durability,
     /// The fewest physical partitions of a new container.
     pub(crate) partitions: u32,
+    /// Whether requests beyond the provisioned throughput are refused, and how bursts are dealt with.
+    pub(crate) enforce_throughput: Option<Burst>,
 }
 
 /// Why there is no configuration.
@@ -269,6 +276,7 @@ fn resolve(settings: &Settings) -> Result<Config> {
         max_start_gap: settings.seconds("max-start-gap")?,
         durability,
         partitions: settings.count("partitions", PARTITIONS_MAX)?.unwrap_or(1),
+        enforce_throughput: enforce_throughput(settings)?,
     })
 }
 
@@ -279,10 +287,15 @@ fn refuse_what_is_missing(settings: &Settings) -> Result<()> {
             url.split(':').next().unwrap_or("")
         );
     }
-    if settings.flag("enforce-throughput")? {
-        bail!("'enforce-throughput' is not supported yet: throughput is stored and shown, not enforced");
-    }
     Ok(())
+}
+
+fn enforce_throughput(settings: &Settings) -> Result<Option<Burst>> {
+    match (settings.flag("enforce-throughput")?, settings.flag("burst-capacity")?) {
+        (false, true) => bail!("'burst-capacity' needs 'enforce-throughput'"),
+        (false, false) => Ok(None),
+        (true, burst) => Ok(Some(if burst { Burst::On } else { Burst::Off })),
+    }
 }
 
 fn certificate(settings: &Settings) -> Result<Certificate> {
@@ -475,6 +488,6 @@ mod tests {
         assert!(refusal(&[("mongo-advertise", "host")]).contains("'mongo-advertise'"));
         assert!(refusal(&[("tls-cert", "c.pem")]).contains("need each other"));
         assert!(refusal(&[("mongo-user", "")]).contains("'mongo-user'"));
-        assert!(refusal(&[("enforce-throughput", "true")]).contains("not supported yet"));
+        assert!(refusal(&[("burst-capacity", "true")]).contains("needs 'enforce-throughput'"));
     }
 }

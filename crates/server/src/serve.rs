@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use engine::Engine;
+use engine::{Enforcement, Engine};
 use mongo::{Authentication, Profile};
 use nosql::{Limits, Service};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -34,7 +34,11 @@ const STACK_BYTES: usize = 8 * 1024 * 1024;
 pub(crate) fn run(config: Config) -> Result<()> {
     let clock: Arc<dyn WallClock> = Arc::new(RealClock::new());
     let store = open(&config, Arc::clone(&clock))?;
-    let options = engine::Options { partitions: config.partitions };
+    let enforcement = match config.enforce_throughput {
+        Some(burst) => Enforcement::On { clock: Arc::clone(&clock), burst },
+        None => Enforcement::Off,
+    };
+    let options = engine::Options { partitions: config.partitions, enforcement };
     let engine = Arc::new(Engine::open_with(store, options).context("cannot open the store")?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)

@@ -10,6 +10,7 @@ use storage::Transaction;
 use super::indexes::{IndexList, KnownIndexes};
 use super::{Collection, CollectionDefinition};
 use crate::Engine;
+use crate::budget::SharedBucket;
 use crate::catalog::{drop_partition, next_number, put, remove, stamp};
 use crate::container::{Api, Database, Partition, Provision};
 use crate::definition::DefaultTtl;
@@ -301,7 +302,15 @@ fn owner_of(tx: &mut Transaction<'_>, owner: Option<Arc<Database>>, name: String
 fn new_database(tx: &mut Transaction<'_>, name: String, kept: bool) -> Result<Database> {
     let stamp = stamp(tx);
     let rid = DatabaseRid(next_number(tx)?);
-    Ok(Database { name, rid, api: Api::MongoDb, kept, stamp, provision: None })
+    Ok(Database {
+        name,
+        rid,
+        api: Api::MongoDb,
+        kept,
+        stamp,
+        provision: None,
+        bucket: SharedBucket::default(),
+    })
 }
 
 fn record_key(rid: ContainerRid) -> Key<'static> {

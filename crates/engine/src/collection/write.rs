@@ -22,6 +22,7 @@ use super::receipts::{Ledger, Receipt, Receipts};
 use super::{BsonRecord, Collection, Found, keys};
 use crate::Engine;
 use crate::alarm::Alarm;
+use crate::budget::Budget;
 use crate::charge::Charge;
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
@@ -101,6 +102,10 @@ impl Engine {
         decide: impl FnOnce(Option<&Found>, Time) -> Result<Verdict> + Send + 'static,
         receipt: Option<Receipt>,
     ) -> Ticket<Result<Modified>> {
+        let toll = match self.admit_collection(collection) {
+            Ok(toll) => toll,
+            Err(refused) => return Ticket::ready(Err(refused)),
+        };
         let (collection, alarm) = (Arc::clone(collection), Arc::clone(&self.alarm));
         transact(&*self.store, lane(&collection), move |tx| {
             let desk = Desk::open(tx, &collection)?;
@@ -118,6 +123,7 @@ impl Engine {
                 desk.wake_at(ledger.close(tx));
             }
             desk.finish(tx, &alarm);
+            toll.pay(modified.charge);
             Ok(modified)
         })
     }
@@ -135,19 +141,19 @@ impl Engine {
         if receipts.as_ref().is_some_and(|receipts| receipts.statements.len() != documents.len()) {
             return Ticket::ready(Err(Error::invalid("an insert must have a statement for each document")));
         }
-        let receipts = receipts.map(Arc::new);
+        let (receipts, budget) = (receipts.map(Arc::new), self.budget_of_collection(collection));
         let outcomes: Arc<Mutex<Vec<Result<Charge>>>> = Arc::default();
         let list = collection.indexes();
         let mut ticket = Ticket::ready(Ok(Vec::new()));
         for chunk in chunks(documents) {
             let (collection, alarm) = (Arc::clone(collection), Arc::clone(&self.alarm));
-            let (outcomes, receipts) = (Arc::clone(&outcomes), receipts.clone());
+            let (outcomes, receipts, budget) = (Arc::clone(&outcomes), receipts.clone(), budget.clone());
             let chunk: Vec<_> = chunk.into_iter().map(|document| Draft::new(&list, document)).collect();
             // Jobs run and become durable in the order of submission, so the last one answers for all.
             ticket = transact(&*self.store, lane(&collection), move |tx| {
                 let mut outcomes = outcomes.lock();
                 let desk = Desk::open(tx, &collection)?;
-                desk.insert_chunk(tx, chunk, ordered, receipts.as_deref(), &mut outcomes)?;
+                desk.insert_chunk(tx, chunk, ordered, (receipts.as_deref(), &budget), &mut outcomes)?;
                 desk.finish(tx, &alarm);
                 Ok(outcomes.clone())
             });
@@ -306,7 +312,7 @@ impl Desk {
         tx: &mut Transaction<'_>,
         chunk: Vec<Result<Draft>>,
         ordered: bool,
-        receipts: Option<&Receipts>,
+        (receipts, budget): (Option<&Receipts>, &Budget),
         outcomes: &mut Vec<Result<Charge>>,
     ) -> Result<()> {
         let mut events = Events::default();
@@ -325,7 +331,12 @@ impl Desk {
                 outcomes.push(Ok(Charge::default()));
                 continue;
             }
-            let outcome = draft.and_then(|draft| self.insert(tx, &mut events, draft));
+            let outcome = draft.and_then(|draft| {
+                let toll = budget.admit()?;
+                let (record, charge) = self.insert(tx, &mut events, draft)?;
+                toll.pay(charge);
+                Ok((record, charge))
+            });
             if let Err(error @ (Error::Corrupt(_) | Error::Unavailable(_))) = outcome {
                 return Err(error);
             }

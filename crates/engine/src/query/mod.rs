@@ -69,6 +69,8 @@ impl Engine {
         let token = request.continuation.as_deref();
         let token = token.map(|text| QueryToken::parse(text, query.fingerprint())).transpose()?;
         let partitions = reached(container, &request.scope);
+        let tolls = partitions.iter().map(|partition| self.admit(container, partition));
+        let tolls = tolls.collect::<Result<Vec<_>>>()?;
         let views = View::open_all(&*self.store, &partitions)?;
         let (sequence, now) = match views.first() {
             Some(view) => (view.sequence, view.gate.now),
@@ -84,6 +86,11 @@ impl Engine {
             Paging { container, query, request, analysis: &analysis, context: &context, work: &work };
         let Outcome { answer, token, metrics, report } = paging.page(&desks, token)?;
         let charge = Charge::query(&metrics, partitions.len() as u64);
+        // Which of them the work was done in is not told apart; most pages are of one.
+        let share = Charge(charge.0 / tolls.len().max(1) as u64);
+        for toll in tolls {
+            toll.pay(share);
+        }
         Ok(QueryPage {
             rows: answer,
             continuation: token.map(|token| token.to_string()),

@@ -15,5 +15,6 @@ mod items;
 mod purge;
 mod queries;
 mod query_ways;
+mod throughput;
 mod wishes;
 mod world;

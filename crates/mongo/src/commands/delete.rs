@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::fields::Fields;
 use crate::reply::Reply;
 use crate::statements::{self, WRITE_OPTIONS, check_batch};
-use crate::write_errors::{WriteErrors, is_fatal};
+use crate::write_errors::{WriteErrors, is_fatal, is_throttled};
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -26,6 +26,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         match one(call, (&call.database, &name), delete, position).await {
             Ok(gone) => count += gone,
             Err(error) if is_fatal(&error, in_transaction) => return Err(error),
+            Err(error) if is_throttled(&error, position, &errors) => return Err(error),
             Err(error) => {
                 errors.push(position, error);
                 if ordered || in_transaction {

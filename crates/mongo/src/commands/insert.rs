@@ -9,7 +9,7 @@ use crate::catalog;
 use crate::error::{Error, Result};
 use crate::reply::Reply;
 use crate::statements::{Validator, WRITE_OPTIONS, check_batch, new_id};
-use crate::write_errors::{WriteErrors, is_fatal};
+use crate::write_errors::{WriteErrors, is_fatal, is_throttled};
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -67,6 +67,7 @@ async fn attempt(call: &Call, batch: &Batch<'_>, documents: &[RawDocument]) -> R
         match outcome {
             Ok(()) => inserted += 1,
             Err(error) if is_fatal(&error, call.room.is_transaction()) => return Err(error),
+            Err(error) if is_throttled(&error, inserted, &failures) => return Err(error),
             Err(error) => failures.push(position, error),
         }
     }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::fields::Fields;
 use crate::reply::Reply;
 use crate::statements::{self, Images, UpdateStatement, Updated, WRITE_OPTIONS, check_batch};
-use crate::write_errors::{WriteErrors, is_fatal};
+use crate::write_errors::{WriteErrors, is_fatal, is_throttled};
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -37,6 +37,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
                 }
             }
             Err(error) if is_fatal(&error, room.is_transaction()) => return Err(error),
+            Err(error) if is_throttled(&error, position, &errors) => return Err(error),
             Err(error) => {
                 errors.push(position, error);
                 if ordered || room.is_transaction() {

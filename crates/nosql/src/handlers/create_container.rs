@@ -8,9 +8,6 @@ use crate::error::Error;
 use crate::response::Reply;
 use crate::{headers, json, resources};
 
-/// What a container gets when neither it nor its database was given anything.
-const DEFAULT_THROUGHPUT: Throughput = Throughput::Manual(400);
-
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let database = call.owner_database()?;
     let body = json::parse_object(&call.body)?;
@@ -18,7 +15,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let mut throughput = call.head.throughput()?;
     let shared = call.engine().offers().iter().any(|offer| offer.resource == database.self_link());
     if throughput.is_none() && !shared {
-        throughput = Some(DEFAULT_THROUGHPUT);
+        throughput = Some(Throughput::DEFAULT);
     }
     let name = database.name.clone();
     let container =

@@ -29,7 +29,7 @@ fn wrong_settings_are_refused_by_name() {
         (&["--mongo-listen", "0.0.0.0:0"], "needs a key"),
         (&["--mongo-profile", "cluster"], "'mongo-profile'"),
         (&["--storage", "postgres://host"], "not supported yet"),
-        (&["--enforce-throughput"], "not supported yet"),
+        (&["--burst-capacity"], "needs 'enforce-throughput'"),
     ] {
         let output = run(arguments);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
