@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::expiry::Policy;
 use crate::index::Indexes;
 use crate::keys::PartitionId;
-use crate::purge::NextLook;
+use crate::purge::{NextLook, Purged, Remains};
 use crate::throughput::Throughput;
 
 /// How the record of a database of the MongoDB API names it; one of the NoSQL API names none.
@@ -243,6 +243,10 @@ pub struct Partition {
     pub(crate) next_look: NextLook,
     /// What is left of its share of the throughput.
     pub(crate) bucket: SharedBucket,
+    /// What the purge has removed from it.
+    pub(crate) purged: Purged,
+    /// What was removed from it and may still be in files.
+    pub(crate) remains: Remains,
     /// The generations of its index as of some recent commit; a transaction asks the store for the current ones.
     indexes: RwLock<Arc<Indexes>>,
 }
@@ -262,6 +266,8 @@ impl Partition {
             policy: RwLock::new(Arc::new(policy)),
             next_look: NextLook::default(),
             bucket: SharedBucket::default(),
+            purged: Purged::default(),
+            remains: Remains::default(),
             indexes: RwLock::new(Arc::new(indexes)),
         }
     }

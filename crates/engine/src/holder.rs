@@ -39,6 +39,14 @@ impl Holder {
         }
     }
 
+    /// The API that it was made through.
+    pub fn api(&self) -> Api {
+        match self {
+            Holder::Container(_) => Api::NoSql,
+            Holder::Collection(_) => Api::MongoDb,
+        }
+    }
+
     /// Its physical partitions.
     pub fn partitions(&self) -> &[Arc<Partition>] {
         match self {

@@ -78,9 +78,9 @@ pub use operation::{
     QueryRequest, ResumeFilter, Scope,
 };
 pub use patch::Patch;
-pub use purge::{PurgeReport, PurgeStatus};
+pub use purge::{Neighbours, PurgeFigures, PurgeReport, PurgeStatus, RetentionReport, RetentionStatus};
 pub use resources::{Owner, Resource};
-pub use storage::{ClockStatus, Leap};
+pub use storage::{ClockStatus, Leap, Scrubbed};
 pub use throughput::{Offer, Throughput};
 pub use write::check_batch_size;
 
@@ -182,6 +182,11 @@ impl Engine {
     /// Figures of the store.
     pub fn storage_stats(&self) -> storage::Stats {
         self.store.stats()
+    }
+
+    /// How many times the store was used since it was opened: who makes way for users looks at it often.
+    pub fn operations(&self) -> u64 {
+        self.store.operations()
     }
 
     /// Makes everything durable and lets go of the store.

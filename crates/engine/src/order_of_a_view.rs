@@ -12,7 +12,8 @@ use std::time::Duration;
 use document::{Document, PartitionKey, parse_json};
 use parking_lot::Mutex;
 use storage::{
-    ClockOptions, ClockStatus, Job, Lanes, ManualClock, MemoryStore, Snapshot, Stats, Store, Time,
+    ClockOptions, ClockStatus, Job, Keyspace, Lanes, ManualClock, MemoryStore, Scrubbed, Snapshot, Stats,
+    Store, Time,
 };
 
 use crate::container::Partition;
@@ -110,6 +111,14 @@ impl Store for Eventful {
 
     fn stats(&self) -> Stats {
         self.store.stats()
+    }
+
+    fn operations(&self) -> u64 {
+        self.store.operations()
+    }
+
+    fn scrub(&self, keyspaces: &[Keyspace]) -> storage::Result<Scrubbed> {
+        self.store.scrub(keyspaces)
     }
 
     fn close(&self) -> storage::Result<()> {

@@ -408,6 +408,7 @@ impl Job<'_> {
             return Err(Error::ClockSuspect { what: "the place of an expired item is taken" });
         }
         history::expired(tx, self.gate, dead)?;
+        self.desk.partition.remains.note_burial(self.gate, &dead.header);
         self.footprint(dead, Drafted::default()).remove(tx)
     }
 

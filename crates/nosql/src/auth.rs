@@ -216,6 +216,11 @@ impl Gate {
         Err(unauthorized("the admin API needs the header 'Authorization: Bearer <account key>'"))
     }
 
+    /// What is behind the gate, for figures that are open to everybody.
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     /// Whether requests will succeed, for the open probes.
     pub(crate) fn is_ready(&self) -> bool {
         !self.engine.storage_stats().poisoned

@@ -27,6 +27,7 @@ mod items;
 mod json;
 pub mod limits;
 mod listener;
+mod metrics;
 mod names;
 mod path;
 mod query_metrics;

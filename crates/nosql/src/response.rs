@@ -34,6 +34,16 @@ impl Reply {
         reply
     }
 
+    /// An answer in plain text, in the form that Prometheus reads.
+    pub(crate) fn text(body: String) -> Self {
+        let mut reply = Self::empty(StatusCode::OK);
+        reply.body = body.into();
+        reply
+            .headers
+            .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"));
+        reply
+    }
+
     /// An answer without a body.
     pub(crate) fn empty(status: StatusCode) -> Self {
         Self { status, body: Bytes::new(), charge: Charge::MINIMUM, headers: HeaderMap::with_capacity(24) }

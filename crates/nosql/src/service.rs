@@ -10,7 +10,7 @@ use engine::Engine;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, HeaderValue};
-use hyper::{Request, Response, StatusCode, Version};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::time::timeout;
 
 use crate::auth::{Gate, MasterKey, Pass, WallSeconds};
@@ -18,6 +18,7 @@ use crate::call::Call;
 use crate::catch::CatchPanic;
 use crate::error::Error;
 use crate::limits::{BODY_BYTES, DRAIN_BYTES, Limits, REFUSED_BYTES, REFUSED_PATIENCE};
+use crate::metrics::{self, Reader, Requests};
 use crate::request::Head;
 use crate::response::{Reply, finish};
 use crate::routes::Answer;
@@ -27,12 +28,13 @@ use crate::{activity, admin, routes};
 pub struct Service {
     gate: Gate,
     limits: Limits,
+    requests: Arc<Requests>,
 }
 
 impl Service {
     /// A front end that lets in holders of `key` and judges signatures' dates by `wall_seconds`.
     pub fn new(engine: Arc<Engine>, key: MasterKey, wall_seconds: WallSeconds, limits: Limits) -> Self {
-        Self { gate: Gate::new(engine, key, wall_seconds), limits }
+        Self { gate: Gate::new(engine, key, wall_seconds), limits, requests: Arc::default() }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -41,6 +43,12 @@ impl Service {
 
     /// Answers one request; whatever happens, there is an answer.
     pub(crate) async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let answer = self.answer(request).await;
+        self.requests.count(&answer);
+        answer
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let (activity, version) = (activity::of(request.headers()), request.version());
         let (parts, body) = request.into_parts();
         let head = match Head::new(parts) {
@@ -49,6 +57,9 @@ impl Service {
         };
         if let Some(reply) = self.probe(&head) {
             return reply.into_response(&activity);
+        }
+        if head.path.segments() == ["metrics"] && head.method == Method::GET {
+            return finish(self.metrics(&head).await, &activity, None);
         }
         let (run, pass) = match self.admit(&head) {
             Ok(admitted) => admitted,
@@ -84,7 +95,7 @@ impl Service {
         Ok((route.run, self.gate.admit(head)?))
     }
 
-    /// `/alive` and `/ready`, the two open doors.
+    /// `/alive` and `/ready`, open to everybody.
     fn probe(&self, head: &Head) -> Option<Reply> {
         let [name] = head.path.segments() else { return None };
         match name.as_str() {
@@ -93,6 +104,17 @@ impl Service {
             "ready" => Some(Reply::json(StatusCode::SERVICE_UNAVAILABLE, "{\"ready\":false}")),
             _ => None,
         }
+    }
+
+    /// `/metrics`: sums for everybody, figures by container for operators.
+    async fn metrics(&self, head: &Head) -> Result<Reply, Error> {
+        let reader = match self.gate.admit_operator(head.headers()) {
+            Ok(_) => Reader::Operator,
+            Err(_) => Reader::Stranger,
+        };
+        let (engine, requests) = (Arc::clone(self.gate.engine()), Arc::clone(&self.requests));
+        let page = tokio::task::spawn_blocking(move || metrics::page(&engine, &requests, reader)).await;
+        page.map_err(|_| Error::Panicked)?.map(Reply::text)
     }
 
     async fn read_body(&self, body: Incoming) -> Result<Bytes, Error> {

@@ -1,62 +1,148 @@
-//! The loop around the purge: a bounded step, then sleep until the engine says that something is due.
+//! The loops around background work: the purge, and the promises about it.
 //!
-//! An idle store costs nothing here. Writes, policy changes and moves of the clock ring when something becomes
-//! due earlier than the loop believes. Between two busy steps other work gets its turn.
+//! The purge is a bounded step, then sleep until the engine says that something is due. An idle store costs nothing here.
+//! Writes, policy changes and moves of the clock ring when something becomes due earlier than the loop believes.
+//!
+//! Users come first (T20). Between two steps the loop pauses and looks whether anybody used the store meanwhile. As long as
+//! somebody does, steps are small and take a small share of the time; when nobody does, they are large and follow each other.
+//! A step that meets a user ends with the sweep it is in. Only a retention promise (T24) waits for nobody.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::Engine;
+use engine::{Engine, Neighbours, PurgeReport, Scrubbed};
 use storage::ClockStatus;
 use tokio::sync::Notify;
 use tokio::task::{spawn_blocking, yield_now};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
-/// Items per step: few enough that a foreground write never waits long behind one.
-const STEP_ITEMS: usize = 256;
+/// Items per step while users are there, and while they are not.
+const BUSY_ITEMS: usize = 16;
+const IDLE_ITEMS: usize = 512;
+
+/// While users are there, pauses are so many times as long as steps,
+const BUSY_PAUSES: u32 = 9;
+/// within these limits: long enough to notice users, short enough to notice that they are gone.
+const BUSY_PAUSE_MIN: Duration = Duration::from_millis(5);
+const BUSY_PAUSE_MAX: Duration = Duration::from_millis(100);
+
+/// The pause in which users are looked for while there are none.
+const IDLE_PAUSE: Duration = Duration::from_millis(1);
 
 /// The longest sleep; wall clocks get adjusted, so due times and the clock itself are looked at again now and then.
 const SLEEP_MAX: Duration = Duration::from_mins(10);
 
 /// Pause after a step that found nothing to do although something was due.
-const IDLE_PAUSE: Duration = Duration::from_millis(10);
+const EMPTY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Pause after a failed step.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
+
+/// The shortest time between two looks at the promises.
+const PROMISE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs until dropped.
 pub(crate) async fn purge(engine: Arc<Engine>) {
     let bell = Arc::new(Notify::new());
     let ringer = Arc::clone(&bell);
     engine.on_purge_due(move || ringer.notify_one());
-    let mut suspect = false;
+    let stepped = Notify::new();
+    tokio::join!(remove(&engine, &bell, &stepped), keep_promises(&engine, &stepped));
+}
+
+/// What comes after a step.
+enum Next {
+    /// There is more: another step of that urgency.
+    More { urgent: bool, users: bool },
+    /// Nothing is due before.
+    Sleep(Duration),
+}
+
+/// Steps of the purge.
+async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify) {
+    let (mut suspect, mut users) = (false, false);
     loop {
-        let pause = match step(&engine, &mut suspect).await {
-            Ok(pause) => pause,
-            Err(error) => {
-                tracing::error!("the purge failed and will be tried again: {error:#}");
-                FAILURE_PAUSE
+        let began = Instant::now();
+        let items = if users { BUSY_ITEMS } else { IDLE_ITEMS };
+        let next = step(engine, items, &mut suspect).await.unwrap_or_else(|error| {
+            tracing::error!("the purge failed and will be tried again: {error:#}");
+            Next::Sleep(FAILURE_PAUSE)
+        });
+        stepped.notify_one();
+        match next {
+            Next::More { urgent: true, .. } => yield_now().await,
+            Next::More { urgent: false, users: seen } => {
+                let pause = if users || seen {
+                    (began.elapsed() * BUSY_PAUSES).clamp(BUSY_PAUSE_MIN, BUSY_PAUSE_MAX)
+                } else {
+                    IDLE_PAUSE
+                };
+                let before = engine.operations();
+                sleep(pause).await;
+                users = engine.operations() > before;
             }
-        };
-        if pause.is_zero() {
-            yield_now().await;
-        } else {
-            let _ = timeout(pause, bell.notified()).await;
+            Next::Sleep(pause) => {
+                let _ = timeout(pause, bell.notified()).await;
+            }
         }
     }
 }
 
-/// One step, and how long until the next.
-async fn step(engine: &Arc<Engine>, suspect: &mut bool) -> anyhow::Result<Duration> {
+/// One step, and what comes after it.
+async fn step(engine: &Arc<Engine>, items: usize, suspect: &mut bool) -> anyhow::Result<Next> {
     let worker = Arc::clone(engine);
-    let report = spawn_blocking(move || worker.purge_step(STEP_ITEMS)).await??;
+    let report = spawn_blocking(move || worker.purge_step(items)).await??;
     let clock = engine.clock_status()?;
     log_suspicion(&clock, suspect);
-    let Some(due) = report.next_due else { return Ok(SLEEP_MAX) };
+    Ok(after(&report, &clock))
+}
+
+fn after(report: &PurgeReport, clock: &ClockStatus) -> Next {
+    let Some(due) = report.next_due else { return Next::Sleep(SLEEP_MAX) };
     let wait = Duration::from_millis(due.millis_since(clock.now)).min(SLEEP_MAX);
+    if !wait.is_zero() {
+        return Next::Sleep(wait);
+    }
     // Nothing was due although something should be: do not spin.
-    let idle = wait.is_zero() && report.purged_items == 0 && report.other_entries == 0;
-    Ok(if idle { IDLE_PAUSE } else { wait })
+    if report.purged_items == 0 && report.other_entries == 0 {
+        return Next::Sleep(EMPTY_PAUSE);
+    }
+    Next::More { urgent: report.urgent, users: report.neighbours == Neighbours::Present }
+}
+
+/// Looks after retention promises: whenever the purge has done something, and when the engine says so.
+async fn keep_promises(engine: &Arc<Engine>, stepped: &Notify) {
+    let mut pause = SLEEP_MAX;
+    loop {
+        let _ = timeout(pause, stepped.notified()).await;
+        pause = look_after(engine).await.unwrap_or_else(|error| {
+            tracing::error!("looking after retention promises failed and will be tried again: {error:#}");
+            FAILURE_PAUSE
+        });
+        sleep(PROMISE_PAUSE).await;
+    }
+}
+
+/// One look, and how long until the next.
+async fn look_after(engine: &Arc<Engine>) -> anyhow::Result<Duration> {
+    let began = Instant::now();
+    let worker = Arc::clone(engine);
+    let report = spawn_blocking(move || worker.retention_step()).await??;
+    for container in &report.missed {
+        tracing::error!(
+            "retention promise missed: '{container}' has items that are dead for longer than its maxPurgeDelay, and \
+             their bytes are still in the data directory"
+        );
+    }
+    match report.scrubbed {
+        Some(Scrubbed::Done) => {
+            tracing::info!("scrubbed what was purged out of the data directory in {:?}", began.elapsed());
+        }
+        Some(Scrubbed::Held) => tracing::warn!("a scrub waits for a snapshot that somebody still reads"),
+        None => {}
+    }
+    let Some(due) = report.next_due else { return Ok(SLEEP_MAX) };
+    Ok(Duration::from_millis(due.millis_since(engine.now()?)).min(SLEEP_MAX))
 }
 
 /// Says once when the clock becomes suspect, and once when that is over (T34).

@@ -27,7 +27,7 @@ const EXPIRY: &str = "crates/engine/src/expiry/mod.rs";
 const EXPIRY_CHANGE: &str = "crates/engine/src/expiry/change.rs";
 const FOOTPRINT: &str = "crates/engine/src/footprint.rs";
 const WRITE: &str = "crates/engine/src/write.rs";
-const PURGE: &str = "crates/engine/src/purge.rs";
+const PURGE: &str = "crates/engine/src/purge/mod.rs";
 const CATALOG: &str = "crates/engine/src/catalog.rs";
 const COUNTERS: &str = "crates/engine/src/counters.rs";
 const GATE: &str = "crates/engine/src/gate.rs";
@@ -131,7 +131,11 @@ pub const BUGS: &[Bug] = &[
     Bug {
         name: "the purge trusts a suspect clock",
         edits: &[
-            edit(PURGE, "self.store.clock_status()?.suspect.is_none()", "self.store.clock_status().is_ok()"),
+            edit(
+                PURGE,
+                "|| self.store.clock_status()?.suspect.is_some())",
+                "|| self.store.clock_status().is_err())",
+            ),
             edit(PURGE, "Ok(gate) if !tx.clock_is_suspect() =>", "Ok(gate) =>"),
             edit(GATE, "&record.header, tx.trusted_time())", "&record.header, tx.time())"),
         ],

@@ -34,7 +34,7 @@ pub use lanes::Lanes;
 pub use memory::{CrashMode, MemoryDisk, MemoryStore};
 pub use read::{Read, Scan, Snapshot};
 pub use scratch::Scratch;
-pub use store::{Stats, Store};
+pub use store::{Scrubbed, Stats, Store};
 pub use ticket::Ticket;
 pub use time::Time;
 pub use transaction::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Transaction};

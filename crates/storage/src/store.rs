@@ -1,6 +1,6 @@
 //! The door: what a store can do.
 
-use crate::{ClockStatus, Job, Lanes, Result, Snapshot, Time};
+use crate::{ClockStatus, Job, Keyspace, Lanes, Result, Snapshot, Time};
 use std::sync::Arc;
 
 /// Ordered bytes with atomic, durable commits and a clock that never goes back.
@@ -37,6 +37,13 @@ pub trait Store: Send + Sync {
     /// Figures for operators.
     fn stats(&self) -> Stats;
 
+    /// How many snapshots were taken and jobs run since the store was opened. Who makes way for users looks at it often.
+    fn operations(&self) -> u64;
+
+    /// Gets what was removed from these keyspaces before this call out of the files for good (T24). It takes long, writes much
+    /// and may be called from any thread; reading and writing go on meanwhile.
+    fn scrub(&self, keyspaces: &[Keyspace]) -> Result<Scrubbed>;
+
     /// Finishes waiting jobs, stores the exact time, flushes and lets go of the data. May be called again.
     fn close(&self) -> Result<()>;
 }
@@ -54,4 +61,13 @@ pub struct Stats {
     pub jobs: u64,
     /// Whether writes have stopped after a failure.
     pub poisoned: bool,
+}
+
+/// What a scrub came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scrubbed {
+    /// No file has any of it.
+    Done,
+    /// Somebody who began to read before may still see it, so files had to stay: it must be done again.
+    Held,
 }

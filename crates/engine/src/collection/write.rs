@@ -467,6 +467,7 @@ impl Desk {
             return Err(Error::ClockSuspect { what: "the place of an expired item is taken" });
         }
         history::expired(tx, &self.gate, dead)?;
+        self.collection.partition.remains.note_burial(&self.gate, &dead.header);
         self.clear(tx, dead).map(drop)
     }
 

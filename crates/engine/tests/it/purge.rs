@@ -1,6 +1,6 @@
 //! The purge: T19, T22, T12's end, dropped containers, and that nobody can tell whether it has run.
 
-use engine::Precondition;
+use engine::{Holder, Precondition, PurgeFigures, RetentionStatus, Scrubbed};
 use storage::Time;
 
 use crate::world::{START, World};
@@ -24,6 +24,175 @@ fn t19_the_purge_says_when_it_is_next_wanted() {
     assert_eq!((report.purged_items, report.next_due), (1, due(100)));
     let report = world.engine.purge_step(10).expect("a step");
     assert_eq!((report.purged_items, report.next_due), (0, due(100)));
+}
+
+/// T23: what waits, since when, what was done: exact at every instant, per container and in sum.
+#[test]
+fn t23_the_purge_tells_of_itself() {
+    let world = World::new();
+    let holder = Holder::Container(world.container(r#","defaultTtl":100"#));
+    let figures = || world.engine.purge_figures(&holder).expect("figures");
+    assert_eq!(figures().backlog.items, 0);
+    for (id, ttl) in [("a", 10), ("b", 20), ("c", 20), ("d", 500)] {
+        world.create("a", &format!(r#""id":"{id}","ttl":{ttl}"#)).expect("created");
+    }
+    world.drain();
+    assert_eq!(figures().next_due, Some(Time::from_seconds(START + 10)));
+    world.pass(25);
+    let before = figures();
+    assert_eq!((before.backlog.items, before.purged.items, before.last_pass), (3, 0, None));
+    assert_eq!(before.oldest_death, Some(Time::from_seconds(START + 10)));
+    assert_eq!(world.engine.purge_step(1).expect("a step").purged_items, 1);
+    let after = figures();
+    assert_eq!((after.backlog.items, after.purged.items), (2, 1));
+    assert_eq!(after.backlog.bytes + after.purged.bytes, before.backlog.bytes);
+    assert_eq!(after.oldest_death, Some(Time::from_seconds(START + 20)));
+    assert_eq!(after.last_pass, Some(Time::from_seconds(START + 25)));
+    let all = world.engine.purge_figures_of_all().expect("figures");
+    assert_eq!(
+        all.iter().map(|(_, figures)| *figures).fold(PurgeFigures::default(), PurgeFigures::plus),
+        after
+    );
+    world.drain();
+    assert_eq!((figures().backlog.items, figures().oldest_death), (0, None));
+}
+
+/// T23: one container can be purged by itself; the others wait for their turn.
+#[test]
+fn t23_one_container_is_purged_on_demand() {
+    let world = World::new();
+    let database = world.engine.database("db").expect("made");
+    let both = ["c", "other"].map(|name| {
+        let definition = crate::world::definition(name, r#","defaultTtl":10"#);
+        let container = world.engine.create_container(&database, definition, None).expect("created");
+        let body = crate::world::body("a", r#""id":"x""#);
+        world.engine.write(&container, None, engine::Operation::Create { body }).wait().expect("created");
+        Holder::Container(container)
+    });
+    world.pass(10);
+    let report = world.engine.purge_at_once(Some(&both[1]), 10).expect("a step");
+    assert_eq!((report.purged_items, report.next_due), (1, None));
+    let backlog = |holder| world.engine.purge_figures(holder).expect("figures").backlog.items;
+    assert_eq!((backlog(&both[0]), backlog(&both[1])), (1, 0));
+    world.engine.pause_purge(true);
+    assert_eq!(world.engine.purge_at_once(Some(&both[0]), 10).expect("a step").purged_items, 0);
+    world.engine.pause_purge(false);
+    assert_eq!(world.drain(), 1);
+    assert_eq!(world.engine.purge_status().purged_items, 2);
+}
+
+/// A container whose dead leave the data directory within a minute, and a look that found nothing left from before.
+fn promised(more: &str) -> World {
+    let world = World::new();
+    let holder = Holder::Container(world.container(more));
+    world
+        .engine
+        .change_lifecycle(&holder, |lifecycle| lifecycle.max_purge_delay = Some(60))
+        .expect("changed");
+    let first = world.engine.retention_step().expect("a look");
+    assert_eq!(first.scrubbed, Some(Scrubbed::Done), "nobody knows what lies there from before the start");
+    world
+}
+
+/// T24: what was purged is scrubbed in time, and nothing is scrubbed for nothing.
+#[test]
+fn t24_what_was_purged_is_scrubbed_at_half_the_bound() {
+    let world = promised(r#","defaultTtl":10"#);
+    world.create("a", r#""id":"x""#).expect("created");
+    world.pass(10);
+    assert_eq!(world.engine.retention_step().expect("a look").scrubbed, None, "it is not purged yet");
+    assert_eq!(world.drain(), 1);
+    let look = world.engine.retention_step().expect("a look");
+    assert_eq!((look.scrubbed, look.next_due), (None, Some(Time::from_seconds(START + 40))));
+    world.pass(30);
+    assert_eq!(world.engine.retention_step().expect("a look").scrubbed, Some(Scrubbed::Done));
+    world.pass(1000);
+    let look = world.engine.retention_step().expect("a look");
+    assert_eq!((look.scrubbed, look.next_due, look.missed.len()), (None, None, 0));
+}
+
+/// T24: a dead item that a write finds in its way leaves bytes behind, too.
+#[test]
+fn t24_what_a_write_removes_is_scrubbed_as_well() {
+    let world = promised(r#","defaultTtl":10"#);
+    world.create("a", r#""id":"x""#).expect("created");
+    world.pass(10);
+    world.create("a", r#""id":"x""#).expect("created over the dead");
+    world.pass(30);
+    assert_eq!(world.engine.retention_step().expect("a look").scrubbed, Some(Scrubbed::Done));
+}
+
+/// T24: near the bound the purge waits for nobody, and a bound that passes is told once.
+#[test]
+fn t24_urgency_and_misses() {
+    let world = promised(r#","defaultTtl":10"#);
+    world.create("a", r#""id":"x""#).expect("created");
+    world.create("a", r#""id":"y","ttl":-1"#).expect("created");
+    world.engine.pause_purge(true);
+    world.pass(24);
+    world.engine.pause_purge(false);
+    let container = Holder::Container(world.current());
+    assert!(!world.engine.purge_step(0).expect("a step").urgent, "14 seconds are less than a quarter");
+    world.pass(1);
+    assert!(world.engine.purge_step(0).expect("a step").urgent);
+    world.pass(46);
+    let missed = |world: &World| world.engine.retention_step().expect("a look").missed;
+    assert_eq!((missed(&world), missed(&world)), (vec!["db/c".to_owned()], vec![]));
+    assert_eq!(world.drain(), 1);
+    assert_eq!(world.engine.retention_step().expect("a look").scrubbed, Some(Scrubbed::Done));
+    assert_eq!(world.engine.retention_status(), RetentionStatus { missed: 1, scrubs: 2, held_scrubs: 0 });
+    assert_eq!(world.engine.purge_figures(&container).expect("figures").backlog.items, 0);
+}
+
+/// T20: containers take turns; a huge one has no more of a round than each of a thousand small ones.
+#[test]
+fn t20_a_huge_container_does_not_starve_a_thousand_small_ones() {
+    const SMALL: usize = 1000;
+    let world = World::new();
+    let database = world.engine.database("db").expect("made");
+    let make = |name: &str, items: usize| {
+        let definition = crate::world::definition(
+            name,
+            r#","defaultTtl":10,"indexingPolicy":{"excludedPaths":[{"path":"/*"}]}"#,
+        );
+        let container = world.engine.create_container(&database, definition, None).expect("created");
+        for item in 0..items {
+            let body = crate::world::body("a", &format!(r#""id":"{item}""#));
+            world.engine.write(&container, None, engine::Operation::Create { body }).wait().expect("created");
+        }
+        Holder::Container(container)
+    };
+    let huge = make("huge", 2 * SMALL);
+    let small: Vec<Holder> = (0..SMALL).map(|number| make(&format!("small{number}"), 1)).collect();
+    world.pass(10);
+    let mut steps = 0;
+    let backlog = |holder: &Holder| world.engine.purge_figures(holder).expect("figures").backlog.items;
+    while small.iter().any(|holder| backlog(holder) > 0) {
+        world.engine.purge_step(16).expect("a step");
+        steps += 1;
+    }
+    // Each step visits 16 small ones, or the huge one and some of them.
+    assert!(steps <= SMALL / 8 + 2, "{steps} steps");
+    assert!(backlog(&huge) > SMALL as u64, "the huge one had its turns and no more");
+    world.drain();
+    assert_eq!(backlog(&huge), 0);
+}
+
+/// T31: while a container is held nothing in it is purged, not even what was dead before.
+#[test]
+fn t31_nothing_is_purged_from_a_held_container() {
+    let world = World::new();
+    let holder = Holder::Container(world.container(r#","defaultTtl":10"#));
+    world.create("a", r#""id":"x""#).expect("created");
+    world.pass(10);
+    let hold = |why: Option<&str>| {
+        let why = why.map(str::to_owned);
+        world.engine.change_lifecycle(&holder, |lifecycle| lifecycle.hold = why).expect("changed");
+    };
+    hold(Some("case 7"));
+    assert_eq!((world.drain(), world.counts()), (0, (0, 1)));
+    hold(None);
+    assert_eq!((world.drain(), world.counts()), (1, (0, 0)));
 }
 
 /// T22: steps of any size, restarts in between, nothing living lost, nothing dead left.

@@ -1,6 +1,7 @@
 //! `serverStatus`: figures of this process. A section that is set to 0 or false is left out.
 
 use bson::{Document, Value};
+use engine::PurgeFigures;
 
 use crate::call::Call;
 use crate::commands::build_info;
@@ -25,11 +26,13 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         .with("uptimeMillis", millis)
         .with("uptimeEstimate", millis / 1000)
         .with("localTime", Value::DateTime(call.now.millis() as i64));
+    let waiting = call.blocking(|| call.engine.purge_figures_of_all())?;
+    let waiting = waiting.into_iter().map(|(_, of)| of).fold(PurgeFigures::default(), PurgeFigures::plus);
     let sections = [
         ("connections", Some(connections(call))),
         ("logicalSessionRecordCache", Some(sessions(call))),
         ("mem", Some(memory(call))),
-        ("metrics", Some(metrics(call))),
+        ("metrics", Some(metrics(call, &waiting))),
         ("network", Some(network(call))),
         ("opcounters", Some(call.service.statistics.opcounters())),
         ("repl", replication(call)),
@@ -82,15 +85,20 @@ fn network(call: &Call) -> Document {
         .with("numRequests", statistics.requests.get())
 }
 
-/// `ttl`: what has expired is invisible at once; these are the figures of its removal.
-fn metrics(call: &Call) -> Document {
+/// `ttl`: what has expired is invisible at once; these are the figures of its removal, and of what waits for it.
+fn metrics(call: &Call, waiting: &PurgeFigures) -> Document {
+    let age = waiting.oldest_death.map_or(0, |oldest| call.now.millis_since(oldest));
     let statistics = &call.service.statistics;
     let purge = call.engine.purge_status();
     let passes = (call.service.parameters.passes(purge.paused) + purge.passes) as i64;
     let ttl = Document::new()
         .with("deletedDocuments", purge.purged_items as i64)
         .with("passes", passes)
-        .with("subPasses", passes);
+        .with("subPasses", passes)
+        .with("deletedBytes", purge.purged_bytes as i64)
+        .with("backlogDocuments", waiting.backlog.items as i64)
+        .with("backlogBytes", waiting.backlog.bytes as i64)
+        .with("oldestAgeMillis", age as i64);
     let document = Document::new()
         .with("deleted", statistics.documents_deleted.get())
         .with("inserted", statistics.documents_inserted.get())

@@ -6,11 +6,12 @@
     reason = "the table wants one shape of handler, also for those that never wait"
 )]
 
+mod purge;
 mod ttl;
 mod wishes;
 
 use document::Value;
-use engine::{Engine, Leap, PurgeReport};
+use engine::{Engine, Leap, Tally};
 use hyper::{Method, StatusCode};
 
 use crate::call::Call;
@@ -23,12 +24,6 @@ use crate::service::Run;
 /// The first segment of every admin path.
 pub(crate) const PREFIX: &str = "_bolide";
 
-/// Items that one step of a purge on demand removes before it looks around.
-const PURGE_STEP: usize = 1000;
-
-/// Steps after which a purge on demand stops; the background goes on from there.
-const PURGE_STEPS: usize = 10_000;
-
 /// The handler for an admin request.
 pub(crate) fn find(head: &Head) -> Result<Run, Error> {
     let names: Vec<&str> = head.path.segments().iter().skip(1).map(String::as_str).collect();
@@ -38,8 +33,8 @@ pub(crate) fn find(head: &Head) -> Result<Run, Error> {
         ["status"] if get => |call| Box::pin(status(call)),
         ["clock"] if get => |call| Box::pin(clock(call)),
         ["clock"] if post => |call| Box::pin(move_clock(call)),
-        ["purge"] if get => |call| Box::pin(purge(call)),
-        ["purge"] if post => |call| Box::pin(steer_purge(call)),
+        ["purge"] if get => |call| Box::pin(purge::show(call)),
+        ["purge"] if post => |call| Box::pin(purge::steer(call)),
         ["ttl", _, _] if get => |call| Box::pin(ttl::show(call)),
         ["ttl", _, _] if head.method == Method::PATCH => |call| Box::pin(ttl::change(call)),
         ["status" | "clock" | "purge"] | ["ttl", _, _] => {
@@ -59,10 +54,11 @@ async fn status(call: &Call) -> Result<Reply, Error> {
     let databases = engine.databases();
     let containers: usize = databases.iter().map(|database| engine.containers(database).len()).sum();
     let store = engine.storage_stats();
+    let purge = call.blocking(purge::sum_value).await?;
     Ok(reply(&object([
         member("version", text(env!("CARGO_PKG_VERSION"))),
         member("clock", clock_value(engine)?),
-        member("purge", purge_value(engine)),
+        member("purge", purge),
         member(
             "store",
             object([
@@ -112,46 +108,10 @@ async fn move_clock(call: &Call) -> Result<Reply, Error> {
     Ok(reply(&clock_value(call.engine())?))
 }
 
-async fn purge(call: &Call) -> Result<Reply, Error> {
-    Ok(reply(&purge_value(call.engine())))
-}
-
-async fn steer_purge(call: &Call) -> Result<Reply, Error> {
-    let body = parse_object(&call.body)?;
-    match wish(&body) {
-        Some(("paused", Value::Bool(paused))) => call.engine().pause_purge(*paused),
-        Some(("now", Value::Bool(true))) => call.blocking(purge_now).await?,
-        _ => {
-            return Err(Error::BadRequest(
-                "The body must be {\"paused\": true}, {\"paused\": false} or {\"now\": true}, and nothing else."
-                    .to_owned(),
-            ));
-        }
-    }
-    Ok(reply(&purge_value(call.engine())))
-}
-
 /// The one member of a body. An operator who sends two means both, and only one would be done.
 fn wish(body: &Value) -> Option<(&str, &Value)> {
     let mut members = body.as_object()?.iter();
     members.next().filter(|_| members.next().is_none())
-}
-
-/// Steps until nothing is due; refused when no step would do anything.
-fn purge_now(engine: &Engine) -> Result<(), Error> {
-    if engine.purge_status().paused {
-        return Err(Error::PurgeStopped("it is paused; send {\"paused\": false} first"));
-    }
-    if engine.clock_status()?.suspect.is_some() {
-        return Err(Error::PurgeStopped("the clock is suspect; accept or reject its leap first"));
-    }
-    for _ in 0..PURGE_STEPS {
-        let PurgeReport { next_due, .. } = engine.purge_step(PURGE_STEP)?;
-        if next_due.is_none_or(|due| engine.now().is_ok_and(|now| due > now)) {
-            break;
-        }
-    }
-    Ok(())
 }
 
 fn clock_value(engine: &Engine) -> Result<Value, Error> {
@@ -179,15 +139,8 @@ fn clock_value(engine: &Engine) -> Result<Value, Error> {
     ]))
 }
 
-fn purge_value(engine: &Engine) -> Value {
-    let status = engine.purge_status();
-    object([
-        member("paused", Value::Bool(status.paused)),
-        member("purgedItems", number(status.purged_items)),
-        member("purgedBytes", number(status.purged_bytes)),
-        member("lastStep", status.last_step.map_or(Value::Null, |time| number(time.seconds()))),
-        member("nextDue", status.next_due.map_or(Value::Null, |time| number(time.seconds()))),
-    ])
+fn tally(tally: Tally) -> Value {
+    object([member("items", number(tally.items)), member("bytes", number(tally.bytes))])
 }
 
 fn number(number: u64) -> Value {

@@ -1,9 +1,9 @@
 //! `/_bolide/ttl/{db}/{coll}`: rules, wishes and figures of one container or collection.
 
 use document::Value;
-use engine::{Api, DefaultTtl, DryRun, Engine, Forecast, Holder, Interval, Tally, Usage};
+use engine::{Api, DefaultTtl, DryRun, Engine, Forecast, Holder, Interval};
 
-use super::{number, reply, wishes};
+use super::{number, purge, reply, tally, wishes};
 use crate::call::Call;
 use crate::error::Error;
 use crate::json::{member, object, parse_object, text};
@@ -18,7 +18,7 @@ pub(super) async fn show(call: &Call) -> Result<Reply, Error> {
     let holder = holder(call)?;
     let asked = (interval(call)?, default_ttl(call)?);
     let tell = move |engine: &Engine| {
-        let mut told = describe(&holder, engine.usage_of(&holder)?);
+        let mut told = describe(engine, &holder)?;
         let members = told.as_object_mut().expect("made as an object");
         if let Some((word, interval, count)) = asked.0 {
             let forecast = engine.forecast(&holder, interval, count)?;
@@ -93,10 +93,9 @@ pub(super) async fn change(call: &Call) -> Result<Reply, Error> {
         engine.change_lifecycle_with(&holder, consent, |wishes| {
             wishes::read(&body, wishes).expect("what a wish accepts depends on its value alone");
         })?;
-        Ok((engine.usage_of(&holder)?, holder))
+        describe(engine, &holder)
     };
-    let (usage, holder) = call.blocking(change).await?;
-    Ok(reply(&describe(&holder, usage)))
+    Ok(reply(&call.blocking(change).await?))
 }
 
 /// The container or collection that the path names; the parameter `api` says whose.
@@ -109,7 +108,8 @@ pub(super) fn holder(call: &Call) -> Result<Holder, Error> {
     Ok(call.engine().holder(api, call.head.path.at(2), call.head.path.at(3))?)
 }
 
-fn describe(holder: &Holder, usage: Usage) -> Value {
+fn describe(engine: &Engine, holder: &Holder) -> Result<Value, Error> {
+    let (usage, figures) = (engine.usage_of(holder)?, engine.purge_figures(holder)?);
     let date_rules = holder.date_rules().into_iter().map(|rule| {
         object([
             member("index", text(rule.index)),
@@ -117,7 +117,7 @@ fn describe(holder: &Holder, usage: Usage) -> Value {
             member("inForce", Value::Bool(rule.in_force)),
         ])
     });
-    object([
+    Ok(object([
         member("database", text(holder.database())),
         member("container", text(holder.name())),
         member("defaultTtl", holder.default_ttl().to_member().unwrap_or(Value::Null)),
@@ -125,9 +125,6 @@ fn describe(holder: &Holder, usage: Usage) -> Value {
         member("wishes", wishes::show(&holder.lifecycle())),
         member("living", tally(usage.living)),
         member("backlog", tally(usage.dead)),
-    ])
-}
-
-fn tally(tally: Tally) -> Value {
-    object([member("items", number(tally.items)), member("bytes", number(tally.bytes))])
+        member("purge", purge::figures_value(engine, &figures)?),
+    ]))
 }

@@ -18,16 +18,25 @@ struct Wish {
     show: fn(&Lifecycle) -> Value,
 }
 
-const WISHES: &[Wish] = &[Wish {
-    name: "maxInstantExpiry",
-    accepts: "a share of the living from 0 to 1",
-    set: |wishes, value| keep(&mut wishes.max_instant_expiry, share(value)),
-    clear: |wishes| wishes.max_instant_expiry = None,
-    show: |wishes| {
-        let share = |millionths| Value::Double(f64::from(millionths) / MILLION);
-        wishes.max_instant_expiry.map_or(Value::Null, share)
+const WISHES: &[Wish] = &[
+    Wish {
+        name: "maxInstantExpiry",
+        accepts: "a share of the living from 0 to 1",
+        set: |wishes, value| keep(&mut wishes.max_instant_expiry, share(value)),
+        clear: |wishes| wishes.max_instant_expiry = None,
+        show: |wishes| {
+            let share = |millionths| Value::Double(f64::from(millionths) / MILLION);
+            wishes.max_instant_expiry.map_or(Value::Null, share)
+        },
     },
-}];
+    Wish {
+        name: "maxPurgeDelay",
+        accepts: "a number of seconds from 1 on",
+        set: |wishes, value| keep(&mut wishes.max_purge_delay, seconds(value)),
+        clear: |wishes| wishes.max_purge_delay = None,
+        show: |wishes| wishes.max_purge_delay.map_or(Value::Null, |seconds| Value::Int(seconds.into())),
+    },
+];
 
 /// Shares are kept in millionths.
 const MILLION: f64 = 1_000_000.0;
@@ -66,6 +75,10 @@ fn keep<T>(slot: &mut Option<T>, read: Option<T>) -> bool {
     slot.is_some()
 }
 
+fn seconds(value: &Value) -> Option<u32> {
+    value.as_i64().and_then(|seconds| u32::try_from(seconds).ok()).filter(|seconds| *seconds > 0)
+}
+
 fn share(value: &Value) -> Option<u32> {
     let share = value.as_f64().filter(|share| (0.0..=1.0).contains(share))?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked")]
@@ -82,9 +95,10 @@ mod tests {
             read(&document::parse_json(text.as_bytes()).unwrap(), wishes).map_err(|error| error.to_string())
         };
         let mut wishes = Lifecycle::default();
-        for (name, good, bad) in
-            [("maxInstantExpiry", &["0", "0.5", "1"][..], &["-0.1", "1.1", "true", "\"0.5\"", "{}"][..])]
-        {
+        for (name, good, bad) in [
+            ("maxInstantExpiry", &["0", "0.5", "1"][..], &["-0.1", "1.1", "true", "\"0.5\"", "{}"][..]),
+            ("maxPurgeDelay", &["1", "60"][..], &["0", "-1", "1.5", "5000000000", "\"60\""][..]),
+        ] {
             let off = wishes.clone();
             for value in good {
                 let text = format!("{{\"{name}\":{value}}}");

@@ -173,3 +173,57 @@ async fn t30_forecast_and_dry_run_are_told() {
         show(query).await.expect_error(400, 0, "BadRequest");
     }
 }
+
+/// T23: figures for Prometheus; names of containers only for whoever has the key.
+#[tokio::test]
+async fn the_metrics_tell_of_the_purge_and_name_containers_to_operators_only_t23() {
+    let server = Server::with_container("\"defaultTtl\":10").await;
+    for id in ["1", "2"] {
+        server.create("a", &format!(r#"{{"id":"{id}","pk":"a"}}"#)).await.expect_status(201);
+    }
+    server.admin("POST", "/_bolide/clock", r#"{"advanceSeconds":15}"#).send().await.expect_status(200);
+    let open = server.get("/metrics").unsigned().send().await.expect_status(200);
+    let text = open.text();
+    for line in [
+        "bolide_purge_backlog_items 2",
+        "bolide_purge_oldest_age_seconds 5.000",
+        "bolide_purged_items_total 0",
+        "bolide_clock_suspect 0",
+        "bolide_requests_total{code=\"201\"} 4",
+        "# TYPE bolide_purged_items_total counter",
+    ] {
+        assert!(text.lines().any(|found| found == line), "no {line:?} in {text}");
+    }
+    assert!(!text.contains("container=\""), "{text}");
+    let named = server.admin("GET", "/metrics", "").send().await.expect_status(200);
+    let line = "bolide_container_purge_backlog_items{api=\"nosql\",database=\"db\",container=\"c\"} 2";
+    assert!(named.text().contains(line), "{}", named.text());
+}
+
+/// T23: one container is purged on demand; backlog, age and what was done are told for each.
+#[tokio::test]
+async fn one_container_is_purged_on_demand_t23() {
+    let server = Server::with_container("\"defaultTtl\":10").await;
+    server.create("a", r#"{"id":"1","pk":"a"}"#).await.expect_status(201);
+    server.admin("POST", "/_bolide/clock", r#"{"advanceSeconds":12}"#).send().await.expect_status(200);
+    let ttl = server.admin("GET", "/_bolide/ttl/db/c", "").send().await.expect_status(200);
+    assert_eq!(ttl.member("purge").get("oldestAgeSeconds"), Some(&Value::Int(2)));
+    let steer = |body: &str| server.admin("POST", "/_bolide/purge", body).send();
+    steer(r#"{"now":true,"database":"db","container":"none"}"#).await.expect_error(404, 0, "NotFound");
+    for body in [
+        r#"{"now":true,"database":"db"}"#,
+        r#"{"now":true,"paused":false}"#,
+        r#"{"database":"db","container":"c"}"#,
+        r#"{"now":true,"database":"db","container":"c","api":"sql"}"#,
+    ] {
+        steer(body).await.expect_error(400, 0, "BadRequest");
+    }
+    let done = steer(r#"{"container":"c","database":"db","now":true}"#).await.expect_status(200);
+    assert_eq!((done.member("purgedItems"), done.member("oldestAgeSeconds")), (Value::Int(1), Value::Null));
+    let shown = server.admin("GET", "/_bolide/purge", "").send().await.expect_status(200);
+    let containers = shown.member("containers");
+    let one = containers.as_array().and_then(|all| all.first()).expect("the container is told of");
+    assert_eq!(one.get("container"), Some(&Value::String("c".into())));
+    let purged = one.get("purge").and_then(|purge| purge.get("purged")).and_then(|tally| tally.get("items"));
+    assert_eq!(purged, Some(&Value::Int(1)));
+}

@@ -8,3 +8,4 @@ mod connections;
 mod lifecycle;
 mod mongo;
 mod process;
+mod retention;

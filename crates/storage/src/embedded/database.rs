@@ -8,6 +8,7 @@
 //! - Errors by which fjall stops for good stop our writes too.
 
 use super::marker::{Marker, State};
+use super::readers::Readers;
 use super::{Durability, EmbeddedOptions};
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
@@ -42,6 +43,8 @@ pub(super) struct Database {
     fjall: fjall::Database,
     keyspaces: [OnceLock<fjall::Keyspace>; Keyspace::ALL.len()],
     own: fjall::Keyspace,
+    /// Who reads.
+    pub(super) readers: Readers,
 }
 
 impl Database {
@@ -71,7 +74,8 @@ impl Database {
         let own = fjall
             .keyspace(OWN_KEYSPACE, || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES));
         let own = own.map_err(|error| cannot("open a keyspace", &error))?;
-        let database = Self { fjall, keyspaces: [const { OnceLock::new() }; Keyspace::ALL.len()], own };
+        let keyspaces = [const { OnceLock::new() }; Keyspace::ALL.len()];
+        let database = Self { fjall, keyspaces, own, readers: Readers::default() };
         for keyspace in Keyspace::ALL {
             if database.fjall.keyspace_exists(keyspace.name()) {
                 database.make(keyspace)?;
@@ -91,8 +95,18 @@ impl Database {
         Ok(place.get_or_init(|| made))
     }
 
+    /// The keyspace if it has been made.
+    pub(super) fn made_already(&self, keyspace: Keyspace) -> Option<&fjall::Keyspace> {
+        self.keyspaces[keyspace.number()].get()
+    }
+
+    /// fjall itself and the store's own keyspace.
+    pub(super) fn own(&self) -> (&fjall::Database, &fjall::Keyspace) {
+        (&self.fjall, &self.own)
+    }
+
     /// All keyspaces that have been made.
-    fn made(&self) -> impl Iterator<Item = &fjall::Keyspace> {
+    pub(super) fn made(&self) -> impl Iterator<Item = &fjall::Keyspace> {
         self.keyspaces.iter().filter_map(OnceLock::get).chain([&self.own])
     }
 
@@ -117,7 +131,7 @@ impl Database {
     }
 
     /// Waits until no keyspace has more than `sealed` memtables waiting to be flushed.
-    fn wait_for_flushes(&self, sealed: usize) -> Result<()> {
+    pub(super) fn wait_for_flushes(&self, sealed: usize) -> Result<()> {
         while self.made().any(|keyspace| keyspace.sealed_memtable_count() > sealed) {
             // Says so if a worker died, for which we would wait in vain.
             self.fjall.persist(PersistMode::Buffer).map_err(|error| cannot("flush", &error))?;
@@ -214,12 +228,30 @@ impl Backend for Committer {
 /// One moment of the database.
 pub(super) struct EmbeddedSnapshot {
     snapshot: fjall::Snapshot,
+    /// Leaves after fjall's snapshot is closed: fields go in this order.
+    reader: Reader,
+}
+
+/// Somebody who reads, counted as long as they do.
+struct Reader {
     database: Arc<Database>,
+    phase: usize,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.database.readers.leave(self.phase);
+    }
 }
 
 impl EmbeddedSnapshot {
     pub(super) fn new(database: Arc<Database>) -> Self {
-        Self { snapshot: database.fjall.snapshot(), database }
+        let reader = Reader { phase: database.readers.enter(), database };
+        Self { snapshot: reader.database.fjall.snapshot(), reader }
+    }
+
+    fn keyspace(&self, keyspace: Keyspace) -> Option<&fjall::Keyspace> {
+        self.reader.database.made_already(keyspace)
     }
 }
 
@@ -227,14 +259,13 @@ impl Snapshot for EmbeddedSnapshot {}
 
 impl Read for EmbeddedSnapshot {
     fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Bytes>> {
-        let Some(keyspace) = self.database.keyspaces[keyspace.number()].get() else { return Ok(None) };
+        let Some(keyspace) = self.keyspace(keyspace) else { return Ok(None) };
         let value = self.snapshot.get(keyspace, key);
         Ok(value.map_err(|error| cannot("read", &error))?.map(Bytes::from))
     }
 
     fn scan(&self, keyspace: Keyspace, range: KeyRange, direction: Direction) -> Scan<'_> {
-        let keyspace = self.database.keyspaces[keyspace.number()].get();
-        let Some(keyspace) = keyspace.filter(|_| !range.is_empty()) else {
+        let Some(keyspace) = self.keyspace(keyspace).filter(|_| !range.is_empty()) else {
             return Box::new(std::iter::empty());
         };
         let entries = self.snapshot.range(keyspace, (range.start, range.end));
@@ -250,7 +281,7 @@ impl Read for EmbeddedSnapshot {
 }
 
 /// fjall's error as ours.
-fn cannot(doing: &'static str, error: &fjall::Error) -> Error {
+pub(super) fn cannot(doing: &'static str, error: &fjall::Error) -> Error {
     match error {
         fjall::Error::Io(error) | fjall::Error::Storage(lsm_tree::Error::Io(error)) => {
             Error::io(doing, error)

@@ -9,26 +9,32 @@
 //! | `database.rs` | fjall itself: keyspaces, batches, snapshots, and its traps |
 //! | `queue.rs` | the bounded queue and the writer thread |
 //! | `marker.rs` | the small file beside the data: format, clean or not, a commit number that cannot be lost |
+//! | `readers.rs` | who reads, to wait for those who began before |
+//! | `scrub.rs` | getting removed bytes out of the files |
 //! | `rescue.rs` | what a recovery cut off the journal, kept and reported |
 
 mod database;
 mod marker;
 mod queue;
+mod readers;
 mod rescue;
+mod scrub;
 
 use crate::clock::{ClockOptions, Command};
 use crate::record::StoreRecord;
 use crate::ticket::ticket;
 use crate::writer::{Shared, Wait, Work, Writer, check_outside_job, refuse};
-use crate::{ClockStatus, Error, Job, Lanes, Result, Snapshot, Stats, Store, Time};
+use crate::{ClockStatus, Error, Job, Keyspace, Lanes, Result, Scrubbed, Snapshot, Stats, Store, Time};
 use database::{Committer, Database, EmbeddedSnapshot};
 use marker::{Marker, State};
 use parking_lot::{Mutex, RwLock};
 use queue::Queue;
 use rescue::Rescue;
+use scrub::Scrub;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 /// How often the lock is tried, a millisecond apart.
@@ -84,6 +90,9 @@ pub struct EmbeddedStore {
     thread: Mutex<Option<JoinHandle<()>>>,
     path: PathBuf,
     recovery: Recovery,
+    /// Held while a scrub runs, and by `close` for good.
+    scrubbing: Mutex<()>,
+    closing: AtomicBool,
     /// Held, and with it the directory, until the store is closed or dropped.
     lock: Mutex<Option<fs::File>>,
 }
@@ -150,6 +159,8 @@ impl EmbeddedStore {
             thread: Mutex::new(Some(thread)),
             path,
             recovery,
+            scrubbing: Mutex::default(),
+            closing: AtomicBool::new(false),
             lock: Mutex::new(Some(lock)),
         })
     }
@@ -189,7 +200,25 @@ impl EmbeddedStore {
 
 impl Store for EmbeddedStore {
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
-        Ok(Arc::new(EmbeddedSnapshot::new(self.database()?)))
+        let database = self.database()?;
+        database.readers.count();
+        Ok(Arc::new(EmbeddedSnapshot::new(database)))
+    }
+
+    fn operations(&self) -> u64 {
+        self.shared.jobs() + self.database().map_or(0, |database| database.readers.taken())
+    }
+
+    fn scrub(&self, keyspaces: &[Keyspace]) -> Result<Scrubbed> {
+        check_outside_job()?;
+        let _scrubbing = self.scrubbing.lock();
+        let database = self.database()?;
+        let stopping = || self.closing.load(Ordering::Acquire);
+        let scrub = Scrub { database: &database, directory: &self.path, stopping: &stopping };
+        let scrubbed = scrub.run(keyspaces)?;
+        // What a recovery cut off the journal may be of what was removed.
+        rescue::forget(&self.path)?;
+        Ok(scrubbed)
     }
 
     fn submit(&self, _lanes: Lanes, job: Box<dyn Job>) {
@@ -241,6 +270,8 @@ impl Store for EmbeddedStore {
     fn close(&self) -> Result<()> {
         check_outside_job()?;
         let Some(thread) = self.thread.lock().take() else { return Ok(()) };
+        self.closing.store(true, Ordering::Release);
+        let _scrubbing = self.scrubbing.lock();
         let (resolver, ticket) = ticket();
         self.queue.close(Work::Clock(Command::Close, resolver));
         let stored = ticket.wait();

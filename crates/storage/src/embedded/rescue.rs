@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// Where copies and cut-off ends are kept, inside the data directory.
 pub(super) const DIRECTORY: &str = "rescue";
+/// The file of the ends that were cut off.
+const DROPPED: &str = "dropped";
 /// How much of a file is looked at in one go.
 const CHUNK: u64 = 1 << 20;
 
@@ -85,7 +87,7 @@ impl Rescue {
             }
         }
         if dropped.bytes > 0 {
-            let file = self.directory.join("dropped");
+            let file = self.directory.join(DROPPED);
             fs::File::create(&file)?.write_all(&ends)?;
             dropped.file = Some(file);
         }
@@ -93,6 +95,16 @@ impl Rescue {
             fs::remove_file(&journal.copy)?;
         }
         Ok(dropped)
+    }
+}
+
+/// Removes what earlier recoveries cut off.
+pub(super) fn forget(path: &Path) -> Result<()> {
+    match fs::remove_file(path.join(DIRECTORY).join(DROPPED)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io("remove what a recovery cut off", &error))
+        }
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 

@@ -13,13 +13,13 @@ use crate::record::StoreRecord;
 use crate::ticket::ticket;
 use crate::writer::{Backend, Shared, Work, Writer, check_outside_job, refuse};
 use crate::{
-    ClockStatus, Direction, Error, Job, KeyRange, Keyspace, Lanes, Read, Result, Scan, Snapshot, Stats,
-    Store, Time,
+    ClockStatus, Direction, Error, Job, KeyRange, Keyspace, Lanes, Read, Result, Scan, Scrubbed, Snapshot,
+    Stats, Store, Time,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How many entries a scan fetches at a time.
 const SCAN_CHUNK: usize = 64;
@@ -31,6 +31,8 @@ pub struct MemoryStore {
     shared: Arc<Shared>,
     writer: Mutex<Writer<User>>,
     closed: AtomicBool,
+    /// Snapshots ever taken.
+    snapshots: AtomicU64,
 }
 
 impl MemoryStore {
@@ -52,7 +54,8 @@ impl MemoryStore {
         };
         let backend = User { disk: disk.clone(), user };
         let writer = Writer::new(backend, record.unwrap_or_default(), Arc::clone(&shared));
-        Ok(Self { disk, user, shared, writer: Mutex::new(writer), closed: AtomicBool::new(false) })
+        let (writer, closed, snapshots) = (Mutex::new(writer), AtomicBool::new(false), AtomicU64::new(0));
+        Ok(Self { disk, user, shared, writer, closed, snapshots })
     }
 
     fn perform(&self, work: Work) {
@@ -78,7 +81,17 @@ impl Store for MemoryStore {
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
         }
+        self.snapshots.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(MemorySnapshot::new(self.disk.clone())))
+    }
+
+    fn operations(&self) -> u64 {
+        self.shared.jobs() + self.snapshots.load(Ordering::Relaxed)
+    }
+
+    fn scrub(&self, _: &[Keyspace]) -> Result<Scrubbed> {
+        // It has no files.
+        Ok(Scrubbed::Done)
     }
 
     fn submit(&self, _lanes: Lanes, job: Box<dyn Job>) {

@@ -7,5 +7,6 @@ mod contract;
 mod embedded;
 mod faults;
 mod kill;
+mod scrub;
 mod support;
 mod torn;

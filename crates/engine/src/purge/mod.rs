@@ -15,11 +15,15 @@
 //!
 //! Partitions take turns, so that a large one does not starve a small one.
 
+mod figures;
+mod retention;
+
+use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use document::ItemNumber;
+use document::{ItemNumber, Sequence};
 use parking_lot::Mutex;
 use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Time, Transaction, transact};
 
@@ -29,15 +33,26 @@ use crate::container::{Container, Partition};
 use crate::error::{Error, Result};
 use crate::expiry::{Millis, Place, Places, Policy, Queue};
 use crate::footprint::{Footprint, Home};
-use crate::gate::{Found, Gate};
+use crate::gate::{Found, Gate, View};
 use crate::history;
 use crate::holder::Holder;
 use crate::index::{Drafted, Upkeep};
 use crate::keys::{self, Key, PartitionId};
 use crate::limits::SWEEP_ENTRIES;
 
-/// The least that a visited partition may remove in a step, however many wait.
+pub use figures::PurgeFigures;
+pub(crate) use figures::Purged;
+pub(crate) use retention::Remains;
+pub use retention::{RetentionReport, RetentionStatus};
+
+/// The least that a visited partition may remove in a sweep, however many wait.
 const SHARE_MIN: usize = 8;
+
+/// The most that one sweep removes: a write that comes meanwhile waits for no more than that.
+const SWEEP_ITEMS: usize = 64;
+
+/// What those without urgency may remove while others are urgent: one part in so many.
+const CALM_PART: usize = 8;
 
 /// How long a partition whose sweep failed is left alone.
 const FAILURE_PAUSE_MS: u64 = 60_000;
@@ -53,6 +68,20 @@ pub struct PurgeReport {
     pub other_entries: u64,
     /// When there is something to do again; none if nothing will ever be due as things stand.
     pub next_due: Option<Time>,
+    /// Who else used the store meanwhile.
+    pub neighbours: Neighbours,
+    /// Whether a retention promise lets the purge wait for nobody (T24).
+    pub urgent: bool,
+}
+
+/// Whether somebody else used the store while a step ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Neighbours {
+    /// Nobody was seen.
+    #[default]
+    Absent,
+    /// Users are there: the step ended early for them, unless it was urgent.
+    Present,
 }
 
 /// Figures of the purge since the engine was opened (T23).
@@ -99,21 +128,51 @@ impl Engine {
             report.other_entries += sessions.entries;
             report.next_due = sessions.next_due.into_iter().chain(report.next_due).min();
         }
-        if !self.purge.paused.load(Ordering::Acquire) && self.store.clock_status()?.suspect.is_none() {
+        if !self.is_purge_stopped()? {
             let now = self.store.now()?;
             if let Some(cleared) = self.clear_dropped(limit)? {
                 report.other_entries += cleared;
                 report.next_due = Some(now);
             }
             let catalog = self.catalog();
-            let waiting = self.purge.take_waiting(catalog.holdings(), now);
-            outcome = self.visit(&waiting, limit, &mut report);
+            let waiting = self.purge.waiting(catalog.holdings(), now);
+            let (urgent, calm) = self.by_urgency(waiting)?;
+            report.urgent = !urgent.is_empty();
+            outcome = self.visit(&urgent, limit, Manners::Insist, &mut report);
+            let left = if report.urgent { limit.div_ceil(CALM_PART) } else { limit };
+            outcome = outcome.and(self.visit(&calm, left, Manners::Yield, &mut report));
             let looks = catalog.holdings().filter_map(|(_, partition)| partition.next_look.get());
             report.next_due = looks.chain(report.next_due).min();
         }
         self.purge.record(&report, self.store.now()?);
         self.alarm.sleep_until(report.next_due);
         outcome.and(index).and(collection_index).and(sessions).map(|_| report)
+    }
+
+    /// Removes about `limit` dead items at most on an operator's demand, of one container or collection or of all, whoever
+    /// else uses the store; says when something there dies next. Does nothing while the purge is stopped.
+    pub fn purge_at_once(&self, of: Option<&Holder>, limit: usize) -> Result<PurgeReport> {
+        let mut report = PurgeReport::default();
+        if self.is_purge_stopped()? {
+            return Ok(report);
+        }
+        let catalog = self.catalog();
+        let chosen = |partition: &Arc<Partition>| {
+            of.is_none_or(|holder| holder.partitions().iter().any(|own| own.id == partition.id))
+        };
+        let holdings = || catalog.holdings().filter(|(_, partition)| chosen(partition));
+        let waiting = self.purge.waiting(holdings(), self.store.now()?);
+        let outcome = self.visit(&waiting, limit, Manners::Insist, &mut report);
+        report.next_due = holdings().filter_map(|(_, partition)| partition.next_look.get()).min();
+        self.purge.count(&report);
+        // What is left is for the loop, which may have been about to sleep.
+        self.alarm.ring();
+        outcome.map(|()| report)
+    }
+
+    /// Whether nothing may be purged now: an operator has paused it, or the clock is suspect (T34).
+    fn is_purge_stopped(&self) -> Result<bool> {
+        Ok(self.purge.paused.load(Ordering::Acquire) || self.store.clock_status()?.suspect.is_some())
     }
 
     /// The purge's figures.
@@ -132,13 +191,38 @@ impl Engine {
         self.alarm.on_ring(Box::new(ring));
     }
 
-    /// Sweeps one waiting partition after the other while there is room.
-    fn visit(&self, waiting: &[Visit], limit: usize, report: &mut PurgeReport) -> Result<()> {
-        let share = limit.div_ceil(waiting.len().max(1)).max(SHARE_MIN);
+    /// Those whom a promise lets wait no longer (T24), and the others.
+    fn by_urgency(&self, waiting: Vec<Visit>) -> Result<(Vec<Visit>, Vec<Visit>)> {
+        let (mut urgent, mut calm) = (Vec::new(), Vec::new());
+        for visit in waiting {
+            let promised = visit.1.policy.read().lifecycle.max_purge_delay.is_some();
+            if promised && retention::is_urgent(&View::open(&*self.store, &visit.1)?)? {
+                urgent.push(visit);
+            } else {
+                calm.push(visit);
+            }
+        }
+        Ok((urgent, calm))
+    }
+
+    /// Sweeps waiting partitions in turns while there is room. Each has a share of every round, so that a large one takes no
+    /// more of a step than a small one may; and a sweep is short, so that nobody waits long behind one (T20).
+    fn visit(
+        &self,
+        waiting: &[Visit],
+        limit: usize,
+        manners: Manners,
+        report: &mut PurgeReport,
+    ) -> Result<()> {
+        let share = limit.div_ceil(waiting.len().max(1)).clamp(SHARE_MIN, SWEEP_ITEMS);
+        let mut turns: VecDeque<&Visit> = waiting.iter().collect();
         let (mut room, mut outcome) = (limit, Ok(()));
-        for (holder, partition) in waiting {
-            if room == 0 {
-                partition.next_look.at_once();
+        while room > 0
+            && let Some(visit) = turns.pop_front()
+        {
+            let (holder, partition) = visit;
+            let (now, before) = (self.store.now()?, self.store.operations());
+            if !partition.next_look.take(now) {
                 continue;
             }
             match self.sweep(holder, partition, share.min(room)) {
@@ -146,21 +230,23 @@ impl Engine {
                     report.purged_items += swept.items;
                     report.purged_bytes += swept.bytes;
                     report.other_entries += swept.trimmed;
+                    partition.purged.add(swept.items, swept.bytes, now);
                     room -= room.min(swept.items.max(1) as usize);
+                    turns.push_back(visit);
                 }
                 Err(error) => {
-                    let later = self.store.now()?.plus_millis(FAILURE_PAUSE_MS);
-                    partition.next_look.not_after(later);
-                    let error = match error {
-                        Error::Corrupt(what) => {
-                            Error::Corrupt(format!("container '{}': {what}", holder.name()))
-                        }
-                        other => other,
-                    };
-                    outcome = outcome.and(Err(error));
+                    partition.next_look.not_after(now.plus_millis(FAILURE_PAUSE_MS));
+                    outcome = outcome.and(Err(in_holder(error, holder)));
                 }
             }
             self.purge.visited(partition.id);
+            // One of them is the sweep itself.
+            if self.store.operations() > before + 1 {
+                report.neighbours = Neighbours::Present;
+                if manners == Manners::Yield {
+                    break;
+                }
+            }
         }
         outcome
     }
@@ -169,6 +255,8 @@ impl Engine {
     fn sweep(&self, holder: &Holder, partition: &Arc<Partition>, limit: usize) -> Result<Swept> {
         let (id, holder, swept) = (partition.id, holder.clone(), Arc::clone(partition));
         let sweep = move |tx: &mut Transaction<'_>| match Gate::for_write(tx, id) {
+            // Not even what was dead before the hold may go; lifting it asks for a look.
+            Ok(gate) if gate.policy.lifecycle.hold.is_some() => Ok(Swept::default()),
             Ok(gate) if !tx.clock_is_suspect() => {
                 let undertaker = Undertaker::new(tx, &holder, &swept)?;
                 sweep(tx, &gate, &undertaker, limit)
@@ -185,8 +273,28 @@ impl Engine {
         if let Some(due) = swept.next_due {
             partition.next_look.not_after(due);
         }
+        if let Some(death) = swept.oldest_death {
+            partition.remains.note(death);
+        }
         Ok(swept)
     }
+}
+
+/// Damage with the name of the container it is in.
+fn in_holder(error: Error, holder: &Holder) -> Error {
+    match error {
+        Error::Corrupt(what) => Error::Corrupt(format!("container '{}': {what}", holder.name())),
+        other => other,
+    }
+}
+
+/// How a step behaves towards others who use the store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manners {
+    /// It ends when somebody else is seen.
+    Yield,
+    /// It goes on.
+    Insist,
 }
 
 /// A partition that waits for its sweep, with what it belongs to.
@@ -205,6 +313,8 @@ struct Swept {
     entries: usize,
     /// Events trimmed of the feed of all versions.
     trimmed: u64,
+    /// When the first of the removed had died.
+    oldest_death: Option<Time>,
 }
 
 impl Swept {
@@ -275,6 +385,10 @@ fn sweep(tx: &mut Transaction<'_>, gate: &Gate, undertaker: &Undertaker<'_>, lim
             remove(tx, gate, undertaker, entry, &mut swept)?;
             last = Some(entry);
         }
+        if let Some((first, _)) = dead.first().filter(|_| last.is_some()) {
+            let place = Place { queue, base: keys::queue_entry(first)?.0 };
+            swept.oldest_death = death_at(gate, place).into_iter().chain(swept.oldest_death).min();
+        }
         if let Some(last) = last {
             let (keyspace, key) = Key::Hand(id, queue).encode();
             tx.put(keyspace, key, last.clone());
@@ -313,6 +427,12 @@ fn remove(
     swept.bytes += bytes;
     swept.items += 1;
     Ok(())
+}
+
+/// When an entry of the dead died. A cutoff covers a whole prefix of its queue, so what it covers was written before it.
+fn death_at(gate: &Gate, place: Place) -> Option<Time> {
+    let moment = gate.policy.instant(place, Sequence(0))?;
+    Some(Time::from_millis(moment.time.max(0).unsigned_abs()))
 }
 
 /// When the first entry of any queue dies.
@@ -386,9 +506,14 @@ impl NextLook {
         self.0.fetch_min(due.millis(), Ordering::AcqRel);
     }
 
-    /// The partition's policy has changed, or its turn was not reached.
+    /// The partition's policy has changed.
     pub(crate) fn at_once(&self) {
         self.0.store(0, Ordering::Release);
+    }
+
+    /// Whether the time has come.
+    fn is_due(&self, now: Time) -> bool {
+        self.0.load(Ordering::Acquire) <= now.millis()
     }
 
     /// True once if the time has come. What is set from then on is kept for the next look; what was set before belongs to
@@ -401,7 +526,7 @@ impl NextLook {
             .is_ok()
     }
 
-    fn get(&self) -> Option<Time> {
+    pub(crate) fn get(&self) -> Option<Time> {
         let at = self.0.load(Ordering::Acquire);
         (at != Self::NEVER).then(|| Time::from_millis(at))
     }
@@ -413,17 +538,18 @@ pub(crate) struct PurgeState {
     paused: AtomicBool,
     figures: Mutex<PurgeStatus>,
     last_visited: Mutex<Option<PartitionId>>,
+    retention: retention::RetentionState,
 }
 
 impl PurgeState {
     /// The partitions whose time has come, beginning behind the one that was visited last.
-    fn take_waiting<'a>(
+    fn waiting<'a>(
         &self,
         partitions: impl Iterator<Item = (Holder, &'a Arc<Partition>)>,
         now: Time,
     ) -> Vec<Visit> {
         let mut waiting: Vec<Visit> = partitions
-            .filter(|(_, partition)| partition.next_look.take(now))
+            .filter(|(_, partition)| partition.next_look.is_due(now))
             .map(|(holder, partition)| (holder, Arc::clone(partition)))
             .collect();
         let last = *self.last_visited.lock();
@@ -436,12 +562,17 @@ impl PurgeState {
     }
 
     fn record(&self, report: &PurgeReport, now: Time) {
+        self.count(report);
+        let mut figures = self.figures.lock();
+        figures.last_step = Some(now);
+        figures.next_due = report.next_due;
+    }
+
+    fn count(&self, report: &PurgeReport) {
         let mut figures = self.figures.lock();
         figures.purged_items += report.purged_items;
         figures.purged_bytes += report.purged_bytes;
         figures.passes += u64::from(report.purged_items > 0);
-        figures.last_step = Some(now);
-        figures.next_due = report.next_due;
     }
 
     fn status(&self) -> PurgeStatus {

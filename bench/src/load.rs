@@ -1,0 +1,269 @@
+//! Users: who insert, who read and write, who look for the dead, who want more than there is.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::client::{Client, Server};
+
+/// Items in one logical partition.
+const PARTITION_ITEMS: u64 = 1000;
+const BATCH_ITEMS: u64 = 100;
+/// Users of each kind, and how often each does something.
+const USERS: u64 = 4;
+const PERIOD: Duration = Duration::from_millis(20);
+/// Those who look for the dead.
+const SEEKERS: u64 = 16;
+const LIVING: u64 = 1000;
+
+/// Inserts items `0..items` over a few connections.
+pub fn insert(server: &Server, container: &str, items: u64) -> Result<()> {
+    const WRITERS: u64 = 4;
+    let next = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|_| {
+                scope.spawn(|| -> Result<()> {
+                    let mut client = server.client()?;
+                    loop {
+                        let first = next.fetch_add(BATCH_ITEMS, Ordering::Relaxed);
+                        if first >= items {
+                            return Ok(());
+                        }
+                        let pk = (first / PARTITION_ITEMS).to_string();
+                        let last = (first + BATCH_ITEMS).min(items);
+                        let bodies: Vec<String> = (first..last).map(|id| body(id, &pk, "")).collect();
+                        client.batch(container, &pk, &bodies)?;
+                    }
+                })
+            })
+            .collect();
+        writers.into_iter().try_for_each(|writer| writer.join().expect("a writer ends in order"))
+    })
+}
+
+/// An item of about 400 bytes.
+fn body(id: u64, pk: &str, more: &str) -> String {
+    let noise = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let (name, text) = (format!("{noise:016x}"), format!("{noise:032x}").repeat(8));
+    format!(
+        "{{\"id\":\"{id}\",\"pk\":\"{pk}\",\"name\":\"{name}\",\"n\":{},\"text\":\"{text}\"{more}}}",
+        noise % 1000
+    )
+}
+
+/// What users do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Read,
+    Write,
+}
+
+/// Latencies of one kind.
+#[derive(Default)]
+pub struct Latencies(Vec<Duration>);
+
+impl Latencies {
+    /// In microseconds.
+    pub fn percentile(&self, percent: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let at = ((sorted.len() as f64 * percent / 100.0) as usize).min(sorted.len().saturating_sub(1));
+        sorted.get(at).map_or(0.0, |latency| latency.as_secs_f64() * 1e6)
+    }
+}
+
+/// What was seen in one phase.
+#[derive(Default)]
+pub struct Figures {
+    reads: Latencies,
+    writes: Latencies,
+    /// Dead items that were shown.
+    pub ghosts: u64,
+    looks: u64,
+}
+
+impl Figures {
+    pub fn of(&self, kind: Kind) -> &Latencies {
+        match kind {
+            Kind::Read => &self.reads,
+            Kind::Write => &self.writes,
+        }
+    }
+
+    pub fn show(&self, when: &str) {
+        for kind in [Kind::Read, Kind::Write] {
+            let latencies = self.of(kind);
+            let [p50, p99, p999, max] =
+                [50.0, 99.0, 99.9, 100.0].map(|percent| latencies.percentile(percent));
+            let count = latencies.0.len();
+            println!(
+                "{when}: {count} {kind:?}s, p50 {p50:.0} us, p99 {p99:.0} us, p99.9 {p999:.0} us, max {max:.0} us"
+            );
+        }
+        println!("{when}: {} looks at mortals", self.looks);
+    }
+}
+
+/// Users at work.
+pub struct Users {
+    figures: Arc<Mutex<Figures>>,
+    over: Arc<AtomicBool>,
+    /// From now on a mortal that is shown is a ghost.
+    pub the_dead_are_dead: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Result<()>>>,
+}
+
+impl Users {
+    pub fn start(server: &Server, container: &str, mortals: u64) -> Result<Users> {
+        let mut client = server.client()?;
+        for id in 0..LIVING {
+            client.upsert(container, "living", &body(id, "living", ",\"ttl\":-1"))?.expect(201)?;
+        }
+        let mut users = Users {
+            figures: Arc::default(),
+            over: Arc::default(),
+            the_dead_are_dead: Arc::default(),
+            threads: Vec::new(),
+        };
+        for number in 0..USERS {
+            for kind in [Kind::Read, Kind::Write] {
+                let (client, container) = (server.client()?, container.to_owned());
+                users.spawn(move |figures, over, _| user(client, &container, kind, number, figures, over));
+            }
+        }
+        for number in 0..SEEKERS {
+            let (client, container) = (server.client()?, container.to_owned());
+            users.spawn(move |figures, over, dead| {
+                seeker(client, &container, number, mortals, figures, over, dead)
+            });
+        }
+        Ok(users)
+    }
+
+    fn spawn<W>(&mut self, work: W)
+    where
+        W: FnOnce(&Mutex<Figures>, &AtomicBool, &AtomicBool) -> Result<()> + Send + 'static,
+    {
+        let (figures, over, dead) =
+            (Arc::clone(&self.figures), Arc::clone(&self.over), Arc::clone(&self.the_dead_are_dead));
+        self.threads.push(std::thread::spawn(move || work(&figures, &over, &dead)));
+    }
+
+    /// What was seen since the last call.
+    pub fn take(&self) -> Figures {
+        std::mem::take(&mut *self.figures.lock().expect("nobody panics with it"))
+    }
+
+    pub fn stop(self) {
+        self.over.store(true, Ordering::SeqCst);
+        for thread in self.threads {
+            thread.join().expect("a user ends in order").expect("a user is served");
+        }
+    }
+}
+
+/// Reads or writes a living item at regular times, whether or not the last answer was late.
+fn user(
+    mut client: Client,
+    container: &str,
+    kind: Kind,
+    number: u64,
+    figures: &Mutex<Figures>,
+    over: &AtomicBool,
+) -> Result<()> {
+    let mut due = Instant::now() + PERIOD * number as u32 / USERS as u32;
+    let mut id = number;
+    while !over.load(Ordering::Relaxed) {
+        sleep(due.saturating_duration_since(Instant::now()));
+        id = (id * 7919 + 13) % LIVING;
+        match kind {
+            Kind::Read => client.read(container, "living", &id.to_string())?.expect(200)?,
+            Kind::Write => {
+                client.upsert(container, "living", &body(id, "living", ",\"ttl\":-1"))?.expect(200)?
+            }
+        };
+        // From when it was due: a late start is the server's fault, too.
+        let latency = due.elapsed();
+        let mut figures = figures.lock().expect("nobody panics with it");
+        match kind {
+            Kind::Read => figures.reads.0.push(latency),
+            Kind::Write => figures.writes.0.push(latency),
+        }
+        due += PERIOD;
+    }
+    Ok(())
+}
+
+/// Looks for mortals that should be dead.
+fn seeker(
+    mut client: Client,
+    container: &str,
+    number: u64,
+    mortals: u64,
+    figures: &Mutex<Figures>,
+    over: &AtomicBool,
+    dead: &AtomicBool,
+) -> Result<()> {
+    let mut id = number;
+    while !over.load(Ordering::Relaxed) {
+        id = (id.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)) >> 1;
+        let item = id % mortals;
+        // Asked before the request: what dies while it runs may be shown.
+        let should_be_dead = dead.load(Ordering::SeqCst);
+        let answer = client.read(container, &(item / PARTITION_ITEMS).to_string(), &item.to_string())?;
+        let mut figures = figures.lock().expect("nobody panics with it");
+        figures.looks += 1;
+        figures.ghosts += u64::from(should_be_dead && answer.status == 200);
+        drop(figures);
+        sleep(PERIOD);
+    }
+    Ok(())
+}
+
+/// What users got who wanted more than there was.
+pub struct Served {
+    served: u64,
+    throttled: u64,
+    units: f64,
+    seconds: f64,
+}
+
+impl fmt::Display for Served {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Served { served, throttled, units, seconds } = self;
+        write!(
+            out,
+            "{:.0} requests/s served with {:.0} RU/s, {:.0}/s throttled",
+            *served as f64 / seconds,
+            units / seconds,
+            *throttled as f64 / seconds
+        )
+    }
+}
+
+/// Reads as fast as answers come.
+pub fn saturate(server: &Server, time: Duration) -> Result<Served> {
+    let began = Instant::now();
+    let mut client = server.client()?;
+    let (mut served, mut throttled, mut units) = (0, 0, 0.0);
+    while began.elapsed() < time {
+        let answer = client.read("c", "u", "living")?;
+        match answer.status {
+            200 => {
+                served += 1;
+                units += answer.charge;
+            }
+            429 => {
+                throttled += 1;
+                sleep(Duration::from_millis(1));
+            }
+            _ => drop(answer.expect(200)?),
+        }
+    }
+    Ok(Served { served, throttled, units, seconds: began.elapsed().as_secs_f64() })
+}

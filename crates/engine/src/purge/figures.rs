@@ -1,0 +1,126 @@
+//! What the purge tells of itself (T23): what waits for it, since when, and what it has done.
+//!
+//! What waits is counted from the store's counters, exactly and without reading items. Whether anything waits at all is told
+//! by the first entry of each queue, so a container in which nothing is dead costs one look per queue.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use storage::{Direction, Keyspace, Read, Time};
+
+use crate::Engine;
+use crate::container::Partition;
+use crate::counters::{self, Tally};
+use crate::error::Result;
+use crate::expiry::Place;
+use crate::gate::{Gate, View};
+use crate::holder::Holder;
+use crate::keys;
+
+/// Figures of the purge in one container or collection, or in all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PurgeFigures {
+    /// What is dead and not removed yet.
+    pub backlog: Tally,
+    /// When the oldest of it died.
+    pub oldest_death: Option<Time>,
+    /// What was removed since the engine was opened.
+    pub purged: Tally,
+    /// When something was last removed.
+    pub last_pass: Option<Time>,
+    /// When the purge will look again; none if nothing will ever be due as things stand.
+    pub next_due: Option<Time>,
+}
+
+impl PurgeFigures {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: PurgeFigures) -> PurgeFigures {
+        PurgeFigures {
+            backlog: self.backlog.plus(other.backlog),
+            oldest_death: self.oldest_death.into_iter().chain(other.oldest_death).min(),
+            purged: self.purged.plus(other.purged),
+            last_pass: self.last_pass.max(other.last_pass),
+            next_due: self.next_due.into_iter().chain(other.next_due).min(),
+        }
+    }
+}
+
+impl Engine {
+    /// The purge's figures for one container or collection.
+    pub fn purge_figures(&self, holder: &Holder) -> Result<PurgeFigures> {
+        let views = View::open_all(&*self.store, holder.partitions())?;
+        let mut sum = PurgeFigures::default();
+        for (partition, view) in holder.partitions().iter().zip(&views) {
+            sum = sum.plus(of_partition(&*view.snapshot, &view.gate, partition)?);
+        }
+        Ok(sum)
+    }
+
+    /// The purge's figures for every container and collection.
+    pub fn purge_figures_of_all(&self) -> Result<Vec<(Holder, PurgeFigures)>> {
+        let catalog = self.catalog();
+        let mut all: Vec<(Holder, PurgeFigures)> = Vec::new();
+        for (holder, partition) in catalog.holdings() {
+            let view = View::open(&*self.store, partition)?;
+            let figures = of_partition(&*view.snapshot, &view.gate, partition)?;
+            match all.last_mut() {
+                // The partitions of a container follow each other.
+                Some((last, sum)) if Arc::ptr_eq(&last.partitions()[0], &holder.partitions()[0]) => {
+                    *sum = sum.plus(figures);
+                }
+                _ => all.push((holder, figures)),
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn of_partition(reader: &dyn Read, gate: &Gate, partition: &Partition) -> Result<PurgeFigures> {
+    let oldest_death = oldest_death(reader, gate)?;
+    let backlog = match oldest_death {
+        Some(_) => counters::dead(reader, gate.partition, &gate.policy, gate.now)?,
+        None => Tally::default(),
+    };
+    let (purged, last_pass) = partition.purged.get();
+    Ok(PurgeFigures { backlog, oldest_death, purged, last_pass, next_due: partition.next_look.get() })
+}
+
+/// When the first of the dead died that are still there. Deaths are in order along a queue, so its first entry tells.
+pub(super) fn oldest_death(reader: &dyn Read, gate: &Gate) -> Result<Option<Time>> {
+    let mut oldest: Option<Time> = None;
+    for queue in gate.policy.queues() {
+        let Some(through) = gate.policy.dead_through(queue, gate.now) else { continue };
+        let range = super::from_hand(reader, gate.partition, queue, through)?;
+        let Some(entry) = reader.scan(Keyspace::Queue, range, Direction::Forward).next() else { continue };
+        let (base, _) = keys::queue_entry(&entry?.0)?;
+        oldest = super::death_at(gate, Place { queue, base }).into_iter().chain(oldest).min();
+    }
+    Ok(oldest)
+}
+
+/// What the purge has removed from one partition since the engine was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Purged {
+    items: AtomicU64,
+    bytes: AtomicU64,
+    /// Milliseconds; 0 if it has removed nothing.
+    last_pass: AtomicU64,
+}
+
+impl Purged {
+    pub(super) fn add(&self, items: u64, bytes: u64, now: Time) {
+        if items > 0 {
+            self.items.fetch_add(items, Ordering::Relaxed);
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.last_pass.store(now.millis(), Ordering::Relaxed);
+        }
+    }
+
+    fn get(&self) -> (Tally, Option<Time>) {
+        let tally =
+            Tally { items: self.items.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) };
+        let last = self.last_pass.load(Ordering::Relaxed);
+        (tally, (last > 0).then(|| Time::from_millis(last)))
+    }
+}

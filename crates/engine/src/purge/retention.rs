@@ -1,0 +1,220 @@
+//! The retention promise (T24): how long the bytes of a dead item may stay in the data directory.
+//!
+//! Two things must happen within `maxPurgeDelay` of a death: the purge removes the item, and the store gets the removed bytes
+//! out of its files ([`storage::Store::scrub`]). The bound is spent so:
+//!
+//! ```text
+//!   death            1/4               1/2                                    bound
+//!     |---------------|-----------------|---------------------------------------|
+//!     purge when idle   purge at once     scrub; what is left is for the scrub    a miss: metric and log line
+//!                       (urgent)          itself and for another try
+//! ```
+//!
+//! A partition remembers in memory when the oldest item died that was removed and not scrubbed. After a start nobody knows, so
+//! the first look at a promise scrubs. A scrub rewrites whole keyspaces, so one serves every container.
+//!
+//! A hold, an archive that cannot be written, a paused purge and a suspect clock come before the promise; a miss is told all
+//! the same. So does a reader who holds an old snapshot: what it may see is not taken from it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use storage::{Keyspace, Scrubbed, Time};
+
+use super::figures::oldest_death;
+use crate::Engine;
+use crate::container::Partition;
+use crate::error::Result;
+use crate::gate::{Gate, View};
+use crate::header::Header;
+
+/// Pause before a scrub that readers held up is tried again; a small part of the bound, within limits.
+const RETRY_PART: u64 = 16;
+const RETRY_MIN_MS: u64 = 1000;
+const RETRY_MAX_MS: u64 = 60_000;
+
+/// What a look at the promises came to.
+#[derive(Debug, Default)]
+pub struct RetentionReport {
+    /// Containers whose bound has passed since the last look, for the log.
+    pub missed: Vec<String>,
+    /// Whether a scrub was run, and how it ended.
+    pub scrubbed: Option<Scrubbed>,
+    /// When to look again; none as long as nobody was promised anything.
+    pub next_due: Option<Time>,
+}
+
+/// Figures of all promises since the engine was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RetentionStatus {
+    /// Bounds that passed while dead bytes were still there.
+    pub missed: u64,
+    /// Scrubs that left nothing behind.
+    pub scrubs: u64,
+    /// Scrubs that somebody who reads held up.
+    pub held_scrubs: u64,
+}
+
+/// The figures as they grow.
+#[derive(Debug, Default)]
+pub(super) struct RetentionState {
+    missed: AtomicU64,
+    scrubs: AtomicU64,
+    held_scrubs: AtomicU64,
+}
+
+impl Engine {
+    /// Looks after all promises; scrubs the store if it is time, which takes long.
+    pub fn retention_step(&self) -> Result<RetentionReport> {
+        let mut report = RetentionReport::default();
+        let mut scrub: Option<(Time, u64)> = None;
+        let now = self.store.now()?;
+        for (holder, partition) in self.catalog().holdings() {
+            let Some(bound_ms) = bound_ms(partition) else { continue };
+            let view = View::open(&*self.store, partition)?;
+            let removed = partition.remains.oldest();
+            let dead = oldest_death(&*view.snapshot, &view.gate)?;
+            if let Some(oldest) = removed.and_then(Removed::death).into_iter().chain(dead).min() {
+                let bound = oldest.plus_millis(bound_ms);
+                if bound <= now && partition.remains.miss(oldest) {
+                    report.missed.push(format!("{}/{}", holder.database(), holder.name()));
+                }
+                report.next_due = report.next_due.into_iter().chain((bound > now).then_some(bound)).min();
+            }
+            if let Some(removed) = removed {
+                let due = removed.death().map_or(now, |death| death.plus_millis(bound_ms / 2));
+                scrub = scrub.into_iter().chain([(due, bound_ms)]).min();
+            }
+        }
+        self.purge.retention.missed.fetch_add(report.missed.len() as u64, Ordering::Relaxed);
+        if let Some((due, bound_ms)) = scrub {
+            let next = if due <= now {
+                let scrubbed = self.scrub()?;
+                report.scrubbed = Some(scrubbed);
+                let retry = (bound_ms / RETRY_PART).clamp(RETRY_MIN_MS, RETRY_MAX_MS);
+                // What was removed meanwhile is due at the earliest then, too.
+                self.store.now()?.plus_millis(if scrubbed == Scrubbed::Held { retry } else { bound_ms / 2 })
+            } else {
+                due
+            };
+            report.next_due = report.next_due.into_iter().chain([next]).min();
+        }
+        Ok(report)
+    }
+
+    /// What became of the promises.
+    pub fn retention_status(&self) -> RetentionStatus {
+        let RetentionState { missed, scrubs, held_scrubs } = &self.purge.retention;
+        RetentionStatus {
+            missed: missed.load(Ordering::Relaxed),
+            scrubs: scrubs.load(Ordering::Relaxed),
+            held_scrubs: held_scrubs.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Gets all that was removed out of the files.
+    fn scrub(&self) -> Result<Scrubbed> {
+        let catalog = self.catalog();
+        // What is removed from now on is for the next scrub; what this one does not manage, too.
+        let taken: Vec<_> =
+            catalog.holdings().map(|(_, partition)| (partition, partition.remains.take())).collect();
+        let outcome = self.store.scrub(&keyspaces_of_items());
+        let counter = match outcome {
+            Ok(Scrubbed::Done) => Some(&self.purge.retention.scrubs),
+            Ok(Scrubbed::Held) => Some(&self.purge.retention.held_scrubs),
+            Err(_) => None,
+        };
+        if let Some(counter) = counter {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        if outcome != Ok(Scrubbed::Done) {
+            for (partition, oldest) in taken {
+                partition.remains.give_back(oldest);
+            }
+        }
+        Ok(outcome?)
+    }
+}
+
+/// Where bytes of items lie. The others have numbers and times only.
+fn keyspaces_of_items() -> Vec<Keyspace> {
+    let plain = [Keyspace::Catalog, Keyspace::Queue, Keyspace::Counter];
+    Keyspace::ALL.into_iter().filter(|keyspace| !plain.contains(keyspace)).collect()
+}
+
+/// The bound that the owner of a partition was promised.
+fn bound_ms(partition: &Partition) -> Option<u64> {
+    partition.policy.read().lifecycle.max_purge_delay.map(|seconds| u64::from(seconds) * 1000)
+}
+
+/// Whether the purge of a partition can no longer wait for idleness.
+pub(super) fn is_urgent(view: &View) -> Result<bool> {
+    let Some(bound) = view.gate.policy.lifecycle.max_purge_delay else { return Ok(false) };
+    let patience_ms = u64::from(bound) * 1000 / 4;
+    Ok(oldest_death(&*view.snapshot, &view.gate)?
+        .is_some_and(|died| died.plus_millis(patience_ms) <= view.gate.now))
+}
+
+/// When the oldest item died that was removed from a partition and may still be in files.
+#[derive(Debug, Default)]
+pub(crate) struct Remains {
+    /// Milliseconds; 0 as long as nobody knows, because the store was opened since.
+    oldest: AtomicU64,
+    /// The death up to which misses were told.
+    told: AtomicU64,
+}
+
+/// Removed bytes that may still be in files.
+#[derive(Debug, Clone, Copy)]
+enum Removed {
+    /// Of before the start.
+    Unknown,
+    /// Of items of which the oldest died then.
+    Since(Time),
+}
+
+impl Removed {
+    fn death(self) -> Option<Time> {
+        match self {
+            Removed::Unknown => None,
+            Removed::Since(death) => Some(death),
+        }
+    }
+}
+
+impl Remains {
+    const NOTHING: u64 = u64::MAX;
+
+    /// An item that died then was removed.
+    pub(super) fn note(&self, death: Time) {
+        self.oldest.fetch_min(death.millis().max(1), Ordering::AcqRel);
+    }
+
+    /// A write is about to remove a dead item that it found in its way.
+    pub(crate) fn note_burial(&self, gate: &Gate, header: &Header) {
+        let deaths = header.mortal_places().filter_map(|place| gate.policy.instant(place, header.sequence));
+        if let Some(moment) = deaths.min() {
+            self.note(Time::from_millis(moment.time.max(0).unsigned_abs()));
+        }
+    }
+
+    fn oldest(&self) -> Option<Removed> {
+        match self.oldest.load(Ordering::Acquire) {
+            Self::NOTHING => None,
+            0 => Some(Removed::Unknown),
+            millis => Some(Removed::Since(Time::from_millis(millis))),
+        }
+    }
+
+    fn take(&self) -> u64 {
+        self.oldest.swap(Self::NOTHING, Ordering::AcqRel)
+    }
+
+    fn give_back(&self, oldest: u64) {
+        self.oldest.fetch_min(oldest, Ordering::AcqRel);
+    }
+
+    /// Whether the miss of an item that died then is news.
+    fn miss(&self, death: Time) -> bool {
+        self.told.fetch_max(death.millis().max(1), Ordering::AcqRel) < death.millis().max(1)
+    }
+}

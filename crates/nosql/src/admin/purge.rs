@@ -1,0 +1,146 @@
+//! `/_bolide/purge`: how far the purge is, and what an operator may tell it (T23).
+
+use document::{Object, Value};
+use engine::{Api, Engine, Holder, PurgeFigures, PurgeReport};
+
+use super::{number, reply, tally};
+use crate::call::Call;
+use crate::error::Error;
+use crate::json::{member, object, parse_object, text};
+use crate::response::Reply;
+
+/// Items that one step of a purge on demand removes before it looks around.
+const STEP_ITEMS: usize = 1000;
+
+/// Steps after which a purge on demand stops; the background goes on from there.
+const STEPS: usize = 10_000;
+
+/// Figures in sum, and of every container in which there is or was something to purge.
+pub(super) async fn show(call: &Call) -> Result<Reply, Error> {
+    let all = call.blocking(|engine| Ok(engine.purge_figures_of_all()?)).await?;
+    let engine = call.engine();
+    let telling = |figures: &PurgeFigures| figures.backlog.items > 0 || figures.purged.items > 0;
+    let containers = all.iter().filter(|(_, figures)| telling(figures)).map(|(holder, figures)| {
+        let api = match holder.api() {
+            Api::NoSql => "nosql",
+            Api::MongoDb => "mongodb",
+        };
+        Ok(object([
+            member("api", text(api)),
+            member("database", text(holder.database())),
+            member("container", text(holder.name())),
+            member("purge", figures_value(engine, figures)?),
+        ]))
+    });
+    let containers = containers.collect::<Result<Vec<_>, Error>>()?;
+    let mut shown = sum(engine, &all)?;
+    shown.insert("containers", Value::Array(containers));
+    Ok(reply(&Value::Object(shown)))
+}
+
+/// Figures in sum.
+pub(super) fn sum_value(engine: &Engine) -> Result<Value, Error> {
+    sum(engine, &engine.purge_figures_of_all()?).map(Value::Object)
+}
+
+fn sum(engine: &Engine, all: &[(Holder, PurgeFigures)]) -> Result<Object, Error> {
+    let status = engine.purge_status();
+    let retention = engine.retention_status();
+    let sum = all.iter().map(|(_, figures)| *figures).fold(PurgeFigures::default(), PurgeFigures::plus);
+    let mut shown = Object::new();
+    let own = [
+        ("paused", Value::Bool(status.paused)),
+        ("purgedItems", number(status.purged_items)),
+        ("purgedBytes", number(status.purged_bytes)),
+        ("passes", number(status.passes)),
+        ("lastStep", status.last_step.map_or(Value::Null, |time| number(time.seconds()))),
+        ("nextDue", status.next_due.map_or(Value::Null, |time| number(time.seconds()))),
+        ("backlog", tally(sum.backlog)),
+        ("oldestAgeSeconds", age(engine, &sum)?),
+        ("missedBounds", number(retention.missed)),
+        ("scrubs", number(retention.scrubs)),
+        ("heldScrubs", number(retention.held_scrubs)),
+    ];
+    for (name, value) in own {
+        shown.insert(name, value);
+    }
+    Ok(shown)
+}
+
+/// Figures of one container.
+pub(super) fn figures_value(engine: &Engine, figures: &PurgeFigures) -> Result<Value, Error> {
+    Ok(object([
+        member("backlog", tally(figures.backlog)),
+        member("oldestAgeSeconds", age(engine, figures)?),
+        member("purged", tally(figures.purged)),
+        member("lastPass", figures.last_pass.map_or(Value::Null, |time| number(time.seconds()))),
+        member("nextDue", figures.next_due.map_or(Value::Null, |time| number(time.seconds()))),
+    ]))
+}
+
+/// How long the oldest of the dead has been dead; null if there is none.
+fn age(engine: &Engine, figures: &PurgeFigures) -> Result<Value, Error> {
+    let now = engine.now()?;
+    Ok(figures.oldest_death.map_or(Value::Null, |oldest| number(now.millis_since(oldest) / 1000)))
+}
+
+/// Pause, resume, purge now.
+pub(super) async fn steer(call: &Call) -> Result<Reply, Error> {
+    let body = parse_object(&call.body)?;
+    let members = || body.as_object().into_iter().flat_map(Object::iter);
+    let place: Vec<_> = members().filter(|(name, _)| *name != "now").collect();
+    match (place.as_slice(), body.get("now")) {
+        ([("paused", Value::Bool(paused))], None) => call.engine().pause_purge(*paused),
+        (place, Some(Value::Bool(true))) => {
+            let holder = place_of(call.engine(), place)?;
+            call.blocking(move |engine| purge_now(engine, holder.as_ref())).await?;
+        }
+        _ => return Err(not_understood()),
+    }
+    let sum = call.blocking(sum_value).await?;
+    Ok(reply(&sum))
+}
+
+fn not_understood() -> Error {
+    Error::BadRequest(
+        "The body must be {\"paused\": true}, {\"paused\": false} or {\"now\": true}, the last with \"database\" and \
+         \"container\", and \"api\" if it is not nosql, for one container alone; and nothing else."
+            .to_owned(),
+    )
+}
+
+/// The container that a purge on demand is for; none if it is for all.
+fn place_of(engine: &Engine, place: &[(&str, &Value)]) -> Result<Option<Holder>, Error> {
+    let (mut database, mut container, mut api) = (None, None, Api::NoSql);
+    for (name, value) in place {
+        match (*name, value.as_str()) {
+            ("database", Some(text)) => database = Some(text),
+            ("container", Some(text)) => container = Some(text),
+            ("api", Some("nosql")) => api = Api::NoSql,
+            ("api", Some("mongodb")) => api = Api::MongoDb,
+            _ => return Err(not_understood()),
+        }
+    }
+    match (database, container) {
+        (None, None) if place.is_empty() => Ok(None),
+        (Some(database), Some(container)) => Ok(Some(engine.holder(api, database, container)?)),
+        _ => Err(not_understood()),
+    }
+}
+
+/// Steps until nothing is due; refused when no step would do anything.
+fn purge_now(engine: &Engine, holder: Option<&Holder>) -> Result<(), Error> {
+    if engine.purge_status().paused {
+        return Err(Error::PurgeStopped("it is paused; send {\"paused\": false} first"));
+    }
+    if engine.clock_status()?.suspect.is_some() {
+        return Err(Error::PurgeStopped("the clock is suspect; accept or reject its leap first"));
+    }
+    for _ in 0..STEPS {
+        let PurgeReport { next_due, .. } = engine.purge_at_once(holder, STEP_ITEMS)?;
+        if next_due.is_none_or(|due| engine.now().is_ok_and(|now| due > now)) {
+            break;
+        }
+    }
+    Ok(())
+}
