@@ -18,6 +18,7 @@ use crate::events::Events;
 use crate::expiry::{Change, Millis, Policy, Queue};
 use crate::guard::{Consent, change_policies};
 use crate::history;
+use crate::hold;
 use crate::holder::Holder;
 use crate::index::{self, Indexes};
 use crate::keys::{self, Key, PartitionId};
@@ -460,7 +461,7 @@ pub(crate) fn change_policy(
 fn drop_container(tx: &mut Transaction<'_>, container: &Container) -> Result<()> {
     for partition in &container.partitions {
         index::forget(tx, partition.id)?;
-        drop_partition(tx, partition.id);
+        drop_partition(tx, partition.id)?;
     }
     remove(tx, Key::Container { database: container.rid.database, container: container.rid.container });
     for kind in [ScriptKind::StoredProcedure, ScriptKind::Trigger, ScriptKind::Function] {
@@ -469,10 +470,12 @@ fn drop_container(tx: &mut Transaction<'_>, container: &Container) -> Result<()>
     Ok(())
 }
 
-/// A partition takes no more writes, and what lies in it is to be cleared away.
-pub(crate) fn drop_partition(tx: &mut Transaction<'_>, partition: PartitionId) {
+/// A partition takes no more writes, and what lies in it is to be cleared away. Refused if anything in it is held.
+pub(crate) fn drop_partition(tx: &mut Transaction<'_>, partition: PartitionId) -> Result<()> {
+    hold::check_partition(tx, partition)?;
     remove(tx, Key::Policy(partition));
     put(tx, Key::Dropped(partition), Vec::new());
+    Ok(())
 }
 
 fn put_container(tx: &mut Transaction<'_>, container: &Container) {

@@ -103,7 +103,7 @@ impl World {
             let (gate, upkeep) = (Gate::for_write(tx, partition.id)?, Upkeep::load(tx, &partition)?);
             let sequence = Events::default().next(tx);
             let bases = gate.policy.bases(|rule| wish.dates.get(&rule).copied());
-            let header = Header { sequence, ts: tx.time().seconds(), ttl: wish.ttl, bases };
+            let header = Header { sequence, ts: tx.time().seconds(), ttl: wish.ttl, bases, held: false };
             let due = gate.policy.death(&header);
             let mut record = Record { number: ItemNumber(sequence.0), header, body: wish.body() };
             let home = Home::of(partition.id, &container.definition, &record)?;

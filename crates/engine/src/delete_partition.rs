@@ -14,8 +14,9 @@ use crate::container::Container;
 use crate::error::Result;
 use crate::events::{self, Events};
 use crate::footprint::{Footprint, Home};
-use crate::gate::{Found, Gate};
+use crate::gate::{Found, Gate, View};
 use crate::history;
+use crate::hold;
 use crate::index::{Drafted, Upkeep};
 use crate::keys;
 use crate::limits::{DELETE_CHUNK, SWEEP_ENTRIES};
@@ -31,11 +32,14 @@ pub struct Emptied {
 }
 
 impl Engine {
-    /// Deletes the living items of a partition key. Blocks until all are gone.
+    /// Deletes the living items of a partition key. Blocks until all are gone. Refused if one of them is
+    /// held; one that is held meanwhile ends it there.
     pub fn delete_partition(&self, container: &Arc<Container>, key: &PartitionKey) -> Result<Emptied> {
         let home = Arc::new(home_of_key(container, Some(key.clone()))?);
         let toll = self.admit(container, container.partition_of(&home.effective))?;
         let lane = Lanes::one(u64::from(home.partition.0));
+        let view = View::open(&*self.store, container.partition_of(&home.effective))?;
+        hold::check_home(&*view.snapshot, &view.gate, container, &home)?;
         let begun = self.store.last_sequence();
         let mut emptied = Emptied { items: 0, charge: Charge::MINIMUM };
         let mut from = home.id_key("");
@@ -87,6 +91,7 @@ fn delete_chunk(
         if let Found::Living(record) = gate.by_number(tx, number)?
             && events::commit_of(record.header.sequence) <= begun
         {
+            hold::check_item(tx, &gate, &record)?;
             let sequence = events.next(tx);
             history::deleted(tx, &gate, sequence, &record);
             let footprint = Footprint::new(home, &container.definition, &upkeep, &record, Drafted::default());

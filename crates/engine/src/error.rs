@@ -119,6 +119,14 @@ pub enum Error {
     /// The request is wrong in MongoDB's language.
     #[error(transparent)]
     Language(#[from] mql::Error),
+    /// It is held: nothing of it may be changed or deleted (T31).
+    #[error("{what} is under a hold ({reason}) and cannot be changed or deleted")]
+    Held {
+        /// What is held.
+        what: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// The change would make more items expire at once than the owner wants, unless it is confirmed (T30).
     #[error("the change is not confirmed: {what}")]
     NotConfirmed {

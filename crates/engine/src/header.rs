@@ -9,8 +9,7 @@
 //!  1 + n * 10    rule bases, if bit 3: their number, then (queue u16, base i64 milliseconds), big-endian
 //! ```
 //!
-//! A rule base is the item's place in a date queue (T27). The flag that this version does not write (held) has its place
-//! already, so that holds (T31) need no new format: see `docs/decisions/0001`.
+//! A rule base is the item's place in a date queue (T27). A held item (T31) stands in no queue by which it could die.
 //! The item's size is not in the header: it is the length of the bytes after it.
 
 use bson::RawDocument;
@@ -25,6 +24,7 @@ const TTL_MASK: u8 = 0b0000_0011;
 const TTL_ABSENT: u8 = 0;
 const TTL_NEVER: u8 = 1;
 const TTL_SECONDS: u8 = 2;
+const HELD: u8 = 0b0000_0100;
 const BASES: u8 = 0b0000_1000;
 const BSON: u8 = 0b0001_0000;
 const FIXED_LENGTH: usize = 17;
@@ -41,6 +41,8 @@ pub(crate) struct Header {
     pub(crate) ttl: OwnTtl,
     /// The item's places in date queues, one for each date rule that it has a date for.
     pub(crate) bases: Vec<Place>,
+    /// Whether it may not die, be changed or deleted.
+    pub(crate) held: bool,
 }
 
 impl Header {
@@ -52,7 +54,8 @@ impl Header {
             OwnTtl::Seconds(seconds) => (TTL_SECONDS, Some(seconds)),
         };
         let bases = if self.bases.is_empty() { 0 } else { BASES };
-        out.put_u8(flags | bases | form);
+        let held = if self.held { HELD } else { 0 };
+        out.put_u8(flags | held | bases | form);
         out.put_u64(self.sequence.0);
         out.put_u64(self.ts);
         if let Some(seconds) = seconds {
@@ -73,7 +76,7 @@ impl Header {
             return Err(Error::Corrupt(format!("an item header of {} bytes", bytes.len())));
         };
         let [flags, s0, s1, s2, s3, s4, s5, s6, s7, t0, t1, t2, t3, t4, t5, t6, t7] = *fixed;
-        let (ttl, rest) = match (flags & !(TTL_MASK | BASES | BSON), flags & TTL_MASK) {
+        let (ttl, rest) = match (flags & !(TTL_MASK | HELD | BASES | BSON), flags & TTL_MASK) {
             (0, TTL_ABSENT) => (OwnTtl::Absent, rest),
             (0, TTL_NEVER) => (OwnTtl::Never, rest),
             (0, TTL_SECONDS) => {
@@ -94,6 +97,7 @@ impl Header {
             ts: u64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
             ttl,
             bases,
+            held: flags & HELD != 0,
         };
         Ok((header, bytes.len() - rest.len()))
     }
@@ -199,7 +203,8 @@ mod tests {
             for dates in [&[][..], &[(16, -1)], &[(u16::MAX, Millis::MAX), (17, Millis::MIN)]] {
                 let place = |(queue, base): &(u16, Millis)| Place { queue: Queue::Date(*queue), base: *base };
                 let bases = dates.iter().map(place).collect();
-                let header = Header { sequence: Sequence(u64::MAX), ts: 1_700_000_000, ttl, bases };
+                let held = dates.len() == 1;
+                let header = Header { sequence: Sequence(u64::MAX), ts: 1_700_000_000, ttl, bases, held };
                 let mut bytes = Vec::new();
                 header.encode(0, &mut bytes);
                 let length = bytes.len();
@@ -215,7 +220,8 @@ mod tests {
     /// Items without dates lie as they did before there were date rules.
     #[test]
     fn a_header_without_dates_has_no_byte_for_them() {
-        let header = Header { sequence: Sequence(1), ts: 2, ttl: OwnTtl::Seconds(3), bases: Vec::new() };
+        let header =
+            Header { sequence: Sequence(1), ts: 2, ttl: OwnTtl::Seconds(3), bases: Vec::new(), held: false };
         let mut bytes = Vec::new();
         header.encode(0, &mut bytes);
         assert_eq!(bytes, [2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 3]);
@@ -223,7 +229,8 @@ mod tests {
 
     #[test]
     fn a_body_is_read_in_its_own_form_only() {
-        let header = Header { sequence: Sequence(1), ts: 2, ttl: OwnTtl::Never, bases: Vec::new() };
+        let header =
+            Header { sequence: Sequence(1), ts: 2, ttl: OwnTtl::Never, bases: Vec::new(), held: false };
         let body = RawDocument::from_document(&bson::Document::new().with("_id", 1));
         let stored = Record { number: ItemNumber(1), header: header.clone(), body: body.clone() }.encode();
         let back = Record::<RawDocument>::decode(ItemNumber(1), &stored).expect("decodes");

@@ -94,6 +94,8 @@ pub(crate) enum Key<'a> {
     HistoryChange(PartitionId, Position),
     /// A recorded expiry.
     HistoryExpiry(PartitionId, Position),
+    /// The note of a hold on one item; it exists exactly as long as the item's header says that it is held.
+    Held(PartitionId, ItemNumber),
     /// How many items of a generation have a shape.
     ShapeCount(PartitionId, Generation, [u8; 16]),
     /// The places that make up a shape; there as long as its count is.
@@ -116,6 +118,7 @@ const BUCKET: u8 = 0x20;
 const HAND: u8 = 0x30;
 const SHAPE_COUNT: u8 = 0x40;
 const SHAPE_PLACES: u8 = 0x50;
+const HELD: u8 = 0x60;
 
 const HISTORY_STATE: u8 = 0x10;
 const HISTORY_CHANGE: u8 = 0x20;
@@ -128,23 +131,17 @@ impl Key<'_> {
             Key::LastNumber => (Keyspace::Catalog, vec![LAST_NUMBER]),
             Key::Database(number) => (Keyspace::Catalog, tagged(DATABASE, number)),
             Key::Container { database, container } => {
-                let mut key = tagged(CONTAINER, database);
-                key.extend_from_slice(&container.to_be_bytes());
-                (Keyspace::Catalog, key)
+                (Keyspace::Catalog, tagged_pair(CONTAINER, database, container))
             }
             Key::Collection { database, container } => {
-                let mut key = tagged(COLLECTION, database);
-                key.extend_from_slice(&container.to_be_bytes());
-                (Keyspace::Catalog, key)
+                (Keyspace::Catalog, tagged_pair(COLLECTION, database, container))
             }
             Key::CollectionIndexes(partition) => (Keyspace::Catalog, tagged(COLLECTION_INDEXES, partition.0)),
             Key::Policy(partition) => (Keyspace::Catalog, tagged(POLICY, partition.0)),
             Key::Dropped(partition) => (Keyspace::Catalog, tagged(DROPPED, partition.0)),
             Key::IndexState(partition) => (Keyspace::Catalog, tagged(INDEX_STATE, partition.0)),
             Key::IndexPolicy(partition, generation) => {
-                let mut key = index_policies(partition);
-                key.extend_from_slice(&generation.0.to_be_bytes());
-                (Keyspace::Catalog, key)
+                (Keyspace::Catalog, tagged_pair(INDEX_POLICY, partition.0, generation.0))
             }
             Key::Resource { kind, owner, number } => {
                 let mut key = resources(kind, owner);
@@ -186,6 +183,9 @@ impl Key<'_> {
             }
             Key::HistoryExpiry(partition, position) => {
                 (Keyspace::History, [&history_expiries(partition), &position.to_bytes()[..]].concat())
+            }
+            Key::Held(partition, number) => {
+                (Keyspace::Counter, [&holds(partition), &number.0.to_be_bytes()[..]].concat())
             }
             Key::ShapeCount(partition, generation, shape) => {
                 (Keyspace::Counter, [&shape_counts(partition, generation), &shape[..]].concat())
@@ -346,6 +346,17 @@ pub(crate) fn index_policies(partition: PartitionId) -> Vec<u8> {
     tagged(INDEX_POLICY, partition.0)
 }
 
+/// The prefix of the notes of all holds on items.
+pub(crate) fn holds(partition: PartitionId) -> Vec<u8> {
+    counter(partition, HELD)
+}
+
+/// The item out of the key of a hold's note.
+pub(crate) fn held_number(key: &[u8]) -> crate::Result<ItemNumber> {
+    let parse = || Some(ItemNumber(u64::from_be_bytes(key.get(5..)?.try_into().ok()?)));
+    parse().ok_or_else(|| crate::Error::Corrupt("the key of a hold of wrong length".into()))
+}
+
 /// The prefix of all shape counts of a generation.
 pub(crate) fn shape_counts(partition: PartitionId, generation: Generation) -> Vec<u8> {
     [&counter(partition, SHAPE_COUNT), &generation.0.to_be_bytes()[..]].concat()
@@ -371,6 +382,12 @@ pub(crate) fn number_from_value(value: &[u8]) -> crate::Result<ItemNumber> {
 fn tagged(tag: u8, number: u32) -> Vec<u8> {
     let mut key = vec![tag];
     key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+fn tagged_pair(tag: u8, first: u32, second: u32) -> Vec<u8> {
+    let mut key = tagged(tag, first);
+    key.extend_from_slice(&second.to_be_bytes());
     key
 }
 
@@ -469,6 +486,7 @@ mod tests {
             Key::HistoryState(P),
             Key::HistoryChange(P, Position::before(7)),
             Key::HistoryExpiry(P, Position::before(7)),
+            Key::Held(P, ItemNumber(7)),
             Key::ShapeCount(P, Generation(7), [7; 16]),
             Key::ShapePlaces(P, Generation(7), [7; 16]),
         ];

@@ -56,5 +56,13 @@ pub const INDEX_USAGE_ITEMS: usize = 1000;
 pub const DOCUMENT_KEYS_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// Items that a dry run or a guarded change of rules looks at, where counters alone do not tell: then it says "at most".
 pub const COUNTED_ITEMS_MAX: usize = 10_000;
+/// The reason of a hold.
+pub const HOLD_REASON_BYTES_MAX: usize = 1024;
+/// Held items that are told at once.
+pub const HELD_PAGE: usize = 1000;
+/// Items that each step of the purge removes while the lift of a hold waits for it,
+pub const LIFT_STEP: usize = 1000;
+/// and how many steps it waits.
+pub const LIFT_STEPS_MAX: usize = 1000;
 /// Intervals of a forecast.
 pub const FORECAST_INTERVALS_MAX: usize = 1440;

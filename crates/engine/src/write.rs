@@ -24,6 +24,7 @@ use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
 use crate::header::{Header, Record};
 use crate::history::{self, Fate};
+use crate::hold;
 use crate::index::{Drafted, Upkeep};
 use crate::item::{Item, SYSTEM_PROPERTIES};
 use crate::limits::{
@@ -187,7 +188,8 @@ impl Draft {
 
     /// The version that the draft becomes now (T9).
     fn into_record(self, tx: &Transaction<'_>, number: ItemNumber, sequence: Sequence) -> (Record, Drafted) {
-        let header = Header { sequence, ts: tx.time().seconds(), ttl: self.ttl, bases: Vec::new() };
+        let header =
+            Header { sequence, ts: tx.time().seconds(), ttl: self.ttl, bases: Vec::new(), held: false };
         (Record { number, header, body: self.body }, self.terms)
     }
 }
@@ -293,6 +295,7 @@ impl Job<'_> {
         precondition: &Precondition,
     ) -> Result<Outcome> {
         check(old, precondition)?;
+        hold::check_item(tx, self.gate, old)?;
         if id_of(old) != draft.id {
             self.claim_id(tx, &draft.id)?;
         }
@@ -342,6 +345,7 @@ impl Job<'_> {
     ) -> Result<Outcome> {
         let old = self.living(tx, name)?;
         check(&old, precondition)?;
+        hold::check_item(tx, self.gate, &old)?;
         let sequence = self.events.next(tx);
         let footprint = self.footprint(&old, Drafted::default());
         let charge = Charge::write(old.size(), footprint.terms());
@@ -404,6 +408,7 @@ impl Job<'_> {
 
     /// Removes a dead item with every trace. It takes no sequence: nobody can tell who removed it, or when.
     fn bury(&self, tx: &mut Transaction<'_>, dead: &Record) -> Result<()> {
+        hold::check_container(self.gate)?;
         if !self.gate.may_destroy(tx, dead) {
             return Err(Error::ClockSuspect { what: "the place of an expired item is taken" });
         }
@@ -500,6 +505,6 @@ fn complete(key: PartitionKey, definition: &PartitionKeyDefinition) -> Result<Pa
     key.complete(definition).map_err(|_| Error::KeyMismatch { given, expected: format!("{parts} parts") })
 }
 
-fn id_of(record: &Record) -> &str {
+pub(crate) fn id_of(record: &Record) -> &str {
     record.body.get("id").and_then(ValueRef::as_str).unwrap_or_default()
 }

@@ -187,6 +187,7 @@ impl From<engine::Error> for Error {
                 ),
             ),
             E::Language(error) => error.into(),
+            E::Held { .. } => Error::new(Code::ILLEGAL_OPERATION, text),
             E::NotConfirmed { .. } => Error::new(
                 Code::ILLEGAL_OPERATION,
                 format!("{text}. Add '{CONFIRM_EXPIRY}: true' to the command to go on."),
@@ -222,6 +223,7 @@ mod tests {
             (E::Conflict { what: what() }, 112, "WriteConflict"),
             (E::TooOld { number: 1, last: 2 }, 225, "TransactionTooOld"),
             (E::Language(mql::Error::failed_to_parse("x")), 9, "FailedToParse"),
+            (E::Held { what: "the item", reason: what() }, 20, "IllegalOperation"),
             (E::NotConfirmed { what: what() }, 20, "IllegalOperation"),
             (E::TooManyRequests { retry_after_ms: 9 }, 16500, "TooManyRequests"),
             (E::ClockSuspect { what: "this" }, 96, "OperationFailed"),

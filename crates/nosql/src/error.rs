@@ -89,6 +89,9 @@ const EXISTS: &str = "Entity with the specified id already exists in the system.
 /// Our own substatus: a change would make more items expire at once than the owner wants (T30).
 const NOT_CONFIRMED: u32 = 9030;
 
+/// Our own substatus: a hold forbids it (T31).
+const HELD: u32 = 9031;
+
 impl Error {
     /// How long a client should wait that was refused for its rate.
     pub(crate) fn retry_after_ms(&self) -> Option<u64> {
@@ -166,6 +169,7 @@ fn engine_wire(error: &engine::Error) -> Wire {
         E::Fault(fault) => bad_request(&fault.to_string()),
         E::Definition(error) => bad_request(&error.to_string()),
         E::Patch(error) => bad_request(&error.to_string()),
+        E::Held { .. } => errors(403, HELD, "Forbidden", &error.to_string()),
         E::NotConfirmed { .. } => errors(
             403,
             NOT_CONFIRMED,
@@ -295,6 +299,10 @@ mod tests {
                 "413/0 RequestEntityTooLarge Request size is too large (the item is 9, the limit is 8)",
             ),
             (E::NotSupported { what: text() }.into(), "400/0 NotSupported x is not supported"),
+            (
+                E::Held { what: "the item", reason: text() }.into(),
+                "403/9031 Forbidden the item is under a hold (x) and cannot be changed or deleted",
+            ),
             (
                 E::NotConfirmed { what: text() }.into(),
                 "403/9030 Forbidden the change is not confirmed: x. Send the header 'x-bolide-confirm-expiry: true' to go on.",

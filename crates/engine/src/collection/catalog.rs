@@ -16,6 +16,7 @@ use crate::container::{Api, Database, Partition, Provision};
 use crate::definition::DefaultTtl;
 use crate::error::{Error, Result};
 use crate::expiry::Policy;
+use crate::hold;
 use crate::index::Indexes;
 use crate::keys::{Key, PartitionId};
 use crate::limits::COLLECTION_NAME_BYTES_MAX;
@@ -115,7 +116,7 @@ impl Engine {
         let rid = database.rid;
         self.change(move |tx| {
             for collection in &doomed {
-                drop_collection(tx, collection);
+                drop_collection(tx, collection)?;
             }
             remove(tx, Key::Database(rid.0));
             tx.next_sequence();
@@ -182,7 +183,7 @@ impl Engine {
         let emptied = self.emptied_by(&current);
         let (doomed, gone) = (Arc::clone(&current), emptied.clone());
         self.change(move |tx| {
-            drop_collection(tx, &doomed);
+            drop_collection(tx, &doomed)?;
             if let Some(database) = gone {
                 remove(tx, Key::Database(database.rid.0));
             }
@@ -221,9 +222,10 @@ impl Engine {
         let (database, name) = (database.to_owned(), name.to_owned());
         let (before, gone) = (Arc::clone(&current), emptied.clone());
         let (owner, renamed) = self.change(move |tx| {
+            hold::check_partition(tx, before.partition.id)?;
             let owner = owner_of(tx, owner, database)?;
             if let Some(target) = &target {
-                drop_collection(tx, target);
+                drop_collection(tx, target)?;
             }
             remove(tx, record_key(before.rid));
             if let Some(database) = gone {
@@ -321,10 +323,11 @@ pub(super) fn put_collection(tx: &mut Transaction<'_>, collection: &Collection) 
     put(tx, record_key(collection.rid), collection.encode());
 }
 
-fn drop_collection(tx: &mut Transaction<'_>, collection: &Collection) {
-    drop_partition(tx, collection.partition.id);
+fn drop_collection(tx: &mut Transaction<'_>, collection: &Collection) -> Result<()> {
+    drop_partition(tx, collection.partition.id)?;
     remove(tx, Key::CollectionIndexes(collection.partition.id));
     remove(tx, record_key(collection.rid));
+    Ok(())
 }
 
 /// Which characters a name may have is the front end's business.

@@ -27,9 +27,11 @@ use crate::charge::Charge;
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
 use crate::events::Events;
+use crate::expiry::Place;
 use crate::gate::{self, Gate};
 use crate::header::{Header, Record};
 use crate::history::{self, Fate};
+use crate::hold;
 use crate::limits::{COLLECTION_ITEM_BYTES_MAX, INSERT_CHUNK_BYTES, INSERT_CHUNK_ITEMS};
 
 /// Which item a write is about.
@@ -399,6 +401,7 @@ impl Desk {
         if self.id_key(draft.id()) != self.id_key(id_of(old)) {
             return Err(Error::invalid("a document cannot be given another '_id'"));
         }
+        hold::check_item(tx, &self.gate, old)?;
         let Draft { document, ttl, keys } = draft;
         let number = old.number;
         let is_in = |index: &CollectionIndex| index.has(number);
@@ -426,10 +429,26 @@ impl Desk {
 
     /// The version that a document becomes now (T9).
     fn record(&self, number: ItemNumber, sequence: Sequence, ttl: OwnTtl, body: RawDocument) -> BsonRecord {
-        let date = |rule| self.list.get(rule).and_then(|index| index.spec.earliest_date(body.view()));
-        let bases = self.gate.policy.bases(date);
-        let header = Header { sequence, ts: self.gate.now.seconds(), ttl, bases };
+        let bases = self.bases(&body);
+        let header = Header { sequence, ts: self.gate.now.seconds(), ttl, bases, held: false };
         Record { number, header, body }
+    }
+
+    /// The places of a document in the newest queues of all date rules.
+    pub(crate) fn bases(&self, body: &RawDocument) -> Vec<Place> {
+        let date = |rule| self.list.get(rule).and_then(|index| index.spec.earliest_date(body.view()));
+        self.gate.policy.bases(date)
+    }
+
+    /// The living item of an `_id`.
+    pub(crate) fn living(&self, tx: &Transaction<'_>, id: &Value) -> Result<BsonRecord> {
+        let found = self.find(tx, &Target::Id(id.clone()))?;
+        found.ok_or_else(|| Error::no_item(bson::shell_text(id.view())))
+    }
+
+    /// Puts another header in front of a version.
+    pub(crate) fn rewrite(&self, tx: &mut Transaction<'_>, old: &BsonRecord, new: &BsonRecord) -> Result<()> {
+        self.footprint(new)?.replace(self.footprint(old)?, tx)
     }
 
     pub(super) fn delete(
@@ -438,6 +457,7 @@ impl Desk {
         events: &mut Events,
         old: &BsonRecord,
     ) -> Result<Charge> {
+        hold::check_item(tx, &self.gate, old)?;
         let sequence = events.next(tx);
         history::deleted(tx, &self.gate, sequence, old);
         self.note_due(history::look_again(&self.gate, self.gate.now));
@@ -463,6 +483,7 @@ impl Desk {
 
     /// Removes a dead item that is in the way. It takes no sequence: nobody can tell who removed it, or when.
     fn bury(&self, tx: &mut Transaction<'_>, dead: &BsonRecord) -> Result<()> {
+        hold::check_container(&self.gate)?;
         if !self.gate.may_destroy(tx, dead) {
             return Err(Error::ClockSuspect { what: "the place of an expired item is taken" });
         }

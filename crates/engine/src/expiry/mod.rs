@@ -239,8 +239,11 @@ impl Policy {
     }
 
     /// The bases of a stored, living item after an index build has learned its date for one rule. Its other places stay as
-    /// they are; those of dropped rules go.
+    /// they are; those of dropped rules go. A held item has none.
     pub(crate) fn rebase(&self, header: &Header, rule: u32, date: Option<Millis>) -> Vec<Place> {
+        if header.held {
+            return Vec::new();
+        }
         let is_kept = |place: &&Place| self.rule_of(place.queue).is_some_and(|known| known.id != rule);
         let mut bases: Vec<Place> = header.bases.iter().filter(is_kept).copied().collect();
         let rule = self.rule(rule);

@@ -137,8 +137,13 @@ impl Life {
             }
         }
         let bases = self.policy.bases(|rule| dates.get(&rule).copied());
-        let header =
-            Header { sequence: Sequence(self.sequence), ts: self.now_ms.unsigned_abs() / 1000, ttl, bases };
+        let header = Header {
+            sequence: Sequence(self.sequence),
+            ts: self.now_ms.unsigned_abs() / 1000,
+            ttl,
+            bases,
+            held: false,
+        };
         let mut item = Item { header, dates, born_dead: false };
         item.born_dead = self.is_dead(&item);
         match self.random.choice(living) {

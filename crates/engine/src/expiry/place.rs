@@ -85,9 +85,10 @@ impl From<Place> for Places {
 }
 
 impl Header {
-    /// The place by which the item can die by ttl; none for `ttl` = -1.
+    /// The place by which the item can die by ttl; none for `ttl` = -1, and while it is held.
     fn ttl_place(&self) -> Option<Place> {
         match self.ttl {
+            _ if self.held => None,
             OwnTtl::Absent => Some(Place { queue: Queue::Inherit, base: from_seconds(self.ts) }),
             OwnTtl::Seconds(ttl) => {
                 let deadline = from_seconds(self.ts.saturating_add(u64::from(ttl)));
@@ -110,8 +111,8 @@ impl Header {
     /// The place in `Stamp`, for items whose `_ts` no other queue tells.
     pub(crate) fn stamp_place(&self) -> Option<Place> {
         match self.ttl {
-            OwnTtl::Absent => None,
-            OwnTtl::Seconds(_) | OwnTtl::Never => {
+            OwnTtl::Absent if !self.held => None,
+            OwnTtl::Absent | OwnTtl::Seconds(_) | OwnTtl::Never => {
                 Some(Place { queue: Queue::Stamp, base: from_seconds(self.ts) })
             }
         }

@@ -25,5 +25,5 @@ mod state;
 
 pub use position::Position;
 pub use read::{Barrier, Event, EventKind, HistoryPage, HistoryStart};
-pub(crate) use record::{Fate, deleted, expired, look_again, written};
+pub(crate) use record::{Fate, deleted, expired, lifted, look_again, written};
 pub(crate) use retention::{follow, trim};

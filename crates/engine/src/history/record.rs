@@ -9,6 +9,7 @@ use super::codec::{self, ChangeKind};
 use super::position::Position;
 use super::state::State;
 use crate::error::{Error, Result};
+use crate::events::Events;
 use crate::gate::Gate;
 use crate::header::{Body, Record};
 use crate::keys::Key;
@@ -46,6 +47,17 @@ pub(crate) fn written<B: Body>(
         return Fate::Stays;
     }
     put_expiry(tx, gate, Position::on_arrival(time, sequence, new.number), new);
+    Fate::DeadOnArrival
+}
+
+/// Records the expiry of an item whose hold is lifted and that is overdue: it dies now, however old its base is.
+pub(crate) fn lifted<B: Body>(tx: &mut Transaction<'_>, gate: &Gate, item: &Record<B>) -> Fate {
+    let time = tx.trusted_time();
+    if !is_kept(gate) || !gate.policy.is_dead(&item.header, time) {
+        return Fate::Stays;
+    }
+    let sequence = Events::default().next(tx);
+    put_expiry(tx, gate, Position::on_arrival(time, sequence, item.number), item);
     Fate::DeadOnArrival
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocument, Value};
 use engine::collection::{Decision, Found, IndexState, Target, Workspace};
-use engine::{Collection, DefaultTtl, Error};
+use engine::{Collection, DefaultTtl, Error, Holder, ItemAddress};
 use fastrand::Rng;
 use mql::index::IndexSpec;
 use storage::Direction;
@@ -23,6 +23,7 @@ struct Known {
     document: Document,
     /// Seconds.
     written: i64,
+    held: bool,
 }
 
 impl Known {
@@ -91,6 +92,8 @@ struct Life {
     rng: Rng,
     items: Vec<Known>,
     rules: Rules,
+    /// Whether the whole collection is held.
+    held: bool,
 }
 
 impl Life {
@@ -98,7 +101,7 @@ impl Life {
         let world = World::new();
         world.collection("c");
         let rules = Rules { default: DefaultTtl::Off, delays: [None, None] };
-        Life { world, rng: Rng::with_seed(seed), items: Vec::new(), rules }
+        Life { world, rng: Rng::with_seed(seed), items: Vec::new(), rules, held: false }
     }
 
     fn collection(&self) -> Arc<Collection> {
@@ -112,8 +115,8 @@ impl Life {
     /// Lets the dead go: by the rules in force, at this instant.
     fn bury(&mut self) {
         let now = self.now_ms();
-        let rules = self.rules.clone();
-        self.items.retain(|item| !item.is_dead(&rules, now));
+        let (rules, held) = (self.rules.clone(), self.held);
+        self.items.retain(|item| held || item.held || !item.is_dead(&rules, now));
     }
 
     /// Takes over the rules that the collection has by now.
@@ -193,6 +196,7 @@ impl Life {
         let outcome = self.world.put(&self.collection(), &document);
         if there {
             assert!(matches!(outcome, Err(Error::DuplicateKey { .. })), "{outcome:?}");
+        } else if self.is_in_the_way_of_the_dead(&outcome) {
         } else if self.expect_unique(&outcome, self.is_taken(&document, id)) {
             self.add(id, document);
         }
@@ -200,7 +204,12 @@ impl Life {
 
     fn add(&mut self, id: i32, document: Document) {
         let written = self.now_ms().div_euclid(1000);
-        self.items.push(Known { id, document, written });
+        self.items.push(Known { id, document, written, held: false });
+    }
+
+    /// Whether a write was refused because it would have removed a dead item of a held collection.
+    fn is_in_the_way_of_the_dead(&self, outcome: &Result<(), Error>) -> bool {
+        self.held && matches!(outcome, Err(Error::Held { .. }))
     }
 
     /// Changes or deletes an item, or upserts it.
@@ -225,6 +234,14 @@ impl Life {
             let before = modified.before.as_ref().map(|found| found.document.clone());
             assert_eq!(before, at.map(|at| raw(&self.items[at].document)), "item {id} before the change");
         }
+        if at.is_some_and(|at| self.held || self.items[at].held) {
+            assert!(matches!(outcome, Err(Error::Held { .. })), "{outcome:?}");
+            return;
+        }
+        let refused = outcome.as_ref().map(drop).map_err(Clone::clone);
+        if self.is_in_the_way_of_the_dead(&refused) {
+            return;
+        }
         match at {
             Some(at) if delete => {
                 outcome.expect("a delete is not refused");
@@ -237,7 +254,7 @@ impl Life {
                     match at {
                         Some(at) => {
                             let written = self.now_ms().div_euclid(1000);
-                            self.items[at] = Known { id, document, written };
+                            self.items[at] = Known { id, document, written, held: false };
                         }
                         None => self.add(id, document),
                     }
@@ -303,6 +320,7 @@ impl Life {
                 });
                 assert!(may_conflict || taken || unseen, "a conflict that is none");
             }
+            Err(Error::Held { .. }) => assert!(self.held, "only the dead can be in the way by now"),
             Err(error) => panic!("{error}"),
         }
     }
@@ -318,8 +336,8 @@ impl Life {
             let Some(document) = document else { continue };
             match self.items.iter_mut().find(|item| item.id == id) {
                 Some(item) if item.document == document => {}
-                Some(item) => *item = Known { id, document, written },
-                None => self.items.push(Known { id, document, written }),
+                Some(item) => *item = Known { id, document, written, held: false },
+                None => self.items.push(Known { id, document, written, held: false }),
             }
         }
     }
@@ -377,14 +395,51 @@ impl Life {
         self.learn_rules();
     }
 
+    /// Holds an item or the collection, or lifts a hold (T31).
+    fn hold(&mut self) {
+        let holder = Holder::Collection(self.collection());
+        if self.rng.u8(0..4) == 0 {
+            self.held = !self.held;
+            let hold = self.held.then(|| "a case".to_owned());
+            self.world.engine.change_lifecycle(&holder, |wishes| wishes.hold = hold).expect("a wish");
+            return;
+        }
+        let id = self.rng.i32(0..IDS);
+        let address = ItemAddress::DocumentId(Value::Int32(id));
+        let item = self.items.iter().position(|item| item.id == id);
+        if self.rng.bool() {
+            let outcome = self.world.engine.hold_item(&holder, &address, "a case");
+            match item {
+                Some(at) => {
+                    outcome.expect("it lives");
+                    self.items[at].held = true;
+                }
+                None => assert!(matches!(outcome, Err(Error::NotFound { .. })), "{outcome:?}"),
+            }
+        } else {
+            let outcome = self.world.engine.lift_item(&holder, &address);
+            match item.filter(|at| self.items[*at].held) {
+                _ if self.held => assert!(matches!(outcome, Err(Error::Held { .. })), "{outcome:?}"),
+                Some(at) => {
+                    outcome.expect("it is held");
+                    self.items[at].held = false;
+                    // The lift may have had to wait for the purge, and that builds indexes too.
+                    self.learn_rules();
+                }
+                None => assert!(matches!(outcome, Err(Error::NotFound { .. })), "{outcome:?}"),
+            }
+        }
+    }
+
     fn step(&mut self) {
-        match self.rng.u8(0..28) {
+        match self.rng.u8(0..31) {
             0..=7 => self.insert(),
             8..=14 => self.modify(),
             15..=16 => self.transaction(),
             17..=19 => self.pass(),
             20..=21 => self.change_indexes(),
             22..=24 => self.build(),
+            28..=30 => self.hold(),
             25..=26 => {
                 let limit = self.rng.usize(1..5);
                 self.world.engine.purge_step(limit).expect("a step");
@@ -411,6 +466,14 @@ impl Life {
             let found = reading.by_id(&collection, Value::Int32(item.id).view()).expect("a look");
             assert_eq!(found.expect("it lives").document, raw(&item.document));
         }
+        let held = self.world.engine.held_items(&Holder::Collection(collection.clone()), None);
+        let mut held: Vec<String> =
+            held.expect("a list").iter().map(|held| format!("{:?}", held.address)).collect();
+        let address = |item: &Known| format!("{:?}", ItemAddress::DocumentId(Value::Int32(item.id)));
+        let mut wanted: Vec<String> = self.items.iter().filter(|item| item.held).map(address).collect();
+        held.sort();
+        wanted.sort();
+        assert_eq!(held, wanted, "who is held");
         let usage = reading.usage(&collection).expect("figures");
         let bytes: usize = self.items.iter().map(|item| raw(&item.document).as_bytes().len()).sum();
         assert_eq!((usage.living.items, usage.living.bytes), (self.items.len() as u64, bytes as u64));
@@ -459,7 +522,7 @@ fn draft(
     };
     match workspace.modify(collection, &Target::Id(Value::Int32(id)), decide) {
         Ok(modified) => modified.is_write(),
-        Err(Error::DuplicateKey { .. }) => false,
+        Err(Error::DuplicateKey { .. } | Error::Held { .. }) => false,
         Err(error) => panic!("{error}"),
     }
 }

@@ -213,3 +213,30 @@ fn t28_a_document_dead_on_arrival_is_written_and_expires_behind_its_own_write() 
     assert!(events.is_sorted_by_key(|event| event.position));
     assert_eq!(world.all(&collection, Direction::Forward), [0; 0]);
 }
+
+/// What is overdue when its hold is lifted dies then: a reader who has come so far does not miss it.
+#[test]
+fn t28_t31_the_expiry_of_a_lifted_item_stands_at_the_lift() {
+    let world = World::new();
+    world.container(r#","defaultTtl":10"#);
+    keep(&world, Some(MINUTES));
+    let holder = Holder::Container(world.current());
+    for id in ["x", "y"] {
+        world.create("a", &format!(r#""id":"{id}","v":1"#)).expect("created");
+    }
+    let x = engine::ItemAddress::Id(key("a"), "x".into());
+    world.engine.hold_item(&holder, &x, "why").expect("it lives");
+    world.pass(20);
+    world.engine.change_lifecycle(&holder, |wishes| wishes.hold = Some("why".into())).expect("a wish");
+    world.create("a", r#""id":"z","v":1"#).expect("created");
+    world.pass(20);
+    let begun = now(&world);
+    world.engine.change_lifecycle(&holder, |wishes| wishes.hold = None).expect("a wish");
+    world.pass(5);
+    world.engine.lift_item(&holder, &x).expect("it is held");
+    let expected = ["Expire z 1> @40", "Expire x 1> @45"];
+    assert_eq!(after(&world, begun).0, expected);
+    world.engine.purge_step(100).expect("a step");
+    assert_eq!(after(&world, begun).0, expected, "whether or not the purge has run");
+    assert!(!world.is_alive("a", "x"));
+}

@@ -6,6 +6,7 @@
     reason = "the table wants one shape of handler, also for those that never wait"
 )]
 
+mod hold;
 mod purge;
 mod ttl;
 mod wishes;
@@ -37,7 +38,10 @@ pub(crate) fn find(head: &Head) -> Result<Run, Error> {
         ["purge"] if post => |call| Box::pin(purge::steer(call)),
         ["ttl", _, _] if get => |call| Box::pin(ttl::show(call)),
         ["ttl", _, _] if head.method == Method::PATCH => |call| Box::pin(ttl::change(call)),
-        ["status" | "clock" | "purge"] | ["ttl", _, _] => {
+        ["hold", _, _] if get => |call| Box::pin(hold::list(call)),
+        ["hold", _, _] if head.method == Method::PUT => |call| Box::pin(hold::place(call)),
+        ["hold", _, _] if head.method == Method::DELETE => |call| Box::pin(hold::lift(call)),
+        ["status" | "clock" | "purge"] | ["ttl" | "hold", _, _] => {
             return Err(Error::WrongVerb("this admin operation does not exist".to_owned()));
         }
         _ => {

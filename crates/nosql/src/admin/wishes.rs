@@ -2,9 +2,10 @@
 
 use document::{Object, Value};
 use engine::Lifecycle;
+use engine::limits::HOLD_REASON_BYTES_MAX;
 
 use crate::error::Error;
-use crate::json::{member, object};
+use crate::json::{member, object, text};
 
 /// One wish.
 struct Wish {
@@ -19,6 +20,18 @@ struct Wish {
 }
 
 const WISHES: &[Wish] = &[
+    Wish {
+        name: "hold",
+        accepts: "{\"reason\": text}, the text not empty and of 1024 bytes at most",
+        set: |wishes, value| keep(&mut wishes.hold, reason(value)),
+        clear: |wishes| wishes.hold = None,
+        show: |wishes| {
+            wishes
+                .hold
+                .as_ref()
+                .map_or(Value::Null, |reason| object([member("reason", text(reason.as_str()))]))
+        },
+    },
     Wish {
         name: "maxInstantExpiry",
         accepts: "a share of the living from 0 to 1",
@@ -79,6 +92,12 @@ fn seconds(value: &Value) -> Option<u32> {
     value.as_i64().and_then(|seconds| u32::try_from(seconds).ok()).filter(|seconds| *seconds > 0)
 }
 
+fn reason(value: &Value) -> Option<String> {
+    let members = value.as_object().filter(|members| members.len() == 1)?;
+    let reason = members.get("reason")?.as_str()?;
+    (1..=HOLD_REASON_BYTES_MAX).contains(&reason.len()).then(|| reason.to_owned())
+}
+
 fn share(value: &Value) -> Option<u32> {
     let share = value.as_f64().filter(|share| (0.0..=1.0).contains(share))?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked")]
@@ -98,13 +117,21 @@ mod tests {
         for (name, good, bad) in [
             ("maxInstantExpiry", &["0", "0.5", "1"][..], &["-0.1", "1.1", "true", "\"0.5\"", "{}"][..]),
             ("maxPurgeDelay", &["1", "60"][..], &["0", "-1", "1.5", "5000000000", "\"60\""][..]),
+            (
+                "hold",
+                &[r#"{"reason":"case 7"}"#][..],
+                &["true", "{}", r#"{"reason":""}"#, r#"{"reason":1}"#, r#"{"reason":"x","y":1}"#][..],
+            ),
         ] {
             let off = wishes.clone();
             for value in good {
                 let text = format!("{{\"{name}\":{value}}}");
                 wish(&text, &mut wishes).unwrap();
-                let shown = show(&wishes).get(name).and_then(Value::as_f64);
-                assert_eq!(shown, value.parse().ok(), "{text}");
+                let same = |shown: &Value| match shown.as_f64() {
+                    Some(number) => Some(number) == value.parse().ok(),
+                    None => shown.to_json() == *value,
+                };
+                assert!(show(&wishes).get(name).is_some_and(same), "{text}");
             }
             for value in bad {
                 let refused = wish(&format!("{{\"{name}\":{value}}}"), &mut wishes.clone()).unwrap_err();

@@ -227,3 +227,49 @@ async fn one_container_is_purged_on_demand_t23() {
     let purged = one.get("purge").and_then(|purge| purge.get("purged")).and_then(|tally| tally.get("items"));
     assert_eq!(purged, Some(&Value::Int(1)));
 }
+
+#[tokio::test]
+async fn t31_items_and_containers_are_held_and_freed() {
+    let server = Server::with_container("\"defaultTtl\":10").await;
+    for id in ["x", "y"] {
+        server.create("a", &format!("{{\"id\":\"{id}\",\"pk\":\"a\"}}")).await.expect_status(201);
+    }
+    let hold = |method: &str, body: &str| server.admin(method, "/_bolide/hold/db/c", body).send();
+    let x = r#"{"id":"x","partitionKey":["a"]}"#;
+    hold("PUT", r#"{"id":"x","partitionKey":"a","reason":"case 7"}"#).await.expect_status(200);
+    server.advance(60);
+    server.read("a", "x").await.expect_status(200);
+    hold("PUT", r#"{"id":"y","partitionKey":["a"]}"#).await.expect_error(404, 0, "NotFound");
+    let refused = server.delete("/dbs/db/colls/c/docs/x").key("a").send().await;
+    let refused = refused.expect_error(403, 9031, "Forbidden");
+    assert!(refused.message().contains("case 7"), "{}", refused.message());
+    server.delete("/dbs/db/colls/c").send().await.expect_error(403, 9031, "Forbidden");
+    server.delete("/dbs/db").send().await.expect_error(403, 9031, "Forbidden");
+
+    let listed = hold("GET", "").await.expect_status(200).member("held");
+    let Value::Array(listed) = listed else { panic!("{listed:?}") };
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].get("id").and_then(Value::as_str), Some("x"));
+    assert_eq!(listed[0].get("partitionKey").map(Value::to_json).as_deref(), Some(r#"["a"]"#));
+    hold("DELETE", x).await.expect_status(200);
+    server.read("a", "x").await.expect_error(404, 0, "NotFound");
+    hold("DELETE", x).await.expect_error(404, 0, "NotFound");
+    for body in ["{}", r#"{"id":"x"}"#, r#"{"_id":1}"#, r#"{"id":"x","partitionKey":["a"],"n":1}"#] {
+        hold("PUT", body).await.expect_error(400, 0, "BadRequest");
+    }
+
+    server.create("a", r#"{"id":"z","pk":"a"}"#).await.expect_status(201);
+    let wish = |body: &str| server.admin("PATCH", "/_bolide/ttl/db/c", body).send();
+    let shown = wish(r#"{"hold":{"reason":"case 8"}}"#).await.expect_status(200);
+    assert_eq!(
+        shown.member("wishes").get("hold").map(Value::to_json).as_deref(),
+        Some(r#"{"reason":"case 8"}"#)
+    );
+    server.advance(60);
+    server.read("a", "z").await.expect_status(200);
+    server.delete("/dbs/db/colls/c/docs/z").key("a").send().await.expect_error(403, 9031, "Forbidden");
+    server.create("a", r#"{"id":"new","pk":"a"}"#).await.expect_status(201);
+    wish(r#"{"hold":null}"#).await.expect_status(200);
+    server.read("a", "z").await.expect_error(404, 0, "NotFound");
+    server.read("a", "new").await.expect_status(200);
+}
