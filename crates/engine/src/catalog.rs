@@ -15,7 +15,7 @@ use crate::container::{Api, Container, Database, Partition, Provision, Stamp};
 use crate::definition::{ContainerDefinition, check_replacement};
 use crate::error::{Error, Result};
 use crate::events::Events;
-use crate::expiry::{Change, Millis, Policy, Queue};
+use crate::expiry::{Change, Lifecycle, Millis, Policy, Queue};
 use crate::guard::{Consent, change_policies};
 use crate::history;
 use crate::hold;
@@ -291,8 +291,10 @@ impl Engine {
             let mut partitions = Vec::with_capacity(ranges.len());
             for (position, range) in ranges.into_iter().enumerate() {
                 let id = PartitionId(next_number(tx)?);
-                let policy = Policy::new(definition.default_ttl);
-                put(tx, Key::Policy(id), policy.encode());
+                put(tx, Key::Policy(id), Policy::new(definition.default_ttl).encode());
+                let history_minutes = definition.history_minutes();
+                let wish = Change::Lifecycle(Lifecycle { history_minutes, ..Lifecycle::default() });
+                let policy = change_policy(tx, id, &[wish])?;
                 let indexes = index::follow(tx, id, &definition.indexing)?;
                 partitions.push(Arc::new(Partition::new(id, position, range, policy, indexes)));
             }
@@ -332,12 +334,18 @@ impl Engine {
 
         // Readers wait from before the change takes its time until it is in force: see `gate`.
         let mut locks: Vec<_> = current.partitions.iter().map(|partition| partition.policy.write()).collect();
+        let lifecycle = locks.first().map(|policy| policy.lifecycle.clone()).unwrap_or_default();
         let doomed = Arc::clone(&current);
         let (replaced, policies, indexes) = self.change(move |tx| {
             let mut next = Container { definition, ..(*doomed).clone() };
             let ids: Vec<_> = next.partitions.iter().map(|partition| partition.id).collect();
-            let change = [Change::DefaultTtl(next.definition.default_ttl)];
-            let policies = change_policies(tx, &ids, &change, consent)?;
+            // The feed first: what the new rule kills at once is told in it.
+            let history_minutes = next.definition.history_minutes();
+            let wish = (history_minutes != doomed.definition.history_minutes())
+                .then_some(Change::Lifecycle(Lifecycle { history_minutes, ..lifecycle }));
+            let changes: Vec<_> =
+                wish.into_iter().chain([Change::DefaultTtl(next.definition.default_ttl)]).collect();
+            let policies = change_policies(tx, &ids, &changes, consent)?;
             let indexes = next
                 .partitions
                 .iter()

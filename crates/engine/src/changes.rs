@@ -2,14 +2,16 @@
 //!
 //! Deletes and expiries do not appear here, and an item that died before it was read is absent (T14).
 
-use document::Sequence;
+use std::sync::Arc;
+
+use document::{EffectiveRange, Sequence};
 use storage::{Direction, KeyRange, Keyspace};
 
 use crate::Engine;
 use crate::charge::Charge;
 use crate::container::{Container, Partition};
-use crate::continuation::Continuation;
-use crate::error::{Error, Result};
+use crate::continuation::{self, FeedToken};
+use crate::error::Result;
 use crate::events;
 use crate::gate::View;
 use crate::item::Item;
@@ -38,6 +40,8 @@ pub struct Changes {
     pub items: Vec<Item>,
     /// Where to go on; always present.
     pub continuation: String,
+    /// Whether there was more than this page has: a page may be empty although there is, where much has died.
+    pub more: bool,
     /// What it cost.
     pub charge: Charge,
     /// The sequence a session must have seen to see this.
@@ -45,7 +49,8 @@ pub struct Changes {
 }
 
 impl Engine {
-    /// Reads changes of one physical partition. The changes of one commit are never split over two pages.
+    /// Reads changes. The changes of one commit are never split over two pages. Physical partitions are read in turn, one on
+    /// each page: there is no order between them.
     pub fn changes(
         &self,
         container: &Container,
@@ -53,23 +58,53 @@ impl Engine {
         start: &FeedStart,
         max_items: usize,
     ) -> Result<Changes> {
-        let partition = the_partition(container, scope)?;
+        let partitions = partitions_in(container, scope);
+        let all = |last| partitions.iter().map(|partition| (*partition, last)).collect();
+        let (mut places, since) = match start {
+            FeedStart::Beginning => (all(Sequence(0)), 0),
+            FeedStart::Time(since) => (all(Sequence(0)), *since),
+            FeedStart::Now => (all(events::last_of_commit(self.store.last_sequence())), 0),
+            FeedStart::After(token) => {
+                let token: FeedToken = token.parse()?;
+                (continuation::places_in(&token.places, &partitions)?, token.since)
+            }
+        };
+        let (mut items, mut charge, mut sequence, mut more) = (Vec::new(), Charge::default(), 0, false);
+        for at in 0..places.len() {
+            let (partition, last) = places[at];
+            let page = self.changes_of(container, partition, scope, (last, since), max_items)?;
+            (places[at].1, sequence, more) = (page.end, sequence.max(page.sequence), page.more);
+            charge += page.charge;
+            if !page.items.is_empty() || page.more {
+                items = page.items;
+                // The others come first on the next pages.
+                more = more || at + 1 < places.len();
+                places.rotate_left(at + 1);
+                break;
+            }
+        }
+        let places = places.iter().map(|(partition, last)| (partition.id, *last)).collect();
+        let continuation = FeedToken { places, since }.to_string();
+        Ok(Changes { items, continuation, more, charge, sequence })
+    }
+
+    /// Reads changes of one partition behind a sequence, and not before a time.
+    fn changes_of(
+        &self,
+        container: &Container,
+        partition: &Partition,
+        scope: &Scope,
+        (mut last, since): (Sequence, u64),
+        max_items: usize,
+    ) -> Result<Page> {
         let toll = self.admit(container, partition)?;
         let view = View::open(&*self.store, partition)?;
-        let (mut last, since) = match start {
-            FeedStart::Beginning => (Sequence(0), 0),
-            FeedStart::Time(since) => (Sequence(0), *since),
-            FeedStart::Now => (events::last_of_commit(view.sequence), 0),
-            FeedStart::After(token) => match token.parse::<Continuation>()? {
-                Continuation { partition: id, last, since } if id == partition.id => (last, since),
-                _ => return Err(Continuation::foreign()),
-            },
-        };
-
-        let (mut items, mut bytes) = (Vec::<Item>::new(), 0);
         // All that the view holds will have been dealt with, unless the page ends earlier. No dead item is named either
         // way: it would tell of the dead, and whether the purge has run.
-        let mut end = last.max(events::last_of_commit(view.sequence));
+        let end = last.max(events::last_of_commit(view.sequence));
+        let charge = Charge::default();
+        let mut page = Page { items: Vec::new(), end, more: false, charge, sequence: view.sequence };
+        let mut bytes = 0;
         let range = KeyRange::prefix(keys::partition(partition.id));
         let range = range.after(Key::Feed(partition.id, last).encode().1);
         let entries = view.snapshot.scan(Keyspace::Feed, range, Direction::Forward);
@@ -80,47 +115,48 @@ impl Engine {
                 .by_number(number)?
                 .filter(|record| record.header.ts >= since && in_scope(scope, container, partition, record));
             if let Some(record) = record {
-                let same_commit = items
+                let same_commit = page
+                    .items
                     .last()
                     .is_some_and(|item| events::commit_of(item.sequence) == events::commit_of(sequence));
-                let full = items.len() >= max_items.max(1) || bytes >= PAGE_BYTES_MAX;
+                let full = page.items.len() >= max_items.max(1) || bytes >= PAGE_BYTES_MAX;
                 if full && !same_commit {
-                    end = last;
+                    (page.end, page.more) = (last, true);
                     break;
                 }
                 bytes += record.size();
-                items.push(Item::new(container.rid, record));
+                page.items.push(Item::new(container.rid, record));
                 last = sequence;
             }
             if looked_at >= PAGE_ENTRIES_MAX {
-                end = sequence;
+                (page.end, page.more) = (sequence, true);
                 break;
             }
         }
-        let end = end.max(last);
-        let charge = Charge::feed(items.len() as u64, bytes);
-        toll.pay(charge);
-        Ok(Changes {
-            charge,
-            items,
-            continuation: Continuation { partition: partition.id, last: end, since }.to_string(),
-            sequence: view.sequence,
-        })
+        page.end = page.end.max(last);
+        page.charge = Charge::feed(page.items.len() as u64, bytes);
+        toll.pay(page.charge);
+        Ok(page)
     }
 }
 
-/// The one partition that a scope lies in.
-fn the_partition<'a>(container: &'a Container, scope: &Scope) -> Result<&'a Partition> {
-    let range = match (&scope.key, &scope.range) {
-        (Some(key), _) => key.effective_range(&container.definition.partition_key),
-        (None, Some(range)) => range.clone(),
-        (None, None) => document::EffectiveRange::all(),
+/// Some changes of one partition.
+struct Page {
+    items: Vec<Item>,
+    /// Everything up to here was dealt with.
+    end: Sequence,
+    /// Whether it ended before all that was there.
+    more: bool,
+    charge: Charge,
+    sequence: u64,
+}
+
+/// The physical partitions that a scope lies in.
+pub(crate) fn partitions_in<'a>(container: &'a Container, scope: &Scope) -> Vec<&'a Arc<Partition>> {
+    let key = scope.key.as_ref().map(|key| key.effective_range(&container.definition.partition_key));
+    let is_in = |range: &Option<EffectiveRange>, partition: &Partition| {
+        range.as_ref().is_none_or(|range| partition.range.overlaps(range))
     };
-    let mut overlapping = container.partitions.iter().filter(|partition| partition.range.overlaps(&range));
-    match (overlapping.next(), overlapping.next()) {
-        (Some(partition), None) => Ok(partition),
-        _ => Err(Error::NotSupported {
-            what: "a change feed over several partition key ranges at once".into(),
-        }),
-    }
+    let partitions = container.partitions.iter();
+    partitions.filter(|partition| is_in(&key, partition) && is_in(&scope.range, partition)).collect()
 }

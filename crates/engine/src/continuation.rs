@@ -5,7 +5,8 @@
 //! generation of an index, so that it outlives a change of the indexing policy.
 //!
 //! ```text
-//! feed    partition u32, 3, sequence u64, time u64
+//! feed    0x46, version 1, time u64, then for each partition: its number u32, sequence u64
+//! history 0x48, version 1, then for each partition: its number u32, position (32 bytes)
 //! query   0x51, version 1, query u64, partition u32, position, resume
 //!           position   kind u8, then what it needs; long things with their length u16 before
 //!           resume     passed u64; 0, or 1, number u64, rows u32; how the last row's key follows (bit 0: whole, bit 1:
@@ -15,23 +16,31 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use document::{ItemNumber, Sequence};
 use query::Resume;
 
+use crate::container::Partition;
 use crate::error::{Error, Result};
+use crate::history;
 use crate::keys::PartitionId;
 
-/// The place to go on from in the change feed.
+/// The places to go on from in the change feed, latest version: the partition that is read next comes first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Continuation {
-    pub(crate) partition: PartitionId,
-    /// The last sequence that was dealt with.
-    pub(crate) last: Sequence,
+pub(crate) struct FeedToken {
+    /// The last sequence that was dealt with in each partition.
+    pub(crate) places: Vec<(PartitionId, Sequence)>,
     /// Before this time changes are not wanted, seconds since 1970.
     pub(crate) since: u64,
+}
+
+/// The places to go on from in the feed of all versions: the partition that is read next comes first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HistoryToken {
+    pub(crate) places: Vec<(PartitionId, history::Position)>,
 }
 
 /// The place to go on from in a query.
@@ -105,7 +114,8 @@ pub(crate) enum Position {
     Ranked(u64),
 }
 
-const FEED: u8 = 3;
+const FEED: u8 = 0x46;
+const HISTORY: u8 = 0x48;
 const QUERY: u8 = 0x51;
 const VERSION: u8 = 1;
 
@@ -126,45 +136,89 @@ const WHOLE: u8 = 1;
 const SHORTENED: u8 = 2;
 const IN_MEMORY: u8 = 4;
 
-impl Continuation {
-    /// The error for a token that is none of ours, or that belongs to another query or container.
-    pub(crate) fn foreign() -> Error {
-        Error::invalid("The continuation token is not one that this query gave.")
-    }
+/// The error for a token that is none of ours, or that belongs to another query or container.
+pub(crate) fn foreign() -> Error {
+    Error::invalid("The continuation token is not one that this query gave.")
 }
 
-impl fmt::Display for Continuation {
+impl fmt::Display for FeedToken {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut bytes = self.partition.0.to_be_bytes().to_vec();
-        bytes.push(FEED);
-        bytes.extend_from_slice(&self.last.0.to_be_bytes());
+        let mut bytes = vec![FEED, VERSION];
         bytes.extend_from_slice(&self.since.to_be_bytes());
+        for (partition, last) in &self.places {
+            bytes.extend_from_slice(&partition.0.to_be_bytes());
+            bytes.extend_from_slice(&last.0.to_be_bytes());
+        }
         out.write_str(&URL_SAFE_NO_PAD.encode(bytes))
     }
 }
 
-impl FromStr for Continuation {
+impl FromStr for FeedToken {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Continuation> {
+    fn from_str(text: &str) -> Result<FeedToken> {
         let parse = || {
             let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
             let mut bytes = bytes.as_slice();
-            let partition = PartitionId(u32::from_be_bytes(*take(&mut bytes)?));
-            let ([FEED], last) = (take(&mut bytes)?, take_u64(&mut bytes)?) else { return None };
-            let since = take_u64(&mut bytes)?;
-            bytes.is_empty().then_some(Continuation { partition, last: Sequence(last), since })
+            let [FEED, VERSION] = take(&mut bytes)? else { return None };
+            let (since, mut places) = (take_u64(&mut bytes)?, Vec::new());
+            while !bytes.is_empty() {
+                let partition = PartitionId(u32::from_be_bytes(*take(&mut bytes)?));
+                places.push((partition, Sequence(take_u64(&mut bytes)?)));
+            }
+            Some(FeedToken { places, since })
         };
-        parse().ok_or_else(Continuation::foreign)
+        parse().ok_or_else(foreign)
     }
+}
+
+impl fmt::Display for HistoryToken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bytes = vec![HISTORY, VERSION];
+        for (partition, position) in &self.places {
+            bytes.extend_from_slice(&partition.0.to_be_bytes());
+            bytes.extend_from_slice(&position.to_bytes());
+        }
+        out.write_str(&URL_SAFE_NO_PAD.encode(bytes))
+    }
+}
+
+impl FromStr for HistoryToken {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<HistoryToken> {
+        let parse = || {
+            let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+            let mut bytes = bytes.as_slice();
+            let [HISTORY, VERSION] = take(&mut bytes)? else { return None };
+            let mut places = Vec::new();
+            while !bytes.is_empty() {
+                let partition = PartitionId(u32::from_be_bytes(*take(&mut bytes)?));
+                places.push((partition, history::Position::from_bytes(*take(&mut bytes)?)));
+            }
+            Some(HistoryToken { places })
+        };
+        parse().ok_or_else(foreign)
+    }
+}
+
+/// The places of a token that lie in the partitions of a scope, in the token's order. A token that does not know one of
+/// them is of another container, or of another part of it.
+pub(crate) fn places_in<'a, P: Copy>(
+    places: &[(PartitionId, P)],
+    partitions: &[&'a Arc<Partition>],
+) -> Result<Vec<(&'a Arc<Partition>, P)>> {
+    let find = |id| partitions.iter().copied().find(|partition| partition.id == id);
+    let found: Vec<_> = places.iter().filter_map(|(id, place)| Some((find(*id)?, *place))).collect();
+    if found.len() == partitions.len() { Ok(found) } else { Err(foreign()) }
 }
 
 impl QueryToken {
     /// Reads the token of a query.
     pub(crate) fn parse(text: &str, fingerprint: u64) -> Result<QueryToken> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Continuation::foreign())?;
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| foreign())?;
         let token = QueryToken::decode(&bytes).filter(|token| token.fingerprint == fingerprint);
-        token.ok_or_else(Continuation::foreign)
+        token.ok_or_else(foreign)
     }
 
     fn decode(mut bytes: &[u8]) -> Option<QueryToken> {
@@ -350,17 +404,23 @@ mod tests {
         for token in tokens() {
             assert_eq!(QueryToken::parse(&token.to_string(), 77), Ok(token.clone()));
             assert!(QueryToken::parse(&token.to_string(), 78).is_err());
-            assert!(token.to_string().parse::<Continuation>().is_err(), "{token:?}");
+            assert!(token.to_string().parse::<FeedToken>().is_err(), "{token:?}");
+            assert!(token.to_string().parse::<HistoryToken>().is_err(), "{token:?}");
         }
-        let feed = Continuation { partition: PartitionId(7), last: Sequence(9), since: 5 };
+        let places = vec![(PartitionId(7), Sequence(9)), (PartitionId(2), Sequence(0))];
+        let feed = FeedToken { places, since: 5 };
         assert_eq!(feed.to_string().parse(), Ok(feed.clone()));
         assert!(QueryToken::parse(&feed.to_string(), 77).is_err());
+        let history = HistoryToken { places: vec![(PartitionId(7), history::Position::before(-3))] };
+        assert_eq!(history.to_string().parse(), Ok(history.clone()));
+        assert!(history.to_string().parse::<FeedToken>().is_err());
+        assert!(feed.to_string().parse::<HistoryToken>().is_err());
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["", "!", "AAAA", "AAAAAAAA", "AAAABwkAAA", "AAAABwIAAA", "UQ", "UQE"] {
-            assert!(text.parse::<Continuation>().is_err(), "{text}");
+        for text in ["", "!", "AAAA", "AAAAAAAA", "AAAABwkAAA", "RgEAAA", "SAEAAA", "SAI", "UQ", "UQE"] {
+            assert!(text.parse::<FeedToken>().is_err() && text.parse::<HistoryToken>().is_err(), "{text}");
             assert!(QueryToken::parse(text, 0).is_err(), "{text}");
         }
         for token in tokens() {

@@ -69,7 +69,7 @@ pub use expiry::Lifecycle;
 pub use forecast::{DryRun, Forecast, Interval};
 pub use gate::Usage;
 pub use guard::Consent;
-pub use history::{Barrier, Event, EventKind, HistoryPage, HistoryStart, Position};
+pub use history::{Barrier, Event, EventKind, History, HistoryFrom, HistoryPage, HistoryStart, Position};
 pub use hold::{HeldItem, ItemAddress};
 pub use holder::{DateRuleView, Holder};
 pub use index::IndexReport;

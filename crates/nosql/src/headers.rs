@@ -18,6 +18,7 @@ macro_rules! names {
 
 names! {
     A_IM = "a-im";
+    CHANGE_FEED_WIRE_FORMAT = "x-ms-cosmos-changefeed-wire-format-version";
     ACTIVITY_ID = "x-ms-activity-id";
     ALT_CONTENT_PATH = "x-ms-alt-content-path";
     AUTOPILOT = "x-ms-cosmos-offer-autopilot-settings";

@@ -17,6 +17,7 @@ mod batch;
 mod belongings;
 mod call;
 mod catch;
+mod change_feed;
 mod date;
 mod error;
 mod feed;

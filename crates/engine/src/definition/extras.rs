@@ -1,5 +1,5 @@
-//! Properties of a container that are kept and given back and change nothing here: each is checked for its shape,
-//! so that what cannot be meant is not stored either.
+//! Properties of a container that are kept and given back and, but for `changeFeedPolicy`, change nothing here: each is
+//! checked for its shape, so that what cannot be meant is not stored either.
 
 use document::{Object, Value};
 
@@ -9,6 +9,8 @@ use super::error::{
 use super::{search, ttl};
 
 const COMPUTED_MAX: usize = 20;
+/// Above a thousand years.
+const RETENTION_MINUTES_MAX: i64 = i32::MAX as i64;
 const ENCRYPTED_PATHS_MAX: usize = 1000;
 
 /// The properties of this kind, in the order in which a definition lists them.
@@ -92,11 +94,19 @@ fn check_computed(value: &Value) -> Result<()> {
 fn check_change_feed(value: &Value) -> Result<()> {
     let policy = members(value, "changeFeedPolicy", &["retentionDuration"])?;
     match optional(policy, "retentionDuration") {
-        Some(minutes) if minutes.as_i64().is_none_or(|minutes| minutes < 0) => {
+        Some(minutes)
+            if minutes.as_i64().is_none_or(|minutes| !(0..=RETENTION_MINUTES_MAX).contains(&minutes)) =>
+        {
             Err(malformed("retentionDuration", "a number of minutes", minutes))
         }
         _ => Ok(()),
     }
+}
+
+/// For how many minutes all versions and deletes are kept in the feed; none if they are not.
+pub(super) fn history_minutes(change_feed_policy: &Value) -> Option<u32> {
+    let minutes = change_feed_policy.get("retentionDuration")?.as_i64()?;
+    u32::try_from(minutes).ok().filter(|minutes| *minutes > 0)
 }
 
 fn check_encryption(value: &Value) -> Result<()> {

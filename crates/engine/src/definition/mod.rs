@@ -50,7 +50,7 @@ pub struct ContainerDefinition {
     pub unique_keys: Vec<UniqueKey>,
     /// When items expire that do not say so themselves.
     pub default_ttl: DefaultTtl,
-    /// Properties that are only kept and given back, in the order of the definition.
+    /// Properties that are kept and given back, in the order of the definition.
     pub rest: Vec<(String, Value)>,
 }
 
@@ -107,6 +107,11 @@ impl ContainerDefinition {
             value.insert(name.as_str(), kept.clone());
         }
         value.into()
+    }
+
+    /// For how many minutes all versions and deletes are kept in the feed (T28); none if they are not.
+    pub fn history_minutes(&self) -> Option<u32> {
+        self.rest("changeFeedPolicy").and_then(extras::history_minutes)
     }
 
     fn rest(&self, name: &str) -> Option<&Value> {

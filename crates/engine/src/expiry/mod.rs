@@ -176,7 +176,8 @@ impl Policy {
         let ends = header
             .mortal_places()
             .filter_map(|place| self.instant(place, header.sequence).map(|moment| (moment, place)));
-        ends.min_by_key(|(moment, place)| (*moment, place.queue))
+        // Not by the queue before the base: which number a generation has depends on when the purge forgot an older one.
+        ends.min_by_key(|(moment, place)| (*moment, place.base, place.queue))
     }
 
     /// The end of the queue's dead prefix, by the current rule or a cutoff.

@@ -11,11 +11,12 @@
 //!   ------------------------------------------------------------------------------------------> time
 //! ```
 //!
-//! `record` is what writes and removals call, `merge` walks the streams in order, `read` is the engine's door to it,
-//! `retention` says from where on the feed is kept and trims what lies before. A partition has one [`State`](state::State)
+//! `record` is what writes and removals call, `merge` walks the streams in order, `read` is the engine's door to it, `feed`
+//! that by scope and token, `retention` says from where on the feed is kept and trims what lies before. A partition has one [`State`](state::State)
 //! record, which exists as long as there is anything of its feed.
 
 mod codec;
+mod feed;
 mod merge;
 mod position;
 mod read;
@@ -23,6 +24,7 @@ mod record;
 mod retention;
 mod state;
 
+pub use feed::{History, HistoryFrom};
 pub use position::Position;
 pub use read::{Barrier, Event, EventKind, HistoryPage, HistoryStart};
 pub(crate) use record::{Fate, deleted, expired, lifted, look_again, written};

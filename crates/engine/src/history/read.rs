@@ -70,6 +70,8 @@ pub struct HistoryPage<I> {
     pub events: Vec<Event<I>>,
     /// Everything up to here has been dealt with.
     pub next: Position,
+    /// Whether the page ended before the barrier.
+    pub more: bool,
     /// The bytes of all images.
     pub bytes: u64,
     /// The last commit that the page may tell of.
@@ -166,8 +168,13 @@ fn read<B: Body, I>(
     }
     let mut lsn = lsn_before(&view, &state, after)?;
     let mut merge = Merge::new(&view, after, until)?;
-    let mut page =
-        HistoryPage { events: Vec::new(), next: until.max(after), bytes: 0, sequence: barrier.sequence };
+    let mut page = HistoryPage {
+        events: Vec::new(),
+        next: until.max(after),
+        more: false,
+        bytes: 0,
+        sequence: barrier.sequence,
+    };
     // Where a page that is full ends must not tell what was walked over: the purge may have removed it.
     let (mut last_event, mut looked_at) = (after, 0);
     while let Some((position, entry)) = merge.next()? {
@@ -182,7 +189,7 @@ fn read<B: Body, I>(
                     last.is_some_and(|last: &Event<I>| last.lsn == events::commit_of(position.order));
                 let full = page.events.len() >= max_items.max(1) || page.bytes >= PAGE_BYTES_MAX;
                 if full && !same_commit {
-                    page.next = last_event;
+                    (page.next, page.more) = (last_event, true);
                     break;
                 }
                 page.bytes += told.images().map(Record::size).sum::<u64>();
@@ -191,7 +198,7 @@ fn read<B: Body, I>(
             last_event = position;
         }
         if looked_at >= PAGE_ENTRIES_MAX {
-            page.next = position;
+            (page.next, page.more) = (position, true);
             break;
         }
     }

@@ -25,7 +25,7 @@ use super::by_path::{PathWalk, Start, scalars};
 use super::desk::Desk;
 use super::numbers::{Both, Candidate, Collected, Either, Entries, Next, Numbers};
 use super::sources::{ById, ByNumber, ByPath, ByStamp, Coming, Everything, Remaining, Source};
-use crate::continuation::{Continuation, Position};
+use crate::continuation::{self, Position};
 use crate::error::Result;
 use crate::index::{Index, PathKey, Term};
 
@@ -112,7 +112,7 @@ pub(super) fn choose<'a>(
             Ok(Chosen::new(ByStamp::new(desk, wish.stamps, Some((seconds, number)))))
         }
         Some(Position::Path { leaf, sort, number }) => {
-            let found = numbered_leaf(&wish.condition, leaf).ok_or_else(Continuation::foreign)?;
+            let found = numbered_leaf(&wish.condition, leaf).ok_or_else(continuation::foreign)?;
             if let Some(chosen) = by_path(desk, wish, leaf, found, Some((sort.clone(), number.0)))? {
                 return Ok(chosen);
             }
@@ -120,11 +120,11 @@ pub(super) fn choose<'a>(
             Ok(Chosen::new(Remaining::new(desk, leaf, (sort, number), None)))
         }
         Some(Position::Remaining { leaf, sort, number, scanned }) => {
-            let found = numbered_leaf(&wish.condition, leaf).ok_or_else(Continuation::foreign)?;
+            let found = numbered_leaf(&wish.condition, leaf).ok_or_else(continuation::foreign)?;
             let leaf = (leaf, found.clone());
             Ok(Chosen::new(Remaining::new(desk, leaf, (sort, number), Some(scanned))))
         }
-        Some(Position::Ranked(_)) => Err(Continuation::foreign()),
+        Some(Position::Ranked(_)) => Err(continuation::foreign()),
     }
 }
 

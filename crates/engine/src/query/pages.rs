@@ -20,7 +20,7 @@ use super::sources::{Arriving, Coming, Everything, Source as _};
 use super::wish;
 use super::work::Work;
 use crate::container::Container;
-use crate::continuation::{Continuation, KEY_BYTES_MAX, Position, QueryToken, ShortenedKey};
+use crate::continuation::{self, KEY_BYTES_MAX, Position, QueryToken, ShortenedKey};
 use crate::error::{Error, Result};
 use crate::header::Record;
 use crate::item::Item;
@@ -203,7 +203,7 @@ impl<'a> Paging<'a> {
             }
         }
         if place.is_some() {
-            return Err(Continuation::foreign());
+            return Err(continuation::foreign());
         }
         Ok(self.outcome(run.finish()?, None, progress))
     }
@@ -440,7 +440,7 @@ impl<'a> Paging<'a> {
             Some(QueryToken { position: Some(Position::Ranked(passed)), resume, .. }) => {
                 (passed, Some(resume))
             }
-            Some(_) => return Err(Continuation::foreign()),
+            Some(_) => return Err(continuation::foreign()),
         };
         let mut run = self.run(Arrival::InOrder, resume);
         let numbers = self.ranking(desks, &mut progress)?;

@@ -11,6 +11,7 @@ mod expiry;
 mod feed;
 mod forecast;
 mod history;
+mod history_model;
 mod holds;
 mod items;
 mod purge;

@@ -8,7 +8,7 @@ use engine::{
     Container, ContainerDefinition, Effect, Engine, Error, Item, ItemName, Operation, Outcome, Patch,
     Precondition, QueryPage, QueryRequest, Scope,
 };
-use storage::{ClockOptions, ManualClock, MemoryDisk, MemoryStore, Time};
+use storage::{ClockOptions, CrashMode, ManualClock, MemoryDisk, MemoryStore, Time};
 
 /// The second at which every test begins.
 pub(crate) const START: u64 = 1_700_000_000;
@@ -32,7 +32,13 @@ impl World {
     pub(crate) fn restart(&mut self) {
         // The old engine must let go of the disk first.
         self.engine = open(&MemoryDisk::new(), &self.clock);
+        self.disk.clear_faults();
         self.engine = open(&self.disk, &self.clock);
+    }
+
+    /// Lets the next `commits` commits pass and crashes in the one after them; forgotten with the next start.
+    pub(crate) fn crash_after(&self, commits: u64, mode: CrashMode) {
+        self.disk.crash_after(commits, mode);
     }
 
     /// Lets time pass.

@@ -1,67 +1,141 @@
-//! `GET /docs` with `A-IM: Incremental Feed`: the latest version of what changed, in the order of writing.
+//! `GET /docs` with `A-IM`: what changed, in the order of writing. `Incremental Feed` has the latest version of each living
+//! item, `Full-Fidelity Feed` all versions and deletes (T28).
 //!
 //! The etag of an answer is the position to go on from; 304 means that nothing has changed since. Clients poll
 //! until they see it, so a page without items is never answered while there is more to come behind it.
 
 use std::sync::Arc;
 
-use engine::{Changes, Container, Engine, FeedStart, Scope};
+use engine::{Changes, Charge, Container, Engine, FeedStart, History, HistoryFrom, Scope};
 use hyper::StatusCode;
 use hyper::header::IF_MODIFIED_SINCE;
 
 use crate::call::Call;
+use crate::change_feed;
 use crate::error::Error;
 use crate::response::{Place, Reply};
-use crate::{date, feed, headers};
+use crate::{date, headers};
+
+/// The wire format in which every change comes in an envelope.
+const ENVELOPES: &str = "2021-09-15";
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
-    check_mode(call)?;
+    let mode = Mode::of(call)?;
     call.check_session(&container)?;
     let (scope, range) = call.scope(&container)?;
-    let (start, page) = (start(call)?, call.head.page()?);
+    let max_items = call.head.page()?.max_items;
     let handle = Arc::clone(&container);
-    let changes = call.blocking(move |engine| read(engine, &handle, &scope, start, page.max_items)).await?;
-    let place = Place { container: &container, range, sequence: changes.sequence };
-    let reply = if changes.items.is_empty() {
-        Reply::empty(StatusCode::NOT_MODIFIED)
-    } else {
-        Reply::json(StatusCode::OK, body(&container, &changes)).with(headers::ITEM_COUNT, changes.items.len())
+    let page = match mode {
+        Mode::Latest => {
+            let start = start(call)?;
+            let in_envelopes = call.head.text(&headers::CHANGE_FEED_WIRE_FORMAT) == Some(ENVELOPES);
+            call.blocking(move |engine| {
+                let changes = read_latest(engine, &handle, &scope, start, max_items)?;
+                Ok(Page::of_changes(&handle, &changes, in_envelopes))
+            })
+            .await?
+        }
+        Mode::AllVersions => {
+            let from = history_from(call)?;
+            call.blocking(move |engine| {
+                let history = read_all_versions(engine, &handle, &scope, from, max_items)?;
+                Ok(Page::of_history(&handle, &history))
+            })
+            .await?
+        }
     };
-    Ok(reply.charged(changes.charge).placed(&place).etag(format!("\"{}\"", changes.continuation)))
+    let place = Place { container: &container, range, sequence: page.sequence };
+    let reply = match page.items {
+        0 => Reply::empty(StatusCode::NOT_MODIFIED),
+        items => Reply::json(StatusCode::OK, page.body).with(headers::ITEM_COUNT, items),
+    };
+    Ok(reply.charged(page.charge).placed(&place).etag(format!("\"{}\"", page.continuation)))
 }
 
-fn check_mode(call: &Call) -> Result<(), Error> {
-    let mode = call.head.text(&headers::A_IM).unwrap_or_default().trim();
-    if mode.eq_ignore_ascii_case("Incremental Feed") {
-        return Ok(());
+enum Mode {
+    Latest,
+    AllVersions,
+}
+
+impl Mode {
+    fn of(call: &Call) -> Result<Mode, Error> {
+        let mode = call.head.text(&headers::A_IM).unwrap_or_default().trim();
+        let is = |known: &str| mode.eq_ignore_ascii_case(known);
+        match () {
+            () if is("Incremental Feed") => Ok(Mode::Latest),
+            () if is("Full-Fidelity Feed") => Ok(Mode::AllVersions),
+            () => Err(Error::BadRequest(format!(
+                "The header 'a-im' must be 'Incremental Feed' or 'Full-Fidelity Feed', it is '{mode}'."
+            ))),
+        }
     }
-    if mode.eq_ignore_ascii_case("Full-Fidelity Feed") {
-        return Err(Error::NotSupported(
-            "the change feed of all versions and deletes (Full-Fidelity Feed) is".to_owned(),
-        ));
+}
+
+/// An answer in either mode.
+struct Page {
+    body: Vec<u8>,
+    items: usize,
+    continuation: String,
+    charge: Charge,
+    sequence: u64,
+}
+
+impl Page {
+    fn of_changes(container: &Container, changes: &Changes, in_envelopes: bool) -> Page {
+        Page {
+            body: change_feed::latest(container, &changes.items, in_envelopes),
+            items: changes.items.len(),
+            continuation: changes.continuation.clone(),
+            charge: changes.charge,
+            sequence: changes.sequence,
+        }
     }
-    Err(Error::BadRequest(format!("The header 'a-im' must be 'Incremental Feed', it is '{mode}'.")))
+
+    fn of_history(container: &Container, history: &History) -> Page {
+        Page {
+            body: change_feed::all_versions(container, &history.events),
+            items: history.events.len(),
+            continuation: history.continuation.clone(),
+            charge: history.charge,
+            sequence: history.sequence,
+        }
+    }
+}
+
+/// A position that an earlier answer had as its etag, or `*`.
+fn position(call: &Call) -> Option<&str> {
+    let position = call.head.if_none_match().filter(|position| !position.is_empty());
+    position.map(|position| position.trim_matches('"'))
 }
 
 /// Where the client wants to begin. A position wins over a time, which clients go on sending with it.
 fn start(call: &Call) -> Result<FeedStart, Error> {
-    if let Some(position) = call.head.if_none_match().filter(|position| !position.is_empty()) {
-        return Ok(match position.trim_matches('"') {
-            "*" => FeedStart::Now,
-            position => FeedStart::After(position.to_owned()),
-        });
-    }
-    match call.head.text(&IF_MODIFIED_SINCE) {
-        None => Ok(FeedStart::Beginning),
-        Some(text) => date::parse(text).map(FeedStart::Time).ok_or_else(|| {
+    match (position(call), call.head.text(&IF_MODIFIED_SINCE)) {
+        (Some("*"), _) => Ok(FeedStart::Now),
+        (Some(position), _) => Ok(FeedStart::After(position.to_owned())),
+        (None, None) => Ok(FeedStart::Beginning),
+        (None, Some(text)) => date::parse(text).map(FeedStart::Time).ok_or_else(|| {
             Error::BadRequest(format!("The header 'if-modified-since' is not an RFC 1123 date: '{text}'."))
         }),
     }
 }
 
+/// The same for all versions: they have no beginning, and as in the service no time to begin at.
+fn history_from(call: &Call) -> Result<HistoryFrom, Error> {
+    match position(call) {
+        Some("*") => Ok(HistoryFrom::Now),
+        Some(position) => Ok(HistoryFrom::After(position.to_owned())),
+        None => Err(Error::BadRequest(
+            "The change feed of all versions and deletes is read from now on (If-None-Match: *) or from a \
+             continuation; neither from the beginning nor from a time."
+                .to_owned(),
+        )),
+    }
+}
+
 /// Reads on past stretches in which nothing lives any more.
-fn read(
+fn read_latest(
     engine: &Engine,
     container: &Container,
     scope: &Scope,
@@ -70,25 +144,26 @@ fn read(
 ) -> Result<Changes, Error> {
     loop {
         let changes = engine.changes(container, scope, &start, max_items)?;
-        let next = FeedStart::After(changes.continuation.clone());
-        if !changes.items.is_empty() || start == next {
+        if !changes.items.is_empty() || !changes.more {
             return Ok(changes);
         }
-        start = next;
+        start = FeedStart::After(changes.continuation);
     }
 }
 
-fn body(container: &Container, changes: &Changes) -> Vec<u8> {
-    let mut body = Vec::new();
-    feed::open(&mut body, &container.rid.to_string(), "Documents");
-    for (index, item) in changes.items.iter().enumerate() {
-        if index > 0 {
-            body.push(b',');
+/// Reads on past stretches that have nothing for this scope.
+fn read_all_versions(
+    engine: &Engine,
+    container: &Container,
+    scope: &Scope,
+    mut from: HistoryFrom,
+    max_items: usize,
+) -> Result<History, Error> {
+    loop {
+        let history = engine.history(container, scope, &from, max_items)?;
+        if !history.events.is_empty() || !history.more {
+            return Ok(history);
         }
-        item.write_json(&mut body);
-        body.pop();
-        body.extend_from_slice(format!(",\"_lsn\":{}}}", item.lsn()).as_bytes());
+        from = HistoryFrom::After(history.continuation);
     }
-    feed::close(&mut body, changes.items.len());
-    body
 }

@@ -61,3 +61,81 @@ async fn a_feed_can_start_now_or_at_a_time_and_shows_no_dead_t14() {
     feed(&server, &[("if-modified-since", "yesterday")]).await.expect_error(400, 0, "BadRequest");
     server.get("/dbs/db/colls/c/docs").header("a-im", "x").send().await.expect_error(400, 0, "BadRequest");
 }
+
+const RETENTION: &str = r#""defaultTtl":-1,"changeFeedPolicy":{"retentionDuration":10}"#;
+
+async fn all_versions(server: &Server, position: &str) -> Reply {
+    let request = server.get("/dbs/db/colls/c/docs").header("a-im", "Full-Fidelity Feed");
+    let request = request.header("x-ms-cosmos-changefeed-wire-format-version", "2021-09-15");
+    request.header("if-none-match", position).send().await
+}
+
+#[tokio::test]
+async fn t28_all_versions_and_deletes_come_in_envelopes_with_expiries_as_deletes() {
+    let server = Server::with_container(RETENTION).await;
+    let now = all_versions(&server, "*").await.expect_status(304);
+    let etag = now.header("etag").unwrap().to_owned();
+    let created = server.create("p", r#"{"id":"a","pk":"p","n":1,"ttl":5}"#).await.expect_status(201);
+    let put = server.put("/dbs/db/colls/c/docs/a", r#"{"id":"a","pk":"p","n":2,"ttl":5}"#).key("p");
+    let replaced = put.send().await.expect_status(200);
+    server.create("p", r#"{"id":"b","pk":"p"}"#).await.expect_status(201);
+    server.delete("/dbs/db/colls/c/docs/b").key("p").send().await.expect_status(204);
+    server.advance(100);
+    let page = all_versions(&server, &etag).await.expect_status(200);
+    assert_eq!(page.header("x-ms-item-count"), Some("5"));
+    let next = page.header("etag").unwrap().to_owned();
+    let events = page.member("Documents");
+    let events = events.as_array().unwrap();
+    let metadata = |at: usize, name: &str| {
+        events[at].get("metadata").unwrap().get(name).map_or(String::new(), document::Value::to_json)
+    };
+    let kinds: Vec<_> = (0..5).map(|at| metadata(at, "operationType")).collect();
+    assert_eq!(kinds, [r#""create""#, r#""replace""#, r#""create""#, r#""delete""#, r#""delete""#]);
+    assert_eq!(events[0].get("current").unwrap().get("_etag").unwrap().as_str(), created.header("etag"));
+    assert_eq!(events[0].get("previous"), None);
+    assert_eq!(events[1].get("current").unwrap(), &replaced.json());
+    assert_eq!(events[1].get("previous").unwrap(), &created.json());
+    assert_eq!(metadata(1, "previousImageLSN"), metadata(0, "lsn"));
+    assert_eq!(events[4].get("current").unwrap().to_json(), "{}");
+    assert_eq!(events[4].get("previous").unwrap(), &replaced.json());
+    let identity =
+        ["timeToLiveExpired", "id", "partitionKey", "previousImageLSN"].map(|name| metadata(4, name));
+    let previous = metadata(1, "lsn");
+    assert_eq!(identity, ["true", r#""a""#, r#"{"pk":"p"}"#, previous.as_str()]);
+    assert_eq!(metadata(4, "crts"), (crate::client::START + 5).to_string(), "as of the instant of expiry");
+    assert_eq!((metadata(3, "timeToLiveExpired"), metadata(4, "lsn")), ("false".into(), metadata(3, "lsn")));
+    all_versions(&server, &next).await.expect_status(304);
+}
+
+#[tokio::test]
+async fn t28_all_versions_are_read_from_now_or_a_position_that_is_kept() {
+    let server = Server::with_container(RETENTION).await;
+    let from_the_beginning = server.get("/dbs/db/colls/c/docs").header("a-im", "Full-Fidelity Feed");
+    from_the_beginning.send().await.expect_error(400, 0, "BadRequest");
+    let time = server.get("/dbs/db/colls/c/docs").header("a-im", "Full-Fidelity Feed");
+    let time = time.header("if-modified-since", "Tue, 14 Nov 2023 22:14:00 GMT").send().await;
+    time.expect_error(400, 0, "BadRequest");
+    all_versions(&server, "\"nonsense\"").await.expect_error(400, 0, "BadRequest");
+    let early = all_versions(&server, "*").await.header("etag").unwrap().to_owned();
+    server.advance(601);
+    let error = all_versions(&server, &early).await.expect_error(400, 0, "BadRequest");
+    assert!(error.message().contains("older than its retention"), "{}", error.message());
+    let off = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":-1}"#;
+    server.put("/dbs/db/colls/c", off).send().await.expect_status(200);
+    let error = all_versions(&server, "*").await.expect_error(400, 0, "BadRequest");
+    assert!(error.message().contains("retentionDuration"), "{}", error.message());
+}
+
+#[tokio::test]
+async fn latest_versions_come_in_envelopes_where_the_client_asks_for_them() {
+    let server = Server::with_container("").await;
+    server.create("p", r#"{"id":"a","pk":"p"}"#).await.expect_status(201);
+    let page = feed(&server, &[("x-ms-cosmos-changefeed-wire-format-version", "2021-09-15")]).await;
+    let documents = page.expect_status(200).member("Documents");
+    let item = &documents.as_array().unwrap()[0];
+    let current = item.get("current").unwrap();
+    assert_eq!(current.get("id").unwrap().as_str(), Some("a"));
+    let metadata = item.get("metadata").unwrap();
+    assert_eq!(metadata.get("lsn"), current.get("_lsn"));
+    assert_eq!((metadata.get("crts"), metadata.get("operationType")), (current.get("_ts"), None));
+}
