@@ -144,20 +144,33 @@ impl Engine {
             return Ticket::ready(Err(Error::invalid("an insert must have a statement for each document")));
         }
         let (receipts, budget) = (receipts.map(Arc::new), self.budget_of_collection(collection));
-        let outcomes: Arc<Mutex<Vec<Result<Charge>>>> = Arc::default();
+        let outcomes: Arc<Mutex<Result<Vec<Result<Charge>>>>> = Arc::new(Mutex::new(Ok(Vec::new())));
         let list = collection.indexes();
         let mut ticket = Ticket::ready(Ok(Vec::new()));
-        for chunk in chunks(documents) {
+        let mut chunks = chunks(documents).into_iter().peekable();
+        while let Some(chunk) = chunks.next() {
             let (collection, alarm) = (Arc::clone(collection), Arc::clone(&self.alarm));
             let (outcomes, receipts, budget) = (Arc::clone(&outcomes), receipts.clone(), budget.clone());
             let chunk: Vec<_> = chunk.into_iter().map(|document| Draft::new(&list, document)).collect();
-            // Jobs run and become durable in the order of submission, so the last one answers for all.
+            let is_last = chunks.peek().is_none();
+            // Jobs run and become durable in the order of submission, so the last one answers for all. One that fails leaves
+            // its error to those behind it, which then do nothing.
             ticket = transact(&*self.store, lane(&collection), move |tx| {
-                let mut outcomes = outcomes.lock();
-                let desk = Desk::open(tx, &collection)?;
-                desk.insert_chunk(tx, chunk, ordered, (receipts.as_deref(), &budget), &mut outcomes)?;
-                desk.finish(tx, &alarm);
-                Ok(outcomes.clone())
+                let mut told = outcomes.lock();
+                let outcomes = told.as_mut().map_err(|error| error.clone())?;
+                let inserted = Desk::open(tx, &collection).and_then(|desk| {
+                    desk.insert_chunk(tx, chunk, ordered, (receipts.as_deref(), &budget), outcomes)?;
+                    desk.finish(tx, &alarm);
+                    Ok(())
+                });
+                match inserted {
+                    Ok(()) if is_last => Ok(std::mem::take(outcomes)),
+                    Ok(()) => Ok(Vec::new()),
+                    Err(error) => {
+                        *told = Err(error.clone());
+                        Err(error)
+                    }
+                }
             });
         }
         ticket
