@@ -94,10 +94,11 @@ async fn step(engine: &Arc<Engine>, items: usize, suspect: &mut bool) -> anyhow:
     let report = spawn_blocking(move || worker.purge_step(items)).await??;
     let clock = engine.clock_status()?;
     log_suspicion(&clock, suspect);
-    Ok(after(&report, &clock))
+    Ok(after(&report, &clock, engine.next_left_over()))
 }
 
-fn after(report: &PurgeReport, clock: &ClockStatus) -> Next {
+/// `next_units` is how long it takes until units that users leave unused come in.
+fn after(report: &PurgeReport, clock: &ClockStatus, next_units: Option<Duration>) -> Next {
     let Some(due) = report.next_due else { return Next::Sleep(SLEEP_MAX) };
     let wait = Duration::from_millis(due.millis_since(clock.now)).min(SLEEP_MAX);
     if !wait.is_zero() {
@@ -105,7 +106,7 @@ fn after(report: &PurgeReport, clock: &ClockStatus) -> Next {
     }
     // Nothing was due although something should be: do not spin.
     if report.purged_items == 0 && report.other_entries == 0 {
-        return Next::Sleep(EMPTY_PAUSE);
+        return Next::Sleep(next_units.filter(|_| report.out_of_units).unwrap_or(EMPTY_PAUSE));
     }
     Next::More { urgent: report.urgent, users: report.neighbours == Neighbours::Present }
 }

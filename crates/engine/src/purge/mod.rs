@@ -28,6 +28,7 @@ use parking_lot::Mutex;
 use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Time, Transaction, transact};
 
 use crate::Engine;
+use crate::charge::Charge;
 use crate::collection::Desk;
 use crate::container::{Container, Partition};
 use crate::error::{Error, Result};
@@ -72,6 +73,8 @@ pub struct PurgeReport {
     pub neighbours: Neighbours,
     /// Whether a retention promise lets the purge wait for nobody (T24).
     pub urgent: bool,
+    /// Whether a container waits for units that users leave unused (T20).
+    pub out_of_units: bool,
 }
 
 /// Whether somebody else used the store while a step ran.
@@ -222,11 +225,23 @@ impl Engine {
         {
             let (holder, partition) = visit;
             let (now, before) = (self.store.now()?, self.store.operations());
+            let budget = self.budget(holder, partition);
+            let affordable = match manners {
+                Manners::Yield => budget.left_over().map_or(SWEEP_ITEMS, affordable),
+                Manners::Insist => SWEEP_ITEMS,
+            };
+            if affordable == 0 {
+                report.out_of_units |= partition.next_look.is_due(now);
+                continue;
+            }
             if !partition.next_look.take(now) {
                 continue;
             }
-            match self.sweep(holder, partition, share.min(room)) {
+            match self.sweep(holder, partition, share.min(room).min(affordable)) {
                 Ok(swept) => {
+                    if manners == Manners::Yield {
+                        budget.spend_left_over(swept.charge);
+                    }
                     report.purged_items += swept.items;
                     report.purged_bytes += swept.bytes;
                     report.other_entries += swept.trimmed;
@@ -280,6 +295,12 @@ impl Engine {
     }
 }
 
+/// How many items such a charge pays for: what they cost is known when they are gone, and what was too much is made up for
+/// later.
+fn affordable(left_over: Charge) -> usize {
+    usize::try_from(left_over.0.div_ceil(Charge::write(1, 0).0)).unwrap_or(usize::MAX)
+}
+
 /// Damage with the name of the container it is in.
 fn in_holder(error: Error, holder: &Holder) -> Error {
     match error {
@@ -315,6 +336,8 @@ struct Swept {
     trimmed: u64,
     /// When the first of the removed had died.
     oldest_death: Option<Time>,
+    /// What users would have paid for deleting them.
+    charge: Charge,
 }
 
 impl Swept {
@@ -322,6 +345,13 @@ impl Swept {
     fn is_full(&self) -> bool {
         self.entries >= SWEEP_ENTRIES
     }
+}
+
+/// What one item was.
+struct Removed {
+    bytes: u64,
+    entries: usize,
+    charge: Charge,
 }
 
 /// Who removes dead items, after the form of their bodies.
@@ -340,13 +370,8 @@ impl<'a> Undertaker<'a> {
         }
     }
 
-    /// Removes a dead item with every trace; returns its size and how many entries it had. None if it is not a dead one.
-    fn remove(
-        &self,
-        tx: &mut Transaction<'_>,
-        gate: &Gate,
-        number: ItemNumber,
-    ) -> Result<Option<(u64, usize)>> {
+    /// Removes a dead item with every trace. None if it is not a dead one.
+    fn remove(&self, tx: &mut Transaction<'_>, gate: &Gate, number: ItemNumber) -> Result<Option<Removed>> {
         match self {
             Undertaker::Container(container, upkeep) => {
                 let Found::Dead(record) = gate.by_number(tx, number)? else { return Ok(None) };
@@ -354,13 +379,16 @@ impl<'a> Undertaker<'a> {
                 let footprint =
                     Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default());
                 let entries = footprint.entries() + history::expired(tx, gate, &record)?;
+                let charge = Charge::write(record.size(), footprint.terms());
                 footprint.remove(tx)?;
-                Ok(Some((record.size(), entries)))
+                Ok(Some(Removed { bytes: record.size(), entries, charge }))
             }
             Undertaker::Collection(desk) => {
                 let Found::Dead(record) = gate.by_number(tx, number)? else { return Ok(None) };
                 let entries = history::expired(tx, gate, &record)? + desk.clear(tx, &record)?;
-                Ok(Some((record.size(), entries)))
+                // Not every entry is a term of an index, so this is never too little.
+                let charge = Charge::write(record.size(), entries as u64);
+                Ok(Some(Removed { bytes: record.size(), entries, charge }))
             }
         }
     }
@@ -420,11 +448,12 @@ fn remove(
     swept: &mut Swept,
 ) -> Result<()> {
     let (_, number) = keys::queue_entry(entry)?;
-    let Some((bytes, entries)) = undertaker.remove(tx, gate, number)? else {
+    let Some(removed) = undertaker.remove(tx, gate, number)? else {
         return Err(Error::Corrupt(format!("item {} stands among the dead but is not one", number.0)));
     };
-    swept.entries += entries;
-    swept.bytes += bytes;
+    swept.entries += removed.entries;
+    swept.bytes += removed.bytes;
+    swept.charge += removed.charge;
     swept.items += 1;
     Ok(())
 }

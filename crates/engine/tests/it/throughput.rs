@@ -159,3 +159,49 @@ fn t20_the_purge_has_nothing_while_users_take_all_and_the_rate_when_they_stop() 
     assert_eq!(world.exhaust(&container, 9000).0, 76, "users have their whole second");
     assert_eq!(world.engine.next_left_over(), Some(Duration::from_secs(1)));
 }
+
+/// T20: dead items wait as long as users take every unit, cost them none, and go at the rate that users leave.
+#[test]
+fn t20_the_purge_spends_only_what_users_leave() {
+    let world = Enforced::new();
+    let database = world.engine.create_database("db", None).expect("a new database");
+    let definition = definition("c", r#","defaultTtl":100"#);
+    let container = world.engine.create_container(&database, definition, Some(Throughput::Manual(400)));
+    let container = container.expect("a new container");
+    let mut created = 0;
+    for second in 0..5 {
+        created += world.exhaust(&container, second * 1000).0;
+        world.clock.advance(Duration::from_secs(1));
+    }
+    world.engine.advance_clock(100).expect("a test clock");
+    let spend_second = || {
+        (0..1_000_000)
+            .take_while(|_| !matches!(world.read(&container), Err(Error::TooManyRequests { .. })))
+            .count()
+    };
+    let step = || world.engine.purge_step(512).expect("a step");
+    spend_second();
+    world.clock.advance(Duration::from_secs(1));
+    let undisturbed = spend_second();
+    for _ in 0..5 {
+        let report = step();
+        assert_eq!((report.purged_items, report.out_of_units), (0, true), "users left nothing");
+        world.clock.advance(Duration::from_secs(1));
+        assert_eq!(spend_second(), undisturbed, "nobody is refused because of the dead");
+    }
+    let mut rates = Vec::new();
+    while world.engine.purge_status().next_due.is_some() {
+        world.clock.advance(Duration::from_secs(1));
+        let purged = step().purged_items + step().purged_items;
+        assert_eq!(step().purged_items, 0, "one second's units are spent once");
+        rates.push(purged);
+    }
+    // 5.30 each; what one second has spent too much is missing in the next.
+    assert!(rates.iter().all(|purged| *purged <= 80), "{rates:?}");
+    assert!(rates[1..5].iter().all(|purged| *purged >= 70), "{rates:?}");
+    assert_eq!(rates.iter().sum::<u64>(), created as u64);
+    // Whoever is urgent takes no units either.
+    let budget = world.engine.budget(&Holder::Container(Arc::clone(&container)), &container.partitions[0]);
+    world.clock.advance(Duration::from_secs(1));
+    assert_eq!(budget.left_over(), Some(Charge(40_000)));
+}
