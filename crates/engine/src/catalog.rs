@@ -196,9 +196,9 @@ impl Engine {
 }
 
 fn offer(number: u32, resource: String, resource_rid: String, provision: Provision) -> Offer {
-    let Provision { throughput, stamp } = provision;
-    let rid = OfferRid(number);
-    Offer { rid, resource, resource_rid, throughput, etag: stamp.etag(), ts: stamp.ts }
+    let Provision { throughput, stamp, highest } = provision;
+    let (rid, least) = (OfferRid(number), throughput.least(highest));
+    Offer { rid, resource, resource_rid, throughput, least, highest, etag: stamp.etag(), ts: stamp.ts }
 }
 
 /// Changing things. Each call returns when the change is durable.
@@ -214,7 +214,7 @@ impl Engine {
         let name = name.to_owned();
         let database = self.change(move |tx| {
             let stamp = stamp(tx);
-            let provision = throughput.map(|throughput| Provision { throughput, stamp });
+            let provision = throughput.map(|throughput| Provision::new(throughput, stamp));
             let rid = DatabaseRid(next_number(tx)?);
             let database = Database {
                 name,
@@ -298,7 +298,7 @@ impl Engine {
                 let indexes = index::follow(tx, id, &definition.indexing)?;
                 partitions.push(Arc::new(Partition::new(id, position, range, policy, indexes)));
             }
-            let provision = throughput.map(|throughput| Provision { throughput, stamp });
+            let provision = throughput.map(|throughput| Provision::new(throughput, stamp));
             let database = owner.name.clone();
             let container = Container { rid, database, definition, partitions, stamp, provision };
             put_container(tx, &container);
@@ -392,16 +392,18 @@ impl Engine {
         throughput: Throughput,
         precondition: &Precondition,
     ) -> Result<Offer> {
-        throughput.check()?;
         let _change = self.changes.lock();
         let current = self.offer(rid)?;
         precondition.check(&current.etag, format_args!("offer {rid}"))?;
+        throughput.check_least(current.highest)?;
         let catalog = self.catalog();
-        let provision = move |tx: &mut Transaction<'_>| Some(Provision { throughput, stamp: stamp(tx) });
+        let provision = move |tx: &mut Transaction<'_>, before: Option<Provision>| {
+            before.map(|before| before.replaced(throughput, stamp(tx)))
+        };
         let owner = |database: &&Arc<Database>| database.rid.0 == rid.0 && database.provision.is_some();
         if let Some(database) = catalog.databases.values().find(owner).cloned() {
             let next = self.change(move |tx| {
-                let next = Database { provision: provision(tx), ..(*database).clone() };
+                let next = Database { provision: provision(tx, database.provision), ..(*database).clone() };
                 put(tx, Key::Database(next.rid.0), next.encode());
                 Ok(Arc::new(next))
             })?;
@@ -414,7 +416,8 @@ impl Engine {
                 return Err(Error::NotFound { what: format!("offer {rid}") });
             };
             let next = self.change(move |tx| {
-                let next = Container { provision: provision(tx), ..(*container).clone() };
+                let next =
+                    Container { provision: provision(tx, container.provision), ..(*container).clone() };
                 put_container(tx, &next);
                 Ok(Arc::new(next))
             })?;

@@ -48,19 +48,34 @@ impl Stamp {
 pub(crate) struct Provision {
     pub(crate) throughput: Throughput,
     pub(crate) stamp: Stamp,
+    /// The most that was ever provisioned, in units a second.
+    pub(crate) highest: u32,
 }
 
 impl Provision {
+    /// The first provision.
+    pub(crate) fn new(throughput: Throughput, stamp: Stamp) -> Provision {
+        Provision { throughput, stamp, highest: throughput.most() }
+    }
+
+    /// The provision in the place of this one.
+    pub(crate) fn replaced(self, throughput: Throughput, stamp: Stamp) -> Provision {
+        Provision { throughput, stamp, highest: self.highest.max(throughput.most()) }
+    }
+
     pub(crate) fn to_value(self) -> Value {
-        let members = [("throughput", self.throughput.to_value()), ("stamp", self.stamp.to_value())];
-        object(members)
+        object([
+            ("throughput", self.throughput.to_value()),
+            ("stamp", self.stamp.to_value()),
+            ("highest", Value::Int(i64::from(self.highest))),
+        ])
     }
 
     pub(crate) fn from_value(value: &Value) -> Option<Provision> {
-        Some(Provision {
-            throughput: Throughput::from_value(value.get("throughput")?)?,
-            stamp: Stamp::from_value(value.get("stamp")?)?,
-        })
+        let throughput = Throughput::from_value(value.get("throughput")?)?;
+        let first = Provision::new(throughput, Stamp::from_value(value.get("stamp")?)?);
+        let highest = value.get("highest").and_then(Value::as_i64).and_then(|n| u32::try_from(n).ok());
+        Some(Provision { highest: highest.unwrap_or(first.highest).max(first.highest), ..first })
     }
 }
 

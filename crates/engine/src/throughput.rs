@@ -13,6 +13,8 @@ pub enum Throughput {
     Autoscale {
         /// The upper end.
         max: u32,
+        /// By how much the service would raise the upper end by itself, in percent; kept and shown.
+        increment_percent: u32,
     },
 }
 
@@ -31,7 +33,7 @@ impl Throughput {
     pub fn check(self) -> Result<Throughput> {
         let (kind, value, min, step) = match self {
             Throughput::Manual(value) => ("throughput", value, MANUAL_MIN, MANUAL_STEP),
-            Throughput::Autoscale { max } => {
+            Throughput::Autoscale { max, .. } => {
                 ("autoscale maximum throughput", max, AUTOSCALE_MIN, AUTOSCALE_STEP)
             }
         };
@@ -46,9 +48,37 @@ impl Throughput {
     /// What a container or collection has when neither it nor its database was given anything.
     pub const DEFAULT: Throughput = Throughput::Manual(MANUAL_MIN);
 
+    /// Autoscale whose upper end stays.
+    pub fn autoscale(max: u32) -> Throughput {
+        Throughput::Autoscale { max, increment_percent: 0 }
+    }
+
+    /// The least that may be asked for in the place of this, of the same kind, when the most there ever was is `highest`: a hundredth
+    /// of it, for autoscale a tenth.
+    pub(crate) fn least(self, highest: u32) -> u32 {
+        match self {
+            Throughput::Manual(_) => highest.div_ceil(100).next_multiple_of(MANUAL_STEP).max(MANUAL_MIN),
+            Throughput::Autoscale { .. } => {
+                highest.div_ceil(10).next_multiple_of(AUTOSCALE_STEP).max(AUTOSCALE_MIN)
+            }
+        }
+    }
+
+    /// Refuses less than may be asked for when the most there ever was is `highest`.
+    pub(crate) fn check_least(self, highest: u32) -> Result<Throughput> {
+        let (asked, least) = (self.check()?.most(), self.least(highest));
+        if asked >= least {
+            return Ok(self);
+        }
+        Err(Error::invalid(format!(
+            "The throughput {asked} is less than {least}, the least that is possible after {highest} request units a \
+             second have been provisioned."
+        )))
+    }
+
     /// The most request units that a second can have.
     pub(crate) fn most(self) -> u32 {
-        let (Throughput::Manual(rate) | Throughput::Autoscale { max: rate }) = self;
+        let (Throughput::Manual(rate) | Throughput::Autoscale { max: rate, .. }) = self;
         rate
     }
 
@@ -59,18 +89,23 @@ impl Throughput {
     }
 
     pub(crate) fn to_value(self) -> Value {
-        let (name, value) = match self {
-            Throughput::Manual(value) => ("manual", value),
-            Throughput::Autoscale { max } => ("autoscale", max),
+        let number = |name: &str, number: u32| (name.to_owned(), Value::Int(i64::from(number)));
+        let members = match self {
+            Throughput::Manual(value) => vec![number("manual", value)],
+            Throughput::Autoscale { max, increment_percent: 0 } => vec![number("autoscale", max)],
+            Throughput::Autoscale { max, increment_percent } => {
+                vec![number("autoscale", max), number("increment", increment_percent)]
+            }
         };
-        Value::Object(Object::from_iter([(name.to_owned(), Value::Int(i64::from(value)))]))
+        Value::Object(Object::from_iter(members))
     }
 
     pub(crate) fn from_value(value: &Value) -> Option<Throughput> {
         let number = |name| value.get(name).and_then(Value::as_i64).and_then(|n| u32::try_from(n).ok());
-        number("manual")
-            .map(Throughput::Manual)
-            .or_else(|| number("autoscale").map(|max| Throughput::Autoscale { max }))
+        number("manual").map(Throughput::Manual).or_else(|| {
+            let increment_percent = number("increment").unwrap_or(0);
+            number("autoscale").map(|max| Throughput::Autoscale { max, increment_percent })
+        })
     }
 }
 
@@ -85,6 +120,10 @@ pub struct Offer {
     pub resource_rid: String,
     /// The provision.
     pub throughput: Throughput,
+    /// The least that it may be replaced with, of the same kind.
+    pub least: u32,
+    /// The most that was ever provisioned.
+    pub highest: u32,
     /// Version of the offer.
     pub etag: document::Etag,
     /// Last change, seconds since 1970.
@@ -105,13 +144,29 @@ mod tests {
 
     #[test]
     fn limits_and_steps_are_kept() {
-        for good in [Throughput::Manual(400), Throughput::Manual(20_000), Throughput::Autoscale { max: 4000 }]
+        let increasing = Throughput::Autoscale { max: 2000, increment_percent: 20 };
+        for good in
+            [Throughput::Manual(400), Throughput::Manual(20_000), Throughput::autoscale(4000), increasing]
         {
             assert_eq!(good.check(), Ok(good));
             assert_eq!(Throughput::from_value(&good.to_value()), Some(good));
         }
-        for bad in [Throughput::Manual(399), Throughput::Manual(450), Throughput::Autoscale { max: 400 }] {
+        for bad in [Throughput::Manual(399), Throughput::Manual(450), Throughput::autoscale(400)] {
             assert!(bad.check().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_provisioned_once_bounds_what_may_be_asked_for_later() {
+        for (throughput, highest, least) in [
+            (Throughput::Manual(400), 400, 400),
+            (Throughput::Manual(400), 40_000, 400),
+            (Throughput::Manual(400), 45_000, 500),
+            (Throughput::autoscale(1000), 4000, 1000),
+            (Throughput::autoscale(1000), 45_000, 5000),
+        ] {
+            assert_eq!(throughput.least(highest), least, "{throughput:?} {highest}");
+            assert_eq!(throughput.check_least(highest).is_ok(), least <= throughput.most());
         }
     }
 }

@@ -53,6 +53,9 @@ names! {
     MAX_ITEM_COUNT = "x-ms-max-item-count";
     PARTITION_KEY = "x-ms-documentdb-partitionkey";
     PARTITION_STATISTICS = "x-ms-documentdb-populatepartitionstatistics";
+    MIGRATE_TO_AUTOSCALE = "x-ms-cosmos-migrate-offer-to-autopilot";
+    MIGRATE_TO_MANUAL = "x-ms-cosmos-migrate-offer-to-manual-throughput";
+    MIN_THROUGHPUT = "x-ms-cosmos-min-throughput";
     POST_TRIGGER = "x-ms-documentdb-post-trigger-include";
     PREFER = "prefer";
     PRE_TRIGGER = "x-ms-documentdb-pre-trigger-include";
@@ -65,6 +68,7 @@ names! {
     REQUEST_CHARGE = "x-ms-request-charge";
     RESOURCE_QUOTA = "x-ms-resource-quota";
     RESOURCE_USAGE = "x-ms-resource-usage";
+    REPLACE_PENDING = "x-ms-offer-replace-pending";
     RETRY_AFTER_MS = "x-ms-retry-after-ms";
     SCHEMA_VERSION = "x-ms-schemaversion";
     SERVICE_VERSION = "x-ms-serviceversion";

@@ -3,10 +3,18 @@
 //! Which figures are allowed is the engine's business; this room only reads and writes their JSON.
 
 use document::{Object, Value};
-use engine::{Offer, Throughput};
+use engine::{Charge, Offer, Throughput};
+use hyper::StatusCode;
+use hyper::header::HeaderName;
 
 use crate::error::Error;
+use crate::headers;
 use crate::json::{member, object};
+use crate::response::Reply;
+
+/// What a manual throughput is rounded up to when it becomes an autoscale maximum.
+const AUTOSCALE_STEP: u32 = 1000;
+const INCREMENT_PERCENT_MAX: u32 = 100;
 
 /// What `x-ms-offer-throughput` or the autopilot header asks for.
 pub(crate) fn from_headers(
@@ -31,34 +39,88 @@ pub(crate) fn from_headers(
     }
 }
 
-/// What the `content` of a replaced offer asks for.
-pub(crate) fn from_offer(offer: &Value) -> Result<Throughput, Error> {
+/// Whether the kind of an offer shall change. It takes a header: a client that meant another figure of the same kind must
+/// not end up with another kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Migration {
+    None,
+    ToManual,
+    ToAutoscale,
+}
+
+/// What the `content` of a replaced offer asks for in the place of `current`.
+pub(crate) fn from_offer(
+    offer: &Value,
+    current: Throughput,
+    migration: Migration,
+) -> Result<Throughput, Error> {
     let content = offer
         .get("content")
         .filter(|content| content.as_object().is_some())
         .ok_or_else(|| Error::BadRequest("An offer must have an object 'content'.".to_owned()))?;
-    if let Some(settings) = content.get("offerAutopilotSettings").filter(|settings| !settings.is_null()) {
-        return autoscale(settings);
+    let settings = content.get("offerAutopilotSettings").filter(|settings| !settings.is_null());
+    let figure = content.get("offerThroughput").and_then(Value::as_i64);
+    match (current, migration, settings, figure) {
+        (Throughput::Autoscale { max, .. }, Migration::ToManual, ..) => Ok(Throughput::Manual(max).check()?),
+        (Throughput::Manual(figure), Migration::ToAutoscale, None, _) => {
+            Ok(Throughput::autoscale(figure.next_multiple_of(AUTOSCALE_STEP)).check()?)
+        }
+        (_, Migration::ToAutoscale, Some(settings), _) => autoscale(settings),
+        (Throughput::Autoscale { .. }, _, Some(settings), figure) => {
+            let wanted = autoscale(settings)?;
+            let is_new = figure.is_some_and(|figure| figure != i64::from(shown(current)));
+            if is_new && wanted == current {
+                Err(other_kind("autoscale", &headers::MIGRATE_TO_MANUAL))
+            } else {
+                Ok(wanted)
+            }
+        }
+        (Throughput::Autoscale { .. }, ..) => Err(other_kind("autoscale", &headers::MIGRATE_TO_MANUAL)),
+        (Throughput::Manual(_), _, Some(_), _) => Err(other_kind("manual", &headers::MIGRATE_TO_AUTOSCALE)),
+        (Throughput::Manual(_), _, None, Some(figure)) => manual(figure),
+        (Throughput::Manual(_), _, None, None) => {
+            Err(Error::BadRequest("An offer's content must have an integer 'offerThroughput'.".to_owned()))
+        }
     }
-    let figure = content.get("offerThroughput").and_then(Value::as_i64).ok_or_else(|| {
-        Error::BadRequest("An offer's content must have an integer 'offerThroughput'.".to_owned())
-    })?;
-    manual(figure)
+}
+
+fn other_kind(kind: &str, header: &HeaderName) -> Error {
+    Error::BadRequest(format!(
+        "The offer has {kind} throughput. Send the header '{header}: true' to change that."
+    ))
+}
+
+/// The figure that stands for the throughput now: autoscale idles at a tenth of its maximum.
+fn shown(throughput: Throughput) -> u32 {
+    match throughput {
+        Throughput::Manual(figure) => figure,
+        Throughput::Autoscale { max, .. } => max / 10,
+    }
+}
+
+/// An offer as the answer to a read or a replace.
+pub(crate) fn offer_reply(offer: &Offer, charge: Charge) -> Reply {
+    Reply::json(StatusCode::OK, offer_json(offer).to_json())
+        .charged(charge)
+        .etag(offer.etag)
+        .with(headers::MIN_THROUGHPUT, offer.least)
+        // A replaced throughput is in force at once.
+        .with(headers::REPLACE_PENDING, false)
 }
 
 /// The offer resource.
 pub(crate) fn offer_json(offer: &Offer) -> Value {
     let rid = offer.rid.to_string();
     let mut content = Object::default();
-    let figure = match offer.throughput {
-        Throughput::Manual(figure) => figure,
-        // What autoscale idles at: a tenth of its maximum.
-        Throughput::Autoscale { max } => max / 10,
-    };
-    content.insert("offerThroughput".to_owned(), Value::Int(figure.into()));
+    content.insert("offerThroughput".to_owned(), Value::Int(shown(offer.throughput).into()));
     content.insert("offerIsRUPerMinuteThroughputEnabled".to_owned(), Value::Bool(false));
-    if let Throughput::Autoscale { max } = offer.throughput {
+    let minimum = [member("maxThroughputEverProvisioned", Value::Int(offer.highest.into()))];
+    content.insert("offerMinimumThroughputParameters".to_owned(), object(minimum));
+    if let Throughput::Autoscale { max, increment_percent } = offer.throughput {
+        let policy = [member("incrementPercent", Value::Int(increment_percent.into()))];
+        let policy = [member("throughputPolicy", object(policy))];
         let settings = [
+            member("autoUpgradePolicy", object(policy)),
             member("tier", Value::Int(0)),
             member("maximumTierThroughput", Value::Int(max.into())),
             member("autoUpgrade", Value::Bool(false)),
@@ -88,7 +150,15 @@ fn autoscale(settings: &Value) -> Result<Throughput, Error> {
     let max = settings.get("maxThroughput").and_then(Value::as_i64).ok_or_else(|| {
         Error::BadRequest("Autoscale settings must have an integer 'maxThroughput'.".to_owned())
     })?;
-    Ok(Throughput::Autoscale { max: bounded(max) }.check()?)
+    let increment = settings.get("autoUpgradePolicy").and_then(|policy| policy.get("throughputPolicy"));
+    let increment = increment.and_then(|policy| policy.get("incrementPercent")).and_then(Value::as_i64);
+    let increment_percent = bounded(increment.unwrap_or(0));
+    if increment_percent > INCREMENT_PERCENT_MAX {
+        return Err(Error::BadRequest(format!(
+            "The increment of autoscale settings must be between 0 and {INCREMENT_PERCENT_MAX} percent."
+        )));
+    }
+    Ok(Throughput::Autoscale { max: bounded(max), increment_percent }.check()?)
 }
 
 /// Figures out of range become ones that the check refuses.
@@ -113,7 +183,35 @@ mod tests {
         assert!(from_headers(None, Some("{\"maxThroughput\":900}")).is_err());
         assert!(from_headers(None, Some("{}")).is_err());
         let autoscale = from_headers(None, Some("{\"maxThroughput\":4000}")).unwrap();
-        assert!(matches!(autoscale, Some(Throughput::Autoscale { max: 4000 })));
+        assert_eq!(autoscale, Some(Throughput::autoscale(4000)));
         assert!(matches!(from_headers(None, None), Ok(None)));
+    }
+
+    #[test]
+    fn the_kind_of_an_offer_changes_only_when_asked_for() {
+        let (manual, auto) = (Throughput::Manual(500), Throughput::autoscale(4000));
+        let figure = r#"{"content":{"offerThroughput":600}}"#;
+        let settings =
+            r#"{"content":{"offerThroughput":400,"offerAutopilotSettings":{"maxThroughput":7000}}}"#;
+        let same = r#"{"content":{"offerThroughput":600,"offerAutopilotSettings":{"maxThroughput":4000}}}"#;
+        for (body, current, migration, expected) in [
+            (figure, manual, Migration::None, Some(Throughput::Manual(600))),
+            (settings, auto, Migration::None, Some(Throughput::autoscale(7000))),
+            (settings, manual, Migration::None, None),
+            (figure, auto, Migration::None, None),
+            // A client that writes its figure into the offer it has read, and leaves the rest.
+            (same, auto, Migration::None, None),
+            (figure, manual, Migration::ToAutoscale, Some(Throughput::autoscale(1000))),
+            (settings, manual, Migration::ToAutoscale, Some(Throughput::autoscale(7000))),
+            (settings, auto, Migration::ToManual, Some(Throughput::Manual(4000))),
+            ("{}", manual, Migration::None, None),
+        ] {
+            let offer = document::parse_json(body.as_bytes()).unwrap();
+            assert_eq!(
+                from_offer(&offer, current, migration).ok(),
+                expected,
+                "{body} {current:?} {migration:?}"
+            );
+        }
     }
 }

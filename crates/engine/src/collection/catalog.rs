@@ -72,7 +72,7 @@ impl Engine {
         let database = self.change(move |tx| {
             let mut database = new_database(tx, name, true)?;
             let stamp = database.stamp;
-            database.provision = throughput.map(|throughput| Provision { throughput, stamp });
+            database.provision = throughput.map(|throughput| Provision::new(throughput, stamp));
             put(tx, Key::Database(database.rid.0), database.encode());
             Ok(Arc::new(database))
         })?;
@@ -95,7 +95,7 @@ impl Engine {
         };
         let changed = self.change(move |tx| {
             let stamp = stamp(tx);
-            let provision = throughput.map(|throughput| Provision { throughput, stamp });
+            let provision = throughput.map(|throughput| Provision::new(throughput, stamp));
             let changed = Database { kept: true, stamp, provision, ..(*database).clone() };
             put(tx, Key::Database(changed.rid.0), changed.encode());
             Ok(Arc::new(changed))
@@ -164,7 +164,7 @@ impl Engine {
                 partition: Arc::new(partition),
                 known: Arc::new(known),
                 stamp,
-                provision: throughput.map(|throughput| Provision { throughput, stamp }),
+                provision: throughput.map(|throughput| Provision::new(throughput, stamp)),
             };
             put_collection(tx, &collection);
             Ok((owner, Arc::new(collection)))
@@ -266,7 +266,7 @@ impl Engine {
             let provision = if throughput == current.throughput() {
                 current.provision
             } else {
-                throughput.map(|throughput| Provision { throughput, stamp })
+                throughput.map(|throughput| Provision::new(throughput, stamp))
             };
             let changed = Collection { definition, stamp, provision, ..(*current).clone() };
             put_collection(tx, &changed);

@@ -95,10 +95,10 @@ impl Collection {
         if let Some(shard_key) = shard_key {
             record.push("shardKey", shard_key.as_str());
         }
-        if let Some(Provision { throughput, stamp }) = self.provision {
+        if let Some(Provision { throughput, stamp, .. }) = self.provision {
             let (name, rate) = match throughput {
                 Throughput::Manual(rate) => ("manual", rate),
-                Throughput::Autoscale { max } => ("autoscale", max),
+                Throughput::Autoscale { max, .. } => ("autoscale", max),
             };
             let provision = Document::new()
                 .with(name, i64::from(rate))
@@ -153,10 +153,9 @@ impl Collection {
             Some(provision) => {
                 let rate = |name| number(provision.get(name)).and_then(|rate| u32::try_from(rate).ok());
                 let throughput = rate("manual").map(Throughput::Manual);
-                let throughput =
-                    throughput.or_else(|| Some(Throughput::Autoscale { max: rate("autoscale")? }))?;
+                let throughput = throughput.or_else(|| Some(Throughput::autoscale(rate("autoscale")?)))?;
                 let stamp = stamp(provision.get("sequence"), provision.get("ts"))?;
-                Some(Provision { throughput, stamp })
+                Some(Provision::new(throughput, stamp))
             }
         };
         Some(Collection {

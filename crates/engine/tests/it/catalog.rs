@@ -9,7 +9,7 @@ fn everything_in_the_catalog_outlives_a_restart() {
     let mut world = World::new();
     let database = world.engine.create_database("second", Some(Throughput::Manual(400))).expect("created");
     let more = r#","defaultTtl":60,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/email"]}]}"#;
-    let throughput = Some(Throughput::Autoscale { max: 4000 });
+    let throughput = Some(Throughput::autoscale(4000));
     let container =
         world.engine.create_container(&database, definition("c", more), throughput).expect("created");
     world.restart();
@@ -21,10 +21,7 @@ fn everything_in_the_catalog_outlives_a_restart() {
         world.engine.offers().iter().map(|offer| (offer.resource.clone(), offer.throughput)).collect();
     assert_eq!(
         offers,
-        [
-            (database.self_link(), Throughput::Manual(400)),
-            (again.self_link(), Throughput::Autoscale { max: 4000 })
-        ]
+        [(database.self_link(), Throughput::Manual(400)), (again.self_link(), Throughput::autoscale(4000))]
     );
     assert_eq!(world.engine.container_by_rid(again.rid).expect("by rid").name(), "c");
 }

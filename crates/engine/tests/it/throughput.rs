@@ -101,14 +101,13 @@ fn containers_without_an_offer_share_their_databases() {
 #[test]
 fn a_new_offer_counts_from_the_next_second_and_partitions_share_it() {
     let world = Enforced::new();
-    let [container, _] = world.container(None, Some(Throughput::Autoscale { max: 20_000 }), ["c", "d"]);
+    let [container, _] = world.container(None, Some(Throughput::autoscale(20_000)), ["c", "d"]);
     assert_eq!(container.partitions.len(), 4);
     // A quarter of the maximum.
     assert_eq!(world.exhaust(&container, 0).0, 944);
     let offers = world.engine.offers();
     let offer = offers.iter().find(|offer| offer.resource == container.self_link()).expect("an offer");
-    let offer =
-        world.engine.replace_offer(offer.rid, Throughput::Autoscale { max: 2000 }, &Precondition::None);
+    let offer = world.engine.replace_offer(offer.rid, Throughput::autoscale(2000), &Precondition::None);
     offer.expect("replaced");
     world.clock.advance(Duration::from_secs(1));
     let database = world.engine.database("db").expect("there");

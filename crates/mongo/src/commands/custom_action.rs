@@ -165,7 +165,7 @@ fn told(reply: Document, throughput: Option<Throughput>) -> Document {
     match throughput {
         None => reply,
         Some(Throughput::Manual(rate)) => reply.with("provisionedThroughput", number(rate)),
-        Some(Throughput::Autoscale { max }) => {
+        Some(Throughput::Autoscale { max, .. }) => {
             reply.with("autoScaleSettings", Document::new().with("maxThroughput", number(max)))
         }
     }
@@ -181,7 +181,7 @@ fn throughput(fields: Fields<'_>) -> Result<Option<Throughput>> {
         (None, Some(settings)) => {
             let settings = Fields::new("autoScaleSettings", settings);
             let max = settings.required("maxThroughput", settings.integer("maxThroughput")?)?;
-            Ok(Some(Throughput::Autoscale { max: rate(max) }.check()?))
+            Ok(Some(Throughput::autoscale(rate(max)).check()?))
         }
         (None, None) => Ok(None),
     }

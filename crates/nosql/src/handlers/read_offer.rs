@@ -1,7 +1,6 @@
 //! `GET /offers/{rid}`.
 
 use engine::{Charge, Offer};
-use hyper::StatusCode;
 
 use crate::call::Call;
 use crate::error::Error;
@@ -9,10 +8,7 @@ use crate::response::Reply;
 use crate::throughput;
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
-    let offer = find(call)?;
-    Ok(Reply::json(StatusCode::OK, throughput::offer_json(&offer).to_json())
-        .charged(Charge::CATALOG_READ)
-        .etag(offer.etag))
+    Ok(throughput::offer_reply(&find(call)?, Charge::CATALOG_READ))
 }
 
 /// The offer that the path names.

@@ -1,20 +1,28 @@
 //! `PUT /offers/{rid}`: another throughput, on condition if the client wants one.
 
 use engine::Charge;
-use hyper::StatusCode;
 
 use super::read_offer;
 use crate::call::Call;
 use crate::error::Error;
 use crate::response::Reply;
-use crate::{json, throughput};
+use crate::throughput::{self, Migration};
+use crate::{headers, json};
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
-    let rid = read_offer::find(call)?.rid;
-    let wanted = throughput::from_offer(&json::parse_object(&call.body)?)?;
-    let precondition = call.head.precondition();
+    let current = read_offer::find(call)?;
+    let migration =
+        match (call.head.flag(&headers::MIGRATE_TO_MANUAL)?, call.head.flag(&headers::MIGRATE_TO_AUTOSCALE)?)
+        {
+            (false, false) => Migration::None,
+            (true, false) => Migration::ToManual,
+            (false, true) => Migration::ToAutoscale,
+            (true, true) => {
+                return Err(Error::BadRequest("An offer cannot migrate both ways at once.".to_owned()));
+            }
+        };
+    let (rid, precondition) = (current.rid, call.head.precondition());
+    let wanted = throughput::from_offer(&json::parse_object(&call.body)?, current.throughput, migration)?;
     let offer = call.blocking(move |engine| Ok(engine.replace_offer(rid, wanted, &precondition)?)).await?;
-    Ok(Reply::json(StatusCode::OK, throughput::offer_json(&offer).to_json())
-        .charged(Charge::CATALOG_WRITE)
-        .etag(offer.etag))
+    Ok(throughput::offer_reply(&offer, Charge::CATALOG_WRITE))
 }
