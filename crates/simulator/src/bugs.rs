@@ -51,14 +51,18 @@ pub const BUGS: &[Bug] = &[
     },
     Bug {
         name: "a policy change forgets the cutoff",
-        edits: &[edit(EXPIRY_CHANGE, "next.cutoffs.push(Cutoff { queue, through, before: sequence });", "")],
+        edits: &[edit(
+            EXPIRY_CHANGE,
+            "next.cutoffs.push(Cutoff { queue, through, before: sequence, term });",
+            "let _ = term;",
+        )],
     },
     Bug {
         name: "no cutoff for the rule of own ttl",
         edits: &[edit(
             EXPIRY_CHANGE,
-            "for queue in self.queues() {\n            let Some(through) = self.horizon",
-            "for queue in [Queue::Inherit] {\n            let Some(through) = self.horizon",
+            "for queue in self.queues() {\n            let Some((through, term)) = self.horizon",
+            "for queue in [Queue::Inherit] {\n            let Some((through, term)) = self.horizon",
         )],
     },
     Bug {
