@@ -323,12 +323,13 @@ impl Engine {
     pub fn replace_container_with(
         &self,
         container: &Container,
-        definition: ContainerDefinition,
+        mut definition: ContainerDefinition,
         precondition: &Precondition,
         consent: Consent,
     ) -> Result<Arc<Container>> {
         let _change = self.changes.lock();
         let current = self.container_by_rid(container.rid)?;
+        definition.keep_change_feed_policy(&current.definition);
         check_replacement(&current.definition, &definition)?;
         precondition.check(&current.etag(), format_args!("container '{}'", current.name()))?;
 

@@ -37,6 +37,8 @@ const DROPPED: [&str; 10] =
 const NOT_SUPPORTED: [&str; 3] =
     ["ttlPropertyPath", "globalSecondaryIndexDefinition", "materializedViewDefinition"];
 
+const CHANGE_FEED_POLICY: &str = "changeFeedPolicy";
+
 /// A complete, valid definition of a container.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContainerDefinition {
@@ -111,7 +113,16 @@ impl ContainerDefinition {
 
     /// For how many minutes all versions and deletes are kept in the feed (T28); none if they are not.
     pub fn history_minutes(&self) -> Option<u32> {
-        self.rest("changeFeedPolicy").and_then(extras::history_minutes)
+        self.rest(CHANGE_FEED_POLICY).and_then(extras::history_minutes)
+    }
+
+    /// Takes over the policy of the feed where a replacement has none: not every client can send it, and none means to give
+    /// the feed up by changing something else. A retention of 0 does.
+    pub(crate) fn keep_change_feed_policy(&mut self, old: &ContainerDefinition) {
+        if let (None, Some(policy)) = (self.rest(CHANGE_FEED_POLICY), old.rest(CHANGE_FEED_POLICY)) {
+            self.rest.push((CHANGE_FEED_POLICY.to_owned(), policy.clone()));
+            self.rest.sort_by_key(|(name, _)| extras::NAMES.iter().position(|known| known == name));
+        }
     }
 
     fn rest(&self, name: &str) -> Option<&Value> {

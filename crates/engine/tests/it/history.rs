@@ -4,7 +4,7 @@ use engine::collection::{Decision, Found, Target};
 use engine::{
     Error, Event, EventKind, HistoryPage, HistoryStart, Holder, Item, Lifecycle, Operation, Position, Scope,
 };
-use storage::Direction;
+use storage::{Direction, Time};
 
 use crate::collections::{by, date, item, raw};
 use crate::world::{START, World, body, key};
@@ -239,4 +239,33 @@ fn t28_t31_the_expiry_of_a_lifted_item_stands_at_the_lift() {
     world.engine.purge_step(100).expect("a step");
     assert_eq!(after(&world, begun).0, expected, "whether or not the purge has run");
     assert!(!world.is_alive("a", "x"));
+}
+
+#[test]
+fn t28_t34_while_the_clock_is_suspect_nothing_expires_and_the_feed_is_in_order_either_way() {
+    for accept in [true, false] {
+        let mut world = World::new();
+        world.container(r#","defaultTtl":900"#);
+        keep(&world, Some(1_000_000));
+        let begun = now(&world);
+        world.create("a", r#""id":"x","v":1"#).expect("created");
+        world.clock.set_wall(Time::from_seconds(START + 90 * 86_400));
+        world.restart();
+        world.create("a", r#""id":"z","v":1"#).expect("writes go on");
+        assert!(!world.is_alive("a", "x"), "hidden by the wall clock");
+        let (events, next) = after(&world, begun);
+        let kinds: Vec<_> = events.iter().map(|event| event.split(" @").next().expect("a kind")).collect();
+        assert_eq!(kinds, ["Create x >1", "Create z >1"], "but not dead");
+        if accept {
+            world.engine.accept_clock().expect("accepted");
+        } else {
+            world.engine.reject_clock().expect("rejected");
+            assert_eq!(after(&world, next).0, [""; 0]);
+            world.clock.advance_monotonic(std::time::Duration::from_secs(900));
+        }
+        let (events, next) = after(&world, next);
+        assert_eq!(events, ["Expire x 1> @900"]);
+        world.drain();
+        assert_eq!(after(&world, next).0, [""; 0]);
+    }
 }

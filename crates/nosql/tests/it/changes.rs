@@ -120,8 +120,15 @@ async fn t28_all_versions_are_read_from_now_or_a_position_that_is_kept() {
     server.advance(601);
     let error = all_versions(&server, &early).await.expect_error(400, 0, "BadRequest");
     assert!(error.message().contains("older than its retention"), "{}", error.message());
-    let off = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":-1}"#;
-    server.put("/dbs/db/colls/c", off).send().await.expect_status(200);
+    let replace = async |more: &str| {
+        let key = r#""partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}"#;
+        let definition = format!(r#"{{"id":"c",{key},"defaultTtl":-1{more}}}"#);
+        server.put("/dbs/db/colls/c", &definition).send().await.expect_status(200)
+    };
+    let kept = replace("").await.member("changeFeedPolicy");
+    assert_eq!(kept.to_json(), r#"{"retentionDuration":10}"#, "a client that cannot send it does not end it");
+    all_versions(&server, "*").await.expect_status(304);
+    replace(r#","changeFeedPolicy":{"retentionDuration":0}"#).await;
     let error = all_versions(&server, "*").await.expect_error(400, 0, "BadRequest");
     assert!(error.message().contains("retentionDuration"), "{}", error.message());
 }
