@@ -128,8 +128,11 @@ impl Engine {
                 }
                 return Ok(());
             }
+            if self.is_purge_stopped()? {
+                break;
+            }
             target.partition.next_look.at_once();
-            self.purge_step(LIFT_STEP)?;
+            self.purge_at_once(Some(holder), LIFT_STEP)?;
         }
         Err(Error::Unavailable("an earlier change of expiry rules still waits for the purge".into()))
     }

@@ -174,7 +174,7 @@ impl Engine {
     }
 
     /// Whether nothing may be purged now: an operator has paused it, or the clock is suspect (T34).
-    fn is_purge_stopped(&self) -> Result<bool> {
+    pub(crate) fn is_purge_stopped(&self) -> Result<bool> {
         Ok(self.purge.paused.load(Ordering::Acquire) || self.store.clock_status()?.suspect.is_some())
     }
 
