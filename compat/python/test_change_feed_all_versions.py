@@ -128,6 +128,7 @@ def test_t28_by_partition_key_and_feed_range(container):
     assert of_key == [(kind, str(n)) for n in (3, 8, 13, 18) for kind in ("create", "delete")]
 
 
+@pytest.mark.timeout(3600)
 def test_t28_a_reader_loses_and_repeats_nothing_over_kills(tmp_path):
     """Random lives; the server is killed and the reader goes on with what it kept: the replay is what happened."""
     seed = random.randrange(1 << 30)

@@ -1,0 +1,140 @@
+//! The change feed through the Rust SDK: latest version, and all versions and deletes (T14, T28).
+
+use std::time::Duration;
+
+use azure_data_cosmos::feed::ContinuationToken;
+use azure_data_cosmos::models::{
+    ChangeFeedItem, ChangeFeedOperationType, ChangeFeedPolicy, ContainerProperties, TimeToLive,
+};
+use azure_data_cosmos::options::{ChangeFeedMode, ChangeFeedOptions, ChangeFeedStartFrom, MaxItemCountHint};
+use azure_data_cosmos::{ContainerClient, DatabaseClient, FeedScope};
+use bolide_compat::{Server, database, status};
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+/// Every range has been asked and had nothing.
+const QUIET_PAGES: usize = 8;
+
+async fn make(database: &DatabaseClient, id: &str) -> ContainerClient {
+    let policy = ChangeFeedPolicy::default().with_retention_duration(Duration::from_secs(600));
+    let properties = ContainerProperties::new(id.to_owned(), "/pk".into())
+        .with_default_ttl(TimeToLive::NoDefault)
+        .with_change_feed_policy(policy);
+    database.create_container(properties, None).await.expect("the container is created");
+    database.container_client(id.to_owned(), None).await.expect("the container is found")
+}
+
+fn options(mode: ChangeFeedMode, token: Option<ContinuationToken>) -> ChangeFeedOptions {
+    let page = MaxItemCountHint::Limit(3.try_into().expect("not zero"));
+    let options = ChangeFeedOptions::default().with_mode(mode).with_max_item_count(page);
+    match token {
+        Some(token) => options.with_continuation_token(token),
+        None => options,
+    }
+}
+
+/// Reads until nothing is new; what there was, and where to go on.
+async fn read(
+    container: &ContainerClient,
+    mode: ChangeFeedMode,
+    start: ChangeFeedStartFrom,
+    token: Option<ContinuationToken>,
+) -> Result<(Vec<ChangeFeedItem<Value>>, ContinuationToken), u16> {
+    let scope = FeedScope::full_container();
+    let pages = container.query_change_feed::<Value>(scope, start, Some(options(mode, token))).await;
+    let mut pages = pages.map_err(|error| status(&error))?;
+    let (mut found, mut quiet) = (Vec::new(), 0);
+    while quiet < QUIET_PAGES {
+        let page = pages.next().await.expect("the feed has no end").map_err(|error| status(&error))?;
+        let items = page.into_items();
+        quiet = if items.is_empty() { quiet + 1 } else { 0 };
+        found.extend(items);
+    }
+    Ok((found, pages.to_continuation_token().expect("a token")))
+}
+
+fn short(item: &ChangeFeedItem<Value>) -> (String, String) {
+    let metadata = item.metadata().expect("metadata");
+    let kind = match (metadata.operation_type(), metadata.time_to_live_expired()) {
+        (Some(ChangeFeedOperationType::Delete), Some(true)) => "expire".to_owned(),
+        (kind, _) => format!("{:?}", kind.expect("an operation")).to_lowercase(),
+    };
+    let named = [item.current(), item.previous()].into_iter().flatten().find_map(|item| item["id"].as_str());
+    (kind, named.expect("an id").to_owned())
+}
+
+#[tokio::test]
+async fn t28_all_versions_and_deletes_with_an_expiry_as_of_its_instant() {
+    for partitions in ["1", "4"] {
+        let server = Server::start_with(&["--partitions", partitions]);
+        let client = server.client().await;
+        let container = make(&database(&client, "feed").await, "c").await;
+        let all = ChangeFeedMode::AllVersionsAndDeletes;
+        let (nothing, token) = read(&container, all, ChangeFeedStartFrom::Now, None).await.expect("a feed");
+        assert!(nothing.is_empty());
+        let dying = json!({"id": "a", "pk": "p", "ttl": 50});
+        container.create_item("p", "a", dying, None).await.expect("created");
+        container.create_item("p", "b", json!({"id": "b", "pk": "p"}), None).await.expect("created");
+        container
+            .replace_item("p", "b", json!({"id": "b", "pk": "p", "n": 1}), None)
+            .await
+            .expect("replaced");
+        container.delete_item("p", "b", None).await.expect("deleted");
+        server.advance(70);
+        container.create_item("p", "a", json!({"id": "a", "pk": "p"}), None).await.expect("created anew");
+        let (events, token) =
+            read(&container, all, ChangeFeedStartFrom::Now, Some(token)).await.expect("a feed");
+        let told: Vec<_> = events.iter().map(short).collect();
+        let told: Vec<_> = told.iter().map(|(kind, id)| (kind.as_str(), id.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                ("create", "a"),
+                ("create", "b"),
+                ("replace", "b"),
+                ("delete", "b"),
+                ("expire", "a"),
+                ("create", "a")
+            ]
+        );
+        let (created, expired) = (events[0].current().expect("an item"), &events[4]);
+        assert_eq!(expired.previous(), Some(created));
+        let metadata = expired.metadata().expect("metadata");
+        let instant = metadata.conflict_resolution_timestamp().expect("a time").as_secs();
+        assert_eq!(i64::try_from(instant).expect("a time"), created["_ts"].as_i64().expect("a time") + 50);
+        assert_eq!((metadata.id(), metadata.partition_key()), (Some("a"), Some(&json!({"pk": "p"}))));
+        let (nothing, token) =
+            read(&container, all, ChangeFeedStartFrom::Now, Some(token)).await.expect("a feed");
+        assert!(nothing.is_empty());
+        server.advance(601);
+        assert_eq!(read(&container, all, ChangeFeedStartFrom::Now, Some(token)).await.err(), Some(400));
+        assert_eq!(read(&container, all, ChangeFeedStartFrom::Beginning, None).await.err(), Some(400));
+    }
+}
+
+#[tokio::test]
+async fn t14_the_latest_versions_of_the_living() {
+    for partitions in ["1", "4"] {
+        let server = Server::start_with(&["--partitions", partitions]);
+        let client = server.client().await;
+        let container = make(&database(&client, "feed").await, "c").await;
+        for n in 0..9 {
+            let (id, key) = (n.to_string(), format!("k{n}"));
+            let ttl = if n % 3 == 0 { 50 } else { -1 };
+            let item = json!({"id": id, "pk": key, "ttl": ttl});
+            container.create_item(key, &id, item, None).await.expect("created");
+        }
+        server.advance(50);
+        let latest = ChangeFeedMode::LatestVersion;
+        let start = ChangeFeedStartFrom::Beginning;
+        let (items, token) = read(&container, latest, start, None).await.expect("a feed");
+        let id = |item: &ChangeFeedItem<Value>| item.current().expect("an item")["id"].to_string();
+        let mut ids: Vec<_> = items.iter().map(id).collect();
+        ids.sort();
+        assert_eq!(ids, ["1", "2", "4", "5", "7", "8"].map(|id| format!("\"{id}\"")));
+        container.create_item("k", "new", json!({"id": "new", "pk": "k"}), None).await.expect("created");
+        let (items, _) =
+            read(&container, latest, ChangeFeedStartFrom::Beginning, Some(token)).await.expect("a feed");
+        assert_eq!(items.iter().map(id).collect::<Vec<_>>(), ["\"new\""]);
+    }
+}
