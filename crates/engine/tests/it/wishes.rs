@@ -59,3 +59,23 @@ fn t30_a_guard_of_zero_lets_nobody_die_at_once_and_every_change_that_kills_nobod
     world.set_default(None);
     assert!(world.is_alive("a", "x"));
 }
+
+#[test]
+fn t30_t31_lifting_a_hold_that_kills_more_than_the_guard_allows_wants_consent() {
+    let world = World::new();
+    world.container(r#","defaultTtl":10"#);
+    world.create("a", r#""id":"x""#).expect("new");
+    let held = world.engine.change_lifecycle(&holder(&world), |wishes| {
+        wishes.hold = Some("why".to_owned());
+        wishes.max_instant_expiry = Some(0);
+    });
+    held.expect("a wish");
+    world.pass(100);
+    let refused = world.engine.change_lifecycle(&holder(&world), |wishes| wishes.hold = None);
+    assert!(matches!(refused, Err(Error::NotConfirmed { .. })), "{refused:?}");
+    assert!(world.is_alive("a", "x") && holder(&world).lifecycle().hold.is_some());
+    let lifted =
+        world.engine.change_lifecycle_with(&holder(&world), Consent::Given, |wishes| wishes.hold = None);
+    lifted.expect("confirmed");
+    assert!(!world.is_alive("a", "x"));
+}
