@@ -7,7 +7,10 @@ use std::time::Duration;
 use document::{Document, EffectiveKey, EffectiveRange, PartitionKey, parse_json};
 use storage::{ClockOptions, ManualClock, MemoryStore, Time};
 
-use crate::{Container, ContainerDefinition, Engine, ItemName, Operation, Precondition, QueryRequest, Scope};
+use crate::{
+    Container, ContainerDefinition, Engine, Error, EventKind, FeedStart, HistoryFrom, Holder, ItemName,
+    Operation, Precondition, QueryRequest, Scope,
+};
 
 const ITEMS: usize = 40;
 
@@ -111,4 +114,59 @@ fn t13_a_policy_change_and_the_purge_reach_every_partition() {
     let usage = engine.usage(&container).expect("figures");
     assert_eq!((usage.living.items, usage.dead.items), (20, 0));
     assert_eq!(walk(&engine, &container, "SELECT * FROM c", 3).len(), 20);
+}
+
+/// Partitions are read in turn; nothing is lost or repeated, also when others write meanwhile.
+#[test]
+fn t28_both_feeds_go_through_all_partitions() {
+    let (engine, container, clock) = world();
+    let holder = Holder::Container(Arc::clone(&container));
+    engine.change_lifecycle(&holder, |lifecycle| lifecycle.history_minutes = Some(10)).expect("a change");
+    let scope = Scope::default();
+    let mut from = HistoryFrom::After(
+        engine.history(&container, &scope, &HistoryFrom::Now, 1).expect("a page").continuation,
+    );
+    let (mut latest, mut start) = (Vec::new(), FeedStart::Beginning);
+    for n in 0.. {
+        let changes = engine.changes(&container, &scope, &start, 3).expect("a page");
+        if changes.items.is_empty() && !changes.more {
+            break;
+        }
+        latest.extend(changes.items.iter().map(|item| item.id().to_owned()));
+        start = FeedStart::After(changes.continuation);
+        if n < 5 {
+            let body = format!(r#"{{"id":"new{n}","pk":"n{n}"}}"#);
+            let body = Document::from_json(body.as_bytes()).expect("valid JSON");
+            engine.write(&container, None, Operation::Create { body }).wait().expect("created");
+        }
+    }
+    assert_eq!(latest.len(), ITEMS + 5);
+    assert_eq!(latest.iter().collect::<BTreeSet<_>>().len(), ITEMS + 5, "each once");
+
+    clock.advance(Duration::from_secs(10));
+    engine.purge_step(7).expect("a step");
+    let (mut expired, mut created) = (BTreeSet::new(), 0);
+    loop {
+        let page = engine.history(&container, &scope, &from, 3).expect("a page");
+        assert!(page.events.is_sorted_by_key(|event| event.position));
+        for event in &page.events {
+            match event.kind {
+                EventKind::Create => created += 1,
+                EventKind::Expire => {
+                    let item = event.previous.as_ref().expect("the item that died");
+                    assert!(expired.insert(item.id().to_owned()), "{} expires twice", item.id());
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        if page.events.is_empty() && !page.more {
+            break;
+        }
+        from = HistoryFrom::After(page.continuation);
+    }
+    assert_eq!((expired.len(), created), (ITEMS / 2, 5));
+    let one = Scope { key: None, range: Some(container.partitions[1].range.clone()) };
+    engine.history(&container, &one, &from, 3).expect("a part of what the position is for");
+    let foreign = HistoryFrom::After("nonsense".into());
+    assert!(matches!(engine.history(&container, &scope, &foreign, 3), Err(Error::Invalid { .. })));
 }
