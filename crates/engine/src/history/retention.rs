@@ -162,3 +162,54 @@ fn next_due(reader: &dyn Read, gate: &Gate, state: &State) -> Result<Option<Time
     }
     Ok(first.map(|time| trim_due(time, minutes)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use document::{Document, parse_json};
+    use storage::{ClockOptions, ManualClock, MemoryStore};
+
+    use super::*;
+    use crate::{ContainerDefinition, Engine, Holder, Operation};
+
+    fn entries(engine: &Engine) -> usize {
+        let snapshot = engine.store.snapshot().expect("a snapshot");
+        snapshot.scan(Keyspace::History, KeyRange::all(), Direction::Forward).count()
+    }
+
+    #[test]
+    fn t28_what_is_too_old_is_trimmed_in_time_and_a_feed_that_ended_leaves_nothing() {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
+        let store = MemoryStore::new(ClockOptions::new(clock.clone())).expect("a store");
+        let engine = Engine::open(Arc::new(store)).expect("an engine");
+        let database = engine.create_database("db", None).expect("a database");
+        let text = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":-1,
+            "changeFeedPolicy":{"retentionDuration":1}}"#;
+        let definition = parse_json(text.as_bytes()).expect("valid JSON");
+        let definition = ContainerDefinition::from_value(&definition).expect("valid");
+        let container = engine.create_container(&database, definition, None).expect("a container");
+        let create = |id: &str| {
+            let body = format!(r#"{{"id":"{id}","pk":"p","ttl":5}}"#);
+            let body = Document::from_json(body.as_bytes()).expect("valid JSON");
+            engine.write(&container, None, Operation::Create { body }).wait().expect("created");
+        };
+        let step = || engine.purge_step(1000).expect("a step");
+        create("a");
+        create("b");
+        clock.advance(Duration::from_secs(10));
+        let due = step().next_due.expect("a time to trim");
+        assert_eq!(entries(&engine), 5, "two changes, two expiries, the state");
+        assert_eq!(due, Time::from_seconds(1_700_000_120), "a retention and a pause after the first of them");
+
+        clock.advance(Duration::from_secs(50));
+        create("c");
+        clock.advance(Duration::from_mins(1));
+        let report = step();
+        assert_eq!((report.other_entries, entries(&engine)), (4, 3), "the newest change and expiry are left");
+        let holder = Holder::Container(Arc::clone(&container));
+        engine.change_lifecycle(&holder, |lifecycle| lifecycle.history_minutes = None).expect("a change");
+        assert_eq!((step().next_due, entries(&engine)), (None, 0));
+    }
+}
