@@ -56,8 +56,8 @@ fn storm(binary: &Path, items: u64, phase: Duration) -> Result<()> {
     sleep(phase);
     let before = users.take();
     before.show("before");
-    operator.advance(2 * TTL_SECONDS)?;
     users.the_dead_are_dead.store(true, Ordering::SeqCst);
+    operator.advance(2 * TTL_SECONDS)?;
     sleep(phase);
     let during = users.take();
     during.show("while they are purged");

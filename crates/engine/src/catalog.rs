@@ -27,6 +27,7 @@ use crate::operation::Precondition;
 use crate::purge;
 use crate::resources::{self, Owner};
 use crate::throughput::{Offer, Throughput};
+use crate::watch::{self, Retired, Watch, Watching};
 
 /// Every database, container and collection.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +37,9 @@ pub(crate) struct Catalog {
     /// Those of the MongoDB API: `collection::catalog` looks after them.
     pub(crate) collection_databases: BTreeMap<String, Arc<Database>>,
     pub(crate) collections: BTreeMap<(DatabaseRid, String), Arc<Collection>>,
+    /// What is watched of them, and which are gone and still told of.
+    pub(crate) watches: BTreeMap<Watch, Watching>,
+    pub(crate) retired: BTreeMap<PartitionId, Arc<Retired>>,
 }
 
 impl Catalog {
@@ -74,6 +78,8 @@ impl Catalog {
             let collection = Collection::load(rid, database, value, reader)?;
             catalog.insert_collection(Arc::new(collection));
         }
+        catalog.watches = watch::load(reader)?;
+        catalog.retired = watch::load_retired(reader)?;
         Ok(catalog)
     }
 
@@ -98,6 +104,11 @@ impl Catalog {
             Api::MongoDb => &self.collection_databases,
         };
         databases.get(name).cloned()
+    }
+
+    /// Remembers collections that are gone and still told of.
+    pub(crate) fn retire(&mut self, gone: impl IntoIterator<Item = Arc<Retired>>) {
+        self.retired.extend(gone.into_iter().map(|retired| (retired.collection.partition.id, retired)));
     }
 
     /// Every partition of a container.

@@ -60,6 +60,12 @@ pub(crate) enum Key<'a> {
     Policy(PartitionId),
     /// A partition whose container is gone and whose entries are being removed.
     Dropped(PartitionId),
+    /// The partition of a dropped collection whose feed may still be read.
+    Retired(PartitionId),
+    /// What somebody watches: see `watch`.
+    Watch(&'a [u8]),
+    /// What happened to a watched collection or database.
+    WatchLog(Position),
     /// Which generations of a partition's index there are, and what happens to them.
     IndexState(PartitionId),
     /// The indexing policy of one generation.
@@ -112,6 +118,9 @@ const INDEX_STATE: u8 = 0x70;
 const INDEX_POLICY: u8 = 0x80;
 const COLLECTION: u8 = 0x90;
 const COLLECTION_INDEXES: u8 = 0xA0;
+const WATCH: u8 = 0xB0;
+const WATCH_EVENT: u8 = 0xB1;
+const RETIRED: u8 = 0xB2;
 
 const TOTAL: u8 = 0x10;
 const BUCKET: u8 = 0x20;
@@ -139,6 +148,9 @@ impl Key<'_> {
             Key::CollectionIndexes(partition) => (Keyspace::Catalog, tagged(COLLECTION_INDEXES, partition.0)),
             Key::Policy(partition) => (Keyspace::Catalog, tagged(POLICY, partition.0)),
             Key::Dropped(partition) => (Keyspace::Catalog, tagged(DROPPED, partition.0)),
+            Key::Retired(partition) => (Keyspace::Catalog, tagged(RETIRED, partition.0)),
+            Key::Watch(scope) => (Keyspace::Catalog, [&[WATCH], scope].concat()),
+            Key::WatchLog(position) => (Keyspace::Catalog, [WATCH_LOG, &position.to_bytes()[..16]].concat()),
             Key::IndexState(partition) => (Keyspace::Catalog, tagged(INDEX_STATE, partition.0)),
             Key::IndexPolicy(partition, generation) => {
                 (Keyspace::Catalog, tagged_pair(INDEX_POLICY, partition.0, generation.0))
@@ -205,6 +217,12 @@ pub(crate) const CONTAINERS: &[u8] = &[CONTAINER];
 pub(crate) const COLLECTIONS: &[u8] = &[COLLECTION];
 /// The prefix of all dropped partitions.
 pub(crate) const DROPPED_PARTITIONS: &[u8] = &[DROPPED];
+/// The prefix of all retired partitions.
+pub(crate) const RETIRED_PARTITIONS: &[u8] = &[RETIRED];
+/// The prefix of all watches.
+pub(crate) const WATCHES: &[u8] = &[WATCH];
+/// The prefix of the log of watched collections.
+pub(crate) const WATCH_LOG: &[u8] = &[WATCH_EVENT];
 /// The keyspaces in which a partition has entries under its own number.
 pub(crate) const PARTITIONED: [Keyspace; 8] = [
     Keyspace::Item,
@@ -229,7 +247,7 @@ pub(crate) fn partition(partition: PartitionId) -> Vec<u8> {
     partition.0.to_be_bytes().to_vec()
 }
 
-/// Reads the partition out of a key in [`DROPPED_PARTITIONS`].
+/// Reads the partition out of a key in [`DROPPED_PARTITIONS`] or [`RETIRED_PARTITIONS`].
 pub(crate) fn dropped_partition(key: &[u8]) -> Option<PartitionId> {
     Some(PartitionId(u32::from_be_bytes(*key.get(1..)?.first_chunk()?)))
 }
@@ -326,6 +344,16 @@ pub(crate) fn history_position(key: &[u8]) -> crate::Result<Position> {
         _ => None,
     };
     parse().ok_or_else(|| crate::Error::Corrupt("a key of the feed of all versions".into()))
+}
+
+/// The position out of a key of the log of watched collections.
+pub(crate) fn watch_log_position(key: &[u8]) -> crate::Result<Position> {
+    let parse = || {
+        let (time, order): (&[u8; 8], _) = key.get(1..)?.split_first_chunk()?;
+        let order = Sequence(u64::from_be_bytes(order.try_into().ok()?));
+        Some(Position { time: from_ordered(*time), order, base: 0, number: ItemNumber(0) })
+    };
+    parse().ok_or_else(|| crate::Error::Corrupt("a key of the log of watched collections".into()))
 }
 
 /// The prefix of all buckets of one queue and grain.
@@ -477,6 +505,9 @@ mod tests {
             Key::Container { database: 7, container: 7 },
             Key::Policy(P),
             Key::Dropped(P),
+            Key::Retired(P),
+            Key::Watch(b"x"),
+            Key::WatchLog(Position::before(7)),
             Key::IndexState(P),
             Key::IndexPolicy(P, Generation(7)),
             Key::Resource { kind: 0, owner: 7, number: 7 },

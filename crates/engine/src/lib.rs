@@ -49,6 +49,7 @@ mod resources;
 #[cfg(test)]
 mod several_partitions;
 mod throughput;
+mod watch;
 mod write;
 
 use std::sync::Arc;
@@ -69,7 +70,9 @@ pub use expiry::Lifecycle;
 pub use forecast::{DryRun, Forecast, Interval};
 pub use gate::Usage;
 pub use guard::Consent;
-pub use history::{Barrier, Event, EventKind, History, HistoryFrom, HistoryPage, HistoryStart, Position};
+pub use history::{
+    Barrier, Event, EventKind, History, HistoryFrom, HistoryPage, HistoryStart, Manner, Position,
+};
 pub use hold::{HeldItem, ItemAddress};
 pub use holder::{DateRuleView, Holder};
 pub use index::IndexReport;
@@ -84,6 +87,7 @@ pub use purge::{Neighbours, PurgeFigures, PurgeReport, PurgeStatus, RetentionRep
 pub use resources::{Owner, Resource};
 pub use storage::{ClockStatus, Leap, Scrubbed};
 pub use throughput::{Offer, Throughput};
+pub use watch::{Watch, WatchEvent, WatchPage, Watched};
 pub use write::check_batch_size;
 
 /// An open database system. Cheap to share behind an `Arc`; every method takes `&self`.

@@ -66,3 +66,7 @@ pub const LIFT_STEP: usize = 1000;
 pub const LIFT_STEPS_MAX: usize = 1000;
 /// Intervals of a forecast.
 pub const FORECAST_INTERVALS_MAX: usize = 1440;
+/// The feed of all versions of a collection that somebody watches is kept so long, unless its owner has said how long.
+pub const WATCH_MINUTES: u32 = 24 * 60;
+/// Names that are watched: collections, databases, the deployment.
+pub const WATCHES_MAX: usize = 10_000;

@@ -23,7 +23,7 @@ use crate::events::{self, Events};
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
 use crate::header::{Header, Record};
-use crate::history::{self, Fate};
+use crate::history::{self, Fate, Manner};
 use crate::hold;
 use crate::index::{Drafted, Upkeep};
 use crate::item::{Item, SYSTEM_PROPERTIES};
@@ -431,7 +431,7 @@ impl Job<'_> {
     /// Records a version where all versions are kept; one that is dead already goes at once.
     fn keep_version(&self, tx: &mut Transaction<'_>, old: Option<&Record>, new: &Record) -> Result<()> {
         self.wake_at(history::look_again(self.gate, tx.time()));
-        match history::written(tx, self.gate, old, new) {
+        match history::written(tx, self.gate, old, new, Manner::Whole) {
             Fate::Stays => Ok(()),
             Fate::DeadOnArrival => self.footprint(new, Drafted::default()).remove(tx),
         }

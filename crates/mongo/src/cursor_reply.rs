@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::access::{Answers, Batch};
 use crate::call::Call;
+use crate::change_stream::{ChangeBatch, Stream};
 use crate::cursors::{Cursor, Rest};
 use crate::error::Result;
 use crate::reply::Reply;
@@ -34,6 +35,21 @@ pub(crate) fn open(call: &Call, mut answers: Answers, opening: &Opening<'_>) -> 
     let id = if finished { 0 } else { keep(call, opening, Rest::Answers(Box::new(answers)))? };
     call.service.statistics.documents_returned.add(batch.documents.len() as u64);
     Ok(reply(id, opening.namespace, "firstBatch", &batch.documents, &Document::new()))
+}
+
+/// Answers with the first batch of a change stream.
+pub(crate) fn follow(call: &Call, mut stream: Stream, opening: &Opening<'_>) -> Result<Reply> {
+    let size = opening.batch_size.unwrap_or(FIRST_BATCH);
+    let batch = call.blocking(|| stream.batch(&call.room, &call.context(), Some(size)))?;
+    let id = if batch.finished { 0 } else { keep(call, opening, Rest::Changes(Box::new(stream)))? };
+    call.service.statistics.documents_returned.add(batch.documents.len() as u64);
+    Ok(changes(id, opening.namespace, "firstBatch", &batch))
+}
+
+/// Answers with a batch of a change stream.
+pub(crate) fn changes(id: i64, namespace: &str, batch_name: &str, batch: &ChangeBatch) -> Reply {
+    let id = if batch.finished { 0 } else { id };
+    cursor(id, namespace, batch_name, &batch.documents, Some(&batch.token)).finish().into()
 }
 
 /// Answers with the first batch of documents that are all known.
@@ -91,6 +107,21 @@ fn keep(call: &Call, opening: &Opening<'_>, rest: Rest) -> Result<i64> {
 }
 
 fn reply(id: i64, namespace: &str, batch_name: &str, batch: &[RawDocument], beside: &Document) -> Reply {
+    let mut writer = cursor(id, namespace, batch_name, batch, None);
+    for (name, value) in beside.iter() {
+        writer.field(name, value.view());
+    }
+    writer.finish().into()
+}
+
+/// A reply with its cursor written.
+fn cursor(
+    id: i64,
+    namespace: &str,
+    batch_name: &str,
+    batch: &[RawDocument],
+    token: Option<&Document>,
+) -> Writer {
     let mut writer = Writer::default();
     writer.open_document("cursor");
     writer.open_array(batch_name);
@@ -98,11 +129,11 @@ fn reply(id: i64, namespace: &str, batch_name: &str, batch: &[RawDocument], besi
         writer.raw_item(document);
     }
     writer.close();
+    if let Some(token) = token {
+        writer.field("postBatchResumeToken", bson::ValueRef::Document(token.view()));
+    }
     writer.field("id", id);
     writer.field("ns", namespace);
     writer.close();
-    for (name, value) in beside.iter() {
-        writer.field(name, value.view());
-    }
-    writer.finish().into()
+    writer
 }

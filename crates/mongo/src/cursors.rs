@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::access::Answers;
+use crate::change_stream::Stream;
 use crate::error::{Error, Result};
 use crate::random;
 use crate::session::{Owner, SessionId};
@@ -42,6 +43,8 @@ pub(crate) enum Rest {
     List(VecDeque<RawDocument>),
     /// Documents that are computed when they are asked for.
     Answers(Box<Answers>),
+    /// Changes that are to come.
+    Changes(Box<Stream>),
 }
 
 enum Slot {
@@ -124,6 +127,11 @@ impl Cursors {
             slots.remove(&id);
         }
         kept
+    }
+
+    /// Whether a cursor that was taken has been killed meanwhile.
+    pub(crate) fn is_doomed(&self, id: i64) -> bool {
+        !matches!(self.slots.lock().get(&id), Some(Slot::InUse { doomed: false, .. }))
     }
 
     /// Forgets a cursor that was taken and is finished.

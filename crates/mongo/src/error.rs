@@ -194,7 +194,10 @@ impl From<engine::Error> for Error {
             ),
             E::TooManyRequests { retry_after_ms } => throttled(retry_after_ms),
             E::Query(_) | E::Fault(_) | E::ClockSuspect { .. } => Error::new(Code::OPERATION_FAILED, text),
-            E::HistoryGone => Error::new(Code::CHANGE_STREAM_HISTORY_LOST, text),
+            E::HistoryGone => {
+                let text = "Resume of change stream was not possible, as the resume point may no longer be in the history.";
+                Error::new(Code::CHANGE_STREAM_HISTORY_LOST, text).with_label("NonResumableChangeStreamError")
+            }
             E::Cancelled => Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"),
             E::Unavailable(_) | E::Corrupt(_) => Error::new(Code::INTERNAL_ERROR, text),
         }

@@ -14,6 +14,7 @@ mod aside;
 mod auth;
 mod call;
 mod catalog;
+mod change_stream;
 mod clock;
 mod commands;
 mod connection;

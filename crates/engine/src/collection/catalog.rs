@@ -4,23 +4,26 @@
 
 use std::sync::Arc;
 
-use document::{ContainerRid, DatabaseRid, EffectiveRange};
+use document::{ContainerRid, DatabaseRid, EffectiveRange, Sequence};
 use storage::Transaction;
 
 use super::indexes::{IndexList, KnownIndexes};
 use super::{Collection, CollectionDefinition};
 use crate::Engine;
 use crate::budget::SharedBucket;
-use crate::catalog::{drop_partition, next_number, put, remove, stamp};
+use crate::catalog::{change_policy, drop_partition, next_number, put, remove, stamp};
 use crate::container::{Api, Database, Partition, Provision};
 use crate::definition::DefaultTtl;
 use crate::error::{Error, Result};
-use crate::expiry::Policy;
+use crate::events::Events;
+use crate::expiry::{Change, Lifecycle, Policy};
+use crate::history::Position;
 use crate::hold;
 use crate::index::Indexes;
 use crate::keys::{Key, PartitionId};
-use crate::limits::COLLECTION_NAME_BYTES_MAX;
+use crate::limits::{COLLECTION_NAME_BYTES_MAX, WATCH_MINUTES};
 use crate::throughput::Throughput;
+use crate::watch::{self, CatalogChange, LogEntry, Retired};
 
 /// Looking things up.
 impl Engine {
@@ -112,19 +115,31 @@ impl Engine {
         let Some(database) = self.collection_database(name) else {
             return Err(Error::NotFound { what: format!("database '{name}'") });
         };
-        let doomed = self.collections(name);
-        let rid = database.rid;
-        self.change(move |tx| {
-            for collection in &doomed {
-                drop_collection(tx, collection)?;
+        let mut doomed = Vec::new();
+        for collection in self.collections(name) {
+            let watched = self.is_watched(name, &collection.name)?;
+            doomed.push((collection, watched));
+        }
+        let (rid, watched) = (database.rid, self.is_database_watched(name)?);
+        let retired = self.change(move |tx| {
+            let (mut events, mut retired) = (Events::default(), Vec::new());
+            for (collection, watched) in &doomed {
+                retired.extend(drop_collection(tx, &mut events, collection, *watched)?);
             }
             remove(tx, Key::Database(rid.0));
-            tx.next_sequence();
-            Ok(())
+            let sequence = events.next(tx);
+            if watched {
+                let position = Position::of_change(tx.trusted_time(), sequence);
+                let (change, database) = (CatalogChange::DropDatabase, database.name.clone());
+                let (name, partition) = (String::new(), PartitionId(0));
+                watch::record(tx, &LogEntry { position, change, database, name, partition });
+            }
+            Ok(retired)
         })?;
         self.update(|catalog| {
             catalog.collection_databases.remove(name);
             catalog.collections.retain(|(owner, _), _| *owner != rid);
+            catalog.retire(retired);
         });
         self.alarm.ring();
         Ok(())
@@ -145,14 +160,17 @@ impl Engine {
         if self.collection(database, name).is_some() {
             return Err(Error::Exists { what: format!("collection '{database}.{name}'") });
         }
-        let owner = self.collection_database(database);
+        let (owner, watched) = (self.collection_database(database), self.is_watched(database, name)?);
         let (database, name) = (database.to_owned(), name.to_owned());
         let (owner, collection) = self.change(move |tx| {
             let owner = owner_of(tx, owner, database)?;
             let stamp = stamp(tx);
             let rid = ContainerRid { database: owner.rid.0, container: next_number(tx)? };
             let id = PartitionId(next_number(tx)?);
-            let policy = Policy::new(DefaultTtl::Off);
+            let mut policy = Policy::new(DefaultTtl::Off);
+            if watched {
+                watch::born_watched(tx, id, &mut policy, stamp.sequence)?;
+            }
             put(tx, Key::Policy(id), policy.encode());
             let partition = Partition::new(id, 0, EffectiveRange::all(), policy, Indexes::default());
             let known = KnownIndexes::new(Arc::new(IndexList::new(&definition.collation)));
@@ -167,6 +185,9 @@ impl Engine {
                 provision: throughput.map(|throughput| Provision::new(throughput, stamp)),
             };
             put_collection(tx, &collection);
+            if watched {
+                log(tx, &collection, stamp.sequence, CatalogChange::Create);
+            }
             Ok((owner, Arc::new(collection)))
         })?;
         self.update(|catalog| {
@@ -181,16 +202,17 @@ impl Engine {
         let _change = self.changes.lock();
         let current = self.current(collection)?;
         let emptied = self.emptied_by(&current);
+        let watched = self.is_watched(&current.database, &current.name)?;
         let (doomed, gone) = (Arc::clone(&current), emptied.clone());
-        self.change(move |tx| {
-            drop_collection(tx, &doomed)?;
+        let retired = self.change(move |tx| {
+            let retired = drop_collection(tx, &mut Events::default(), &doomed, watched)?;
             if let Some(database) = gone {
                 remove(tx, Key::Database(database.rid.0));
             }
-            tx.next_sequence();
-            Ok(())
+            Ok(retired)
         })?;
         self.update(|catalog| {
+            catalog.retire(retired);
             catalog.collections.remove(&(current.rid.database_rid(), current.name.clone()));
             if let Some(database) = emptied {
                 catalog.collection_databases.remove(&database.name);
@@ -221,23 +243,43 @@ impl Engine {
         let emptied = if current.database == database { None } else { self.emptied_by(&current) };
         let (database, name) = (database.to_owned(), name.to_owned());
         let (before, gone) = (Arc::clone(&current), emptied.clone());
-        let (owner, renamed) = self.change(move |tx| {
+        let into_watched = self.is_watched(&database, &name)?;
+        let watched = into_watched || self.is_watched(&current.database, &current.name)?;
+        // What comes into sight is told from here on. Readers wait meanwhile: see `gate`.
+        let mut lock = into_watched.then(|| current.partition.policy.write());
+        let change = lock.as_ref().filter(|policy| !watch::keeps_feed(policy)).map(|policy| {
+            let history_minutes = Some(WATCH_MINUTES);
+            [Change::Lifecycle(Lifecycle { history_minutes, ..policy.lifecycle.clone() })]
+        });
+        let (owner, renamed, retired, policy) = self.change(move |tx| {
             hold::check_partition(tx, before.partition.id)?;
             let owner = owner_of(tx, owner, database)?;
+            let mut retired = None;
             if let Some(target) = &target {
-                drop_collection(tx, target)?;
+                retired = displace(tx, target, into_watched)?;
             }
             remove(tx, record_key(before.rid));
             if let Some(database) = gone {
                 remove(tx, Key::Database(database.rid.0));
             }
+            let policy = change.map(|change| change_policy(tx, before.partition.id, &change)).transpose()?;
             let rid = ContainerRid { database: owner.rid.0, container: before.rid.container };
             let database = owner.name.clone();
             let renamed = Collection { rid, database, name, stamp: stamp(tx), ..(*before).clone() };
             put_collection(tx, &renamed);
-            Ok((owner, Arc::new(renamed)))
+            if watched {
+                let (database, name) = (renamed.database.clone(), renamed.name.clone());
+                let rename = CatalogChange::Rename { database, name, begins: policy.is_some() };
+                log(tx, &before, renamed.stamp.sequence, rename);
+            }
+            Ok((owner, Arc::new(renamed), retired, policy))
         })?;
+        if let Some((lock, policy)) = lock.as_mut().zip(policy) {
+            **lock = Arc::new(policy);
+        }
+        drop(lock);
         self.update(|catalog| {
+            catalog.retire(retired);
             catalog.collections.remove(&(current.rid.database_rid(), current.name.clone()));
             if let Some(database) = emptied {
                 catalog.collection_databases.remove(&database.name);
@@ -323,11 +365,51 @@ pub(super) fn put_collection(tx: &mut Transaction<'_>, collection: &Collection) 
     put(tx, record_key(collection.rid), collection.encode());
 }
 
-fn drop_collection(tx: &mut Transaction<'_>, collection: &Collection) -> Result<()> {
-    drop_partition(tx, collection.partition.id)?;
+/// Removes a collection; one that is watched and keeps a feed is retired.
+fn drop_collection(
+    tx: &mut Transaction<'_>,
+    events: &mut Events,
+    collection: &Arc<Collection>,
+    watched: bool,
+) -> Result<Option<Arc<Retired>>> {
+    let sequence = events.next(tx);
+    if watched {
+        log(tx, collection, sequence, CatalogChange::Drop);
+    }
+    take_out(tx, collection, watched, sequence)
+}
+
+/// Removes a collection whose name another one takes.
+fn displace(
+    tx: &mut Transaction<'_>,
+    collection: &Arc<Collection>,
+    watched: bool,
+) -> Result<Option<Arc<Retired>>> {
+    let sequence = Events::default().next(tx);
+    take_out(tx, collection, watched, sequence)
+}
+
+fn take_out(
+    tx: &mut Transaction<'_>,
+    collection: &Arc<Collection>,
+    watched: bool,
+    sequence: Sequence,
+) -> Result<Option<Arc<Retired>>> {
     remove(tx, Key::CollectionIndexes(collection.partition.id));
     remove(tx, record_key(collection.rid));
-    Ok(())
+    if watched && watch::keeps_feed(&collection.partition.policy.read()) {
+        return watch::retire(tx, collection, sequence).map(Some);
+    }
+    drop_partition(tx, collection.partition.id)?;
+    Ok(None)
+}
+
+/// Tells watchers what happened to a collection.
+fn log(tx: &mut Transaction<'_>, collection: &Collection, sequence: Sequence, change: CatalogChange) {
+    let position = Position::of_change(tx.trusted_time(), sequence);
+    let (database, name) = (collection.database.clone(), collection.name.clone());
+    let partition = collection.partition.id;
+    watch::record(tx, &LogEntry { position, change, database, name, partition });
 }
 
 /// Which characters a name may have is the front end's business.

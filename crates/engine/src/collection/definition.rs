@@ -80,7 +80,7 @@ impl Collection {
         self.partition.policy.read().default_ttl
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let CollectionDefinition { uuid, options, collation, shard_key } = &self.definition;
         let mut record = Document::new()
             .with("name", self.name.as_str())
@@ -128,7 +128,7 @@ impl Collection {
         Ok(collection)
     }
 
-    fn decode(
+    pub(crate) fn decode(
         rid: ContainerRid,
         database: &str,
         record: &RawDocument,

@@ -37,6 +37,7 @@ use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::gate::{self, Gate};
 use crate::header::Header;
+use crate::history::Manner;
 use crate::keys::{Key, PartitionId};
 use crate::limits::WORKSPACE_BYTES_MAX;
 
@@ -63,6 +64,8 @@ struct Pending {
     base: Option<Sequence>,
     /// What it becomes; none if it is deleted.
     next: Option<RawDocument>,
+    /// How, if it was there: as a whole if it was replaced as a whole once.
+    manner: Manner,
 }
 
 /// What a workspace has come to.
@@ -189,7 +192,7 @@ impl Workspace {
             Ok::<_, Error>(modified)
         })?;
         if modified.is_write() {
-            self.note(collection, modified.before.as_ref(), modified.after.as_ref())?;
+            self.note(collection, modified.before.as_ref(), modified.after.as_ref(), modified.manner)?;
         } else if let Some(shown) = &modified.before {
             self.rely_on(collection, &self.gate(collection)?, shown.number)?;
         }
@@ -207,7 +210,7 @@ impl Workspace {
             desk.store_traits(tx);
             Ok::<_, Error>((record.into(), charge))
         })?;
-        self.note(collection, None, Some(&inserted))?;
+        self.note(collection, None, Some(&inserted), Manner::Whole)?;
         self.check_size()?;
         Ok(charge)
     }
@@ -218,6 +221,7 @@ impl Workspace {
         collection: &Arc<Collection>,
         before: Option<&Found>,
         after: Option<&Found>,
+        manner: Manner,
     ) -> Result<()> {
         let Some(found) = before.or(after) else { return Ok(()) };
         let id = found.document.get("_id").unwrap_or(ValueRef::Null);
@@ -231,8 +235,11 @@ impl Workspace {
         let touched =
             touched.or_insert_with(|| Touched { collection: Arc::clone(collection), items: BTreeMap::new() });
         let base = before.map(|found| found.sequence);
-        let pending = touched.items.entry(number).or_insert(Pending { base, next: None });
+        let pending = touched.items.entry(number).or_insert(Pending { base, next: None, manner });
         pending.next = after.map(|found| found.document.clone());
+        if manner == Manner::Whole {
+            pending.manner = manner;
+        }
         if pending.base.is_none() && pending.next.is_none() {
             touched.items.remove(&number);
         }
@@ -310,7 +317,7 @@ fn replay_items(
 ) -> Result<()> {
     // What is deleted makes room for what is new.
     let (mut changed, mut new) = (Vec::new(), Vec::new());
-    for (number, Pending { base, next }) in items {
+    for (number, Pending { base, next, manner }) in items {
         let Some(base) = base else {
             new.extend(next);
             continue;
@@ -319,11 +326,11 @@ fn replay_items(
         match next {
             None => drop(desk.delete(tx, events, &old)?),
             Some(next) if next == old.body => {}
-            Some(next) => changed.push((old, next)),
+            Some(next) => changed.push((old, next, manner)),
         }
     }
-    for (old, next) in changed {
-        desk.replace(tx, events, &old, Draft::new(&desk.list, next)?)?;
+    for (old, next, manner) in changed {
+        desk.replace(tx, events, &old, Draft::new(&desk.list, next)?, manner)?;
     }
     for document in new {
         desk.insert(tx, events, Draft::new(&desk.list, document)?)?;

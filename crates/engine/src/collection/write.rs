@@ -30,7 +30,7 @@ use crate::events::Events;
 use crate::expiry::Place;
 use crate::gate::{self, Gate};
 use crate::header::{Header, Record};
-use crate::history::{self, Fate};
+use crate::history::{self, Fate, Manner};
 use crate::hold;
 use crate::limits::{COLLECTION_ITEM_BYTES_MAX, INSERT_CHUNK_BYTES, INSERT_CHUNK_ITEMS};
 
@@ -52,6 +52,8 @@ pub enum Decision {
     Insert(RawDocument),
     /// Another document with the same `_id`. One that is the same to the byte is no write (T9).
     Replace(RawDocument),
+    /// The same, and the client has asked for a change of parts of it: feeds tell the two apart.
+    Update(RawDocument),
     /// It is deleted.
     Delete,
 }
@@ -82,6 +84,8 @@ pub struct Modified {
     pub answer: Option<RawDocument>,
     /// Whether the statement had run before: then nothing was done now, and `before` and `after` are not told.
     pub repeated: bool,
+    /// How the item was changed, if it was.
+    pub(super) manner: Manner,
     /// What it cost: a write, or a look at what is kept.
     pub charge: Charge,
 }
@@ -300,25 +304,26 @@ impl Desk {
         let old = self.find(tx, target)?;
         let before = old.clone().map(Found::from);
         let Verdict { decision, answer } = decide(before.as_ref(), self.gate.now)?;
+        let manner = if matches!(decision, Decision::Update(_)) { Manner::Parts } else { Manner::Whole };
         let told = |(record, charge): (BsonRecord, Charge)| (Some(record.into()), charge);
         let (after, charge) = match (decision, old) {
             (Decision::Keep, old) => (before.clone(), looked_at(old.as_ref())),
             (Decision::Insert(document), None) => {
                 told(self.insert(tx, events, Draft::new(&self.list, document)?)?)
             }
-            (Decision::Replace(document), Some(old)) if document == old.body => {
+            (Decision::Replace(document) | Decision::Update(document), Some(old)) if document == old.body => {
                 (before.clone(), looked_at(Some(&old)))
             }
-            (Decision::Replace(document), Some(old)) => {
-                told(self.replace(tx, events, &old, Draft::new(&self.list, document)?)?)
+            (Decision::Replace(document) | Decision::Update(document), Some(old)) => {
+                told(self.replace(tx, events, &old, Draft::new(&self.list, document)?, manner)?)
             }
             (Decision::Delete, Some(old)) => (None, self.delete(tx, events, &old)?),
             (Decision::Insert(_), Some(_)) => return Err(Error::invalid("an insert over a living item")),
-            (Decision::Replace(_) | Decision::Delete, None) => {
+            (Decision::Replace(_) | Decision::Update(_) | Decision::Delete, None) => {
                 return Err(Error::invalid("a change of an item that is not there"));
             }
         };
-        Ok(Modified { before, after, answer, repeated: false, charge })
+        Ok(Modified { before, after, answer, repeated: false, manner, charge })
     }
 
     /// Inserts documents and tells of each, behind what `outcomes` tells already.
@@ -398,7 +403,7 @@ impl Desk {
         let terms = footprint.charged_keys(&self.list, &record).len() as u64;
         let charge = Charge::write(record.size(), terms);
         footprint.insert(tx)?;
-        self.keep_version(tx, None, &record)?;
+        self.keep_version(tx, None, &record, Manner::Whole)?;
         self.note_traits(&keys, id_of(&record));
         self.note_death(&record);
         Ok((record, charge))
@@ -410,6 +415,7 @@ impl Desk {
         events: &mut Events,
         old: &BsonRecord,
         draft: Draft,
+        manner: Manner,
     ) -> Result<(BsonRecord, Charge)> {
         if self.id_key(draft.id()) != self.id_key(id_of(old)) {
             return Err(Error::invalid("a document cannot be given another '_id'"));
@@ -434,7 +440,7 @@ impl Desk {
         );
         let charge = Charge::replace(old.size(), record.size(), terms);
         footprint.replace(before, tx)?;
-        self.keep_version(tx, Some(old), &record)?;
+        self.keep_version(tx, Some(old), &record, manner)?;
         self.note_traits(&keys, id_of(&record));
         self.note_death(&record);
         Ok((record, charge))
@@ -486,9 +492,10 @@ impl Desk {
         tx: &mut Transaction<'_>,
         old: Option<&BsonRecord>,
         new: &BsonRecord,
+        manner: Manner,
     ) -> Result<()> {
         self.note_due(history::look_again(&self.gate, self.gate.now));
-        match history::written(tx, &self.gate, old, new) {
+        match history::written(tx, &self.gate, old, new, manner) {
             Fate::Stays => Ok(()),
             Fate::DeadOnArrival => self.clear(tx, new).map(drop),
         }

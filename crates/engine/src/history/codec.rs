@@ -1,7 +1,7 @@
 //! The values of recorded events.
 //!
 //! ```text
-//!   change   kind u8 (1 create, 2 replace, 3 delete), item number u64, length of the current image u32, the current image,
+//!   change   kind u8 (1 create, 2 replace, 3 delete, 4 replace in parts), item number u64, length of the current image u32, the current image,
 //!            the previous image to the end; an image that there is none of is empty
 //!   expiry   the previous image
 //! ```
@@ -21,6 +21,7 @@ pub(super) enum ChangeKind {
     Create = 1,
     Replace = 2,
     Delete = 3,
+    Update = 4,
 }
 
 /// Kind, item number and the two lengths' worth of bytes before the images.
@@ -72,6 +73,7 @@ pub(super) fn decode<B: Body>(value: &Bytes) -> Result<RecordedChange<B>> {
         (1, true, false) => ChangeKind::Create,
         (2, true, true) => ChangeKind::Replace,
         (3, false, true) => ChangeKind::Delete,
+        (4, true, true) => ChangeKind::Update,
         _ => return Err(damaged()),
     };
     Ok(RecordedChange { kind, number, current, previous })
@@ -103,6 +105,7 @@ mod tests {
             (ChangeKind::Create, Some(&new), None),
             (ChangeKind::Replace, Some(&new), Some(&old)),
             (ChangeKind::Delete, None, Some(&old)),
+            (ChangeKind::Update, Some(&new), Some(&old)),
         ];
         for (kind, current, previous) in changes {
             let value = encode(kind, ItemNumber(3), current, previous);

@@ -26,6 +26,6 @@ mod state;
 
 pub use feed::{History, HistoryFrom};
 pub use position::Position;
-pub use read::{Barrier, Event, EventKind, HistoryPage, HistoryStart};
+pub use read::{Barrier, Event, EventKind, HistoryPage, HistoryStart, Manner};
 pub(crate) use record::{Fate, deleted, expired, lifted, look_again, written};
 pub(crate) use retention::{follow, trim};

@@ -48,6 +48,11 @@ impl Position {
         Position { time: millis(time), order: sequence, base: Millis::MAX, number: ItemNumber(u64::MAX) }
     }
 
+    /// Before everything that happens at a time.
+    pub fn beginning_of(time: Time) -> Position {
+        Position::before(millis(time))
+    }
+
     pub(crate) fn moment(self) -> Moment {
         Moment { time: self.time, sequence: self.order }
     }

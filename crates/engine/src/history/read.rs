@@ -44,11 +44,23 @@ pub enum EventKind {
     Expire,
 }
 
+/// How a version took the place of another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Manner {
+    /// As a whole.
+    #[default]
+    Whole,
+    /// The client changed parts of it.
+    Parts,
+}
+
 /// One event of the feed; `I` is an item in the form of its API.
 #[derive(Debug, Clone)]
 pub struct Event<I> {
     /// What happened.
     pub kind: EventKind,
+    /// How, if another version took its place.
+    pub manner: Manner,
     /// Where it stands. A reader that keeps it goes on behind it.
     pub position: Position,
     /// The number of its commit. An expiry has none of its own and shows that of the change before it.
@@ -223,6 +235,7 @@ fn lsn_before(view: &View, state: &State, position: Position) -> Result<u64> {
 /// An event before it is given the form of its API.
 struct Told<B> {
     kind: EventKind,
+    manner: Manner,
     number: ItemNumber,
     current: Option<Record<B>>,
     previous: Option<Record<B>>,
@@ -233,6 +246,7 @@ impl<B: Body> Told<B> {
     fn new(view: &View, position: Position, entry: Entry) -> Result<Option<Told<B>>> {
         let expired = |previous: Record<B>| Told {
             kind: EventKind::Expire,
+            manner: Manner::Whole,
             number: position.number,
             current: None,
             previous: Some(previous),
@@ -240,12 +254,13 @@ impl<B: Body> Told<B> {
         match entry {
             Entry::Change(value) => {
                 let RecordedChange { kind, number, current, previous } = codec::decode(&value)?;
-                let kind = match kind {
-                    ChangeKind::Create => EventKind::Create,
-                    ChangeKind::Replace => EventKind::Replace,
-                    ChangeKind::Delete => EventKind::Delete,
+                let (kind, manner) = match kind {
+                    ChangeKind::Create => (EventKind::Create, Manner::Whole),
+                    ChangeKind::Replace => (EventKind::Replace, Manner::Whole),
+                    ChangeKind::Update => (EventKind::Replace, Manner::Parts),
+                    ChangeKind::Delete => (EventKind::Delete, Manner::Whole),
                 };
-                Ok(Some(Told { kind, number, current, previous }))
+                Ok(Some(Told { kind, manner, number, current, previous }))
             }
             Entry::Expiry(image) => Record::decode(position.number, &image).map(|dead| Some(expired(dead))),
             Entry::Dead(place) => {
@@ -271,6 +286,7 @@ impl<B: Body> Told<B> {
         let previous_lsn = self.previous.as_ref().map(|record| events::commit_of(record.header.sequence));
         Event {
             kind: self.kind,
+            manner: self.manner,
             position,
             lsn,
             previous_lsn,

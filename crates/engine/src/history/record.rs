@@ -7,6 +7,7 @@ use storage::{Time, Transaction};
 
 use super::codec::{self, ChangeKind};
 use super::position::Position;
+use super::read::Manner;
 use super::state::State;
 use crate::error::{Error, Result};
 use crate::events::Events;
@@ -36,11 +37,16 @@ pub(crate) fn written<B: Body>(
     gate: &Gate,
     old: Option<&Record<B>>,
     new: &Record<B>,
+    manner: Manner,
 ) -> Fate {
     if !is_kept(gate) {
         return Fate::Stays;
     }
-    let kind = if old.is_some() { ChangeKind::Replace } else { ChangeKind::Create };
+    let kind = match (old, manner) {
+        (None, _) => ChangeKind::Create,
+        (Some(_), Manner::Whole) => ChangeKind::Replace,
+        (Some(_), Manner::Parts) => ChangeKind::Update,
+    };
     let (time, sequence) = (tx.trusted_time(), new.header.sequence);
     put_change(tx, gate, sequence, codec::encode(kind, new.number, Some(new), old));
     if !gate.policy.is_dead(&new.header, time) {

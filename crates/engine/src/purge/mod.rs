@@ -50,7 +50,7 @@ pub use retention::{RetentionReport, RetentionStatus};
 const SHARE_MIN: usize = 8;
 
 /// The most that one sweep removes: a write that comes meanwhile waits for no more than that.
-const SWEEP_ITEMS: usize = 256;
+const SWEEP_ITEMS: usize = 64;
 
 /// What those without urgency may remove while others are urgent: one part in so many.
 const CALM_PART: usize = 8;
@@ -137,6 +137,9 @@ impl Engine {
                 report.other_entries += cleared;
                 report.next_due = Some(now);
             }
+            let (released, due) = self.release_retired(limit)?;
+            report.other_entries += released;
+            report.next_due = due.into_iter().chain(report.next_due).min();
             let catalog = self.catalog();
             let waiting = self.purge.waiting(catalog.holdings(), now);
             let (urgent, calm) = self.by_urgency(waiting)?;

@@ -18,5 +18,6 @@ mod purge;
 mod queries;
 mod query_ways;
 mod throughput;
+mod watch;
 mod wishes;
 mod world;

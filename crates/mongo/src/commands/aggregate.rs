@@ -11,6 +11,7 @@ use mql::{Code, Error as LanguageError};
 use crate::access::{self, Answers, Reads};
 use crate::call::{Call, check_collection, check_database};
 use crate::catalog;
+use crate::change_stream;
 use crate::cursor_reply::{self, Opening};
 use crate::error::{Error, Result};
 use crate::explanation::Verbosity;
@@ -44,18 +45,33 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         Error::new(Code::FAILED_TO_PARSE, text)
     })?;
     let batch_size = Fields::new("aggregate.cursor", cursor).count("batchSize")?;
+    let batch_size = batch_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+    if let Some(stages) = call.documents("pipeline")?.filter(|stages| change_stream::is_change_stream(stages))
+    {
+        return follow(call, &stages, batch_size);
+    }
     let answers = answers(call, fields)?;
-    let namespace = match collection(call)? {
+    let namespace = namespace(call)?;
+    let opening = Opening { namespace: &namespace, batch_size, single_batch: false, keep: false };
+    cursor_reply::open(call, answers, &opening)
+}
+
+/// Opens a change stream.
+fn follow(call: &Call, stages: &[RawDocument], batch_size: Option<usize>) -> Result<Reply> {
+    let (name, language) = (collection(call)?, statements::settings(call, call.fields())?);
+    let pipeline = parse(call, name, stages, &language)?;
+    let stream = call.blocking(|| change_stream::open(call, name, &pipeline))?;
+    let namespace = namespace(call)?;
+    let opening = Opening { namespace: &namespace, batch_size, single_batch: false, keep: false };
+    cursor_reply::follow(call, stream, &opening)
+}
+
+/// The name of the cursor's collection, as replies give it.
+fn namespace(call: &Call) -> Result<String> {
+    Ok(match collection(call)? {
         Some(name) => format!("{}.{name}", call.database),
         None => format!("{}.$cmd.aggregate", call.database),
-    };
-    let opening = Opening {
-        namespace: &namespace,
-        batch_size: batch_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX)),
-        single_batch: false,
-        keep: false,
-    };
-    cursor_reply::open(call, answers, &opening)
+    })
 }
 
 /// The collection that a pipeline runs on; none for `aggregate: 1`.

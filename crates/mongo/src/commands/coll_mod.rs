@@ -10,6 +10,7 @@ use mql::filter::{Filter, Settings};
 
 use crate::call::Call;
 use crate::catalog;
+use crate::change_stream;
 use crate::error::{CONFIRM_EXPIRY, Error, Result};
 use crate::fields::{Fields, truth};
 use crate::reply::Reply;
@@ -67,6 +68,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
 }
 
 fn change_options(call: &Call, collection: &Arc<Collection>, fields: Fields<'_>) -> Result<()> {
+    change_stream::check_images(fields)?;
     if let Some(rules) = fields.document("validator")? {
         Filter::parse(rules, &Settings::default())?;
     }
@@ -89,7 +91,8 @@ fn change_options(call: &Call, collection: &Arc<Collection>, fields: Fields<'_>)
     let options = RawDocument::from_document(&options);
     if options != collection.definition.options {
         let definition = CollectionDefinition { options, ..collection.definition.clone() };
-        call.engine.change_collection(collection, definition, collection.throughput())?;
+        let changed = call.engine.change_collection(collection, definition, collection.throughput())?;
+        change_stream::keep_images(call, changed)?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use mql::filter::{Filter, Settings};
 
 use crate::call::{Call, check_collection};
 use crate::catalog;
+use crate::change_stream;
 use crate::error::{Error, Result};
 use crate::fields::Fields;
 use crate::reply::Reply;
@@ -55,7 +56,10 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         return same_or_conflict(&existing, &options);
     }
     match call.room.create_collection(&call.database, name, catalog::definition(options)?) {
-        Ok(_) => Ok(Reply::ok()),
+        Ok(made) => {
+            change_stream::keep_images(call, made)?;
+            Ok(Reply::ok())
+        }
         Err(engine::Error::Exists { .. }) => Err(exists(&format!("{}.{name}", call.database))),
         Err(error) => Err(error.into()),
     }
@@ -97,6 +101,7 @@ fn check(call: &Call, fields: Fields<'_>) -> Result<()> {
     if let Some(collation) = fields.document("collation")? {
         bson::Collation::parse(collation)?;
     }
+    change_stream::check_images(fields)?;
     if let Some(rules) = fields.document("validator")? {
         Filter::parse(rules, &Settings::default())?;
     }

@@ -1,16 +1,26 @@
 //! `getMore`.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use mql::Code;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::access::Batch;
 use crate::call::Call;
-use crate::cursor_reply::{self, more};
+use crate::change_stream::{ChangeBatch, Stream};
+use crate::cursor_reply::{self, changes, more};
 use crate::cursors::{Cursor, Rest};
 use crate::dispatch::limited;
 use crate::error::{Error, Result};
 use crate::operations::Timer;
 use crate::reply::Reply;
+
+/// How long it is waited for changes if the client does not say, and at most.
+const WAIT_MS: u64 = 1000;
+const WAIT_MS_MAX: u64 = 60 * 60 * 1000;
+/// How long until it is looked whether there was a commit.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -26,20 +36,46 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         call.service.cursors.put_back(id, cursor);
         return Err(error);
     }
-    let batch = match call.blocking(|| next_in_time(call, &mut cursor, size)) {
-        Ok(batch) => batch,
-        Err(error) => {
-            call.service.cursors.finish(id);
-            return Err(error);
-        }
+    let outcome = match &mut cursor.rest {
+        Rest::Changes(stream) => news(call, id, stream, size).await.map(|batch| {
+            (batch.finished, batch.documents.len(), changes(id, &namespace, "nextBatch", &batch))
+        }),
+        Rest::List(_) | Rest::Answers(_) => call
+            .blocking(|| next_in_time(call, &mut cursor, size))
+            .map(|batch| (batch.finished, batch.documents.len(), more(id, &namespace, &batch))),
     };
-    call.service.statistics.documents_returned.add(batch.documents.len() as u64);
-    if batch.finished {
+    let (finished, count, reply) = outcome.inspect_err(|_| call.service.cursors.finish(id))?;
+    call.service.statistics.documents_returned.add(count as u64);
+    if finished {
         call.service.cursors.finish(id);
     } else {
         call.service.cursors.put_back(id, cursor);
     }
-    Ok(more(id, &namespace, &batch))
+    Ok(reply)
+}
+
+/// The next changes; if there are none it waits for some, for as long as the client says.
+async fn news(call: &Call, id: i64, stream: &mut Stream, size: Option<usize>) -> Result<ChangeBatch> {
+    let wait = call.fields().integer("maxTimeMS")?.and_then(|millis| u64::try_from(millis).ok());
+    let deadline = Instant::now() + Duration::from_millis(wait.unwrap_or(WAIT_MS).min(WAIT_MS_MAX));
+    loop {
+        let batch = call.blocking(|| stream.batch(&call.room, &call.context(), size))?;
+        if batch.finished || !batch.documents.is_empty() {
+            return Ok(batch);
+        }
+        while !stream.has_news(&call.engine)? {
+            if call.brake.pulled.load(Ordering::Acquire) {
+                return Err(Error::new(Code::INTERRUPTED, "operation was interrupted"));
+            }
+            if Instant::now() >= deadline || call.service.cursors.is_doomed(id) {
+                return Ok(batch);
+            }
+            sleep_until((Instant::now() + LOOK_PAUSE).min(deadline)).await;
+        }
+        if Instant::now() >= deadline {
+            return Ok(batch);
+        }
+    }
 }
 
 /// The next documents, within what is left of the time limit of the command that opened the cursor.
@@ -59,6 +95,10 @@ fn next(call: &Call, cursor: &mut Cursor, size: Option<usize>) -> Result<Batch> 
             Ok(Batch { documents, finished: rest.is_empty() })
         }
         Rest::Answers(answers) => answers.batch(&call.room, &call.context(), size),
+        Rest::Changes(stream) => {
+            let batch = stream.batch(&call.room, &call.context(), size)?;
+            Ok(Batch { documents: batch.documents, finished: batch.finished })
+        }
     }
 }
 
@@ -89,7 +129,8 @@ fn check(call: &Call, cursor: &Cursor, id: i64, namespace: &str) -> Result<()> {
         };
         return Err(Error::location(code, text));
     }
-    if call.fields().integer("maxTimeMS")?.is_some_and(|limit| limit != 0) {
+    let awaits = matches!(cursor.rest, Rest::Changes(_));
+    if !awaits && call.fields().integer("maxTimeMS")?.is_some_and(|limit| limit != 0) {
         let text = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
         return Err(Error::bad_value(text));
     }

@@ -9,7 +9,10 @@ use crate::reply::Reply;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
-    call.collection()?;
+    // A cursor over a whole database has the name of no collection.
+    if call.argument().as_str() != Some("$cmd.aggregate") {
+        call.collection()?;
+    }
     let ids = fields.required("cursors", fields.array("cursors")?)?;
     let (mut killed, mut missing) = (Vec::new(), Vec::new());
     let user = call.owner().user;

@@ -178,7 +178,8 @@ impl UpdateStatement {
                     (None, None)
                 };
                 let answer = Updated::record(true, changed.is_some(), None, shown);
-                let decision = changed.map_or(Decision::Keep, Decision::Replace);
+                let change = if self.update.is_replacement() { Decision::Replace } else { Decision::Update };
+                let decision = changed.map_or(Decision::Keep, change);
                 Ok(Verdict { decision, answer: Some(answer) })
             }
             None if self.upsert && matches!(target, Target::Id(_)) => self.insertion(&context, images),

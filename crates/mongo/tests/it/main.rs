@@ -4,6 +4,7 @@
 
 mod authentication;
 mod bulk_write;
+mod change_streams;
 mod client;
 mod collections;
 mod corpus;

@@ -16,6 +16,7 @@
 
 mod accumulator;
 mod chain;
+mod following;
 mod found;
 mod memory;
 mod merge;
@@ -40,13 +41,14 @@ use crate::error::Result;
 use crate::filter::Filter;
 use crate::sort::Sort;
 
+pub use following::Following;
 pub use merge::{Merge, Outcome};
 pub use rewrite::Rewrite;
 pub use row::{Body, Row};
 pub use running::Running;
 pub use settings::{Settings, View};
 pub use source::{Description, Namespace, Order, Part, Scan, ScanId, Source};
-pub use stages::change_stream::ChangeStream;
+pub use stages::change_stream::{ChangeStream, FullDocument};
 
 use rules::Place;
 use settings::Surroundings;
@@ -178,6 +180,16 @@ impl Pipeline {
     pub fn change_stream(&self) -> Option<&ChangeStream> {
         match self.stages.first()? {
             Stage::ChangeStream(stream) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// What a `$changeStream` asks for and the stages behind it; none if the pipeline does not begin with one.
+    pub fn follow(&self) -> Option<(Arc<ChangeStream>, Following)> {
+        match self.stages.first()? {
+            Stage::ChangeStream(stream) => {
+                Some((Arc::clone(stream), Following::new(stage::start_stages(&self.stages))))
+            }
             _ => None,
         }
     }

@@ -109,7 +109,7 @@ fn open(pipeline: Pipeline, world: &mut World<'_>) -> Result<State> {
         }
         Some(Stage::Describe(what)) => world.source.describe(&collection, what)?,
         Some(Stage::ChangeStream(_)) => {
-            let message = "$changeStream is not supported yet: there is no feed of changes to read from";
+            let message = "$changeStream can only be followed by a cursor of aggregate";
             return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
         }
         first => {

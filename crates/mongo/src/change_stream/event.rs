@@ -1,0 +1,147 @@
+//! The documents of a stream.
+
+use std::sync::Arc;
+
+use bson::{Document, Value, ValueRef};
+use engine::collection::{Collection, Found};
+use engine::{Event, EventKind, Manner, WatchEvent, Watched};
+use mql::Code;
+use mql::pipeline::{ChangeStream, FullDocument};
+use mql::update::describe_change;
+
+use super::NON_RESUMABLE;
+use super::images::{IMAGES, has_images};
+use super::token::{Token, cluster_time};
+use crate::error::{Error, Result};
+use crate::room::Room;
+
+/// What all events begin with.
+fn head(token: Token, kind: &str) -> Document {
+    let time = cluster_time(token.position);
+    let millis = i64::try_from(token.position.time().millis()).unwrap_or(i64::MAX);
+    Document::new()
+        .with("_id", token.to_document())
+        .with("operationType", kind)
+        .with("clusterTime", time)
+        .with("wallTime", Value::DateTime(millis))
+}
+
+/// The event that ends a stream.
+pub(super) fn invalidate(token: Token) -> Document {
+    head(token, "invalidate")
+}
+
+/// The document of an event; none if only expanded events tell of it.
+pub(super) fn describe(event: WatchEvent, wish: &ChangeStream, room: &Room) -> Result<Option<Document>> {
+    let token = Token::at(event.position);
+    let namespace = Document::new().with("db", event.database.as_str()).with("coll", event.name.as_str());
+    Ok(Some(match event.what {
+        Watched::Item(collection, item) => return of_item(token, namespace, &collection, &item, wish, room),
+        Watched::Created => return Ok(None),
+        Watched::Dropped => head(token, "drop").with("ns", namespace),
+        Watched::Renamed { database, name } => head(token, "rename")
+            .with("ns", namespace)
+            .with("to", Document::new().with("db", database).with("coll", name)),
+        Watched::DatabaseDropped => {
+            head(token, "dropDatabase").with("ns", Document::new().with("db", event.database.as_str()))
+        }
+    }))
+}
+
+fn of_item(
+    token: Token,
+    namespace: Document,
+    collection: &Arc<Collection>,
+    event: &Event<Found>,
+    wish: &ChangeStream,
+    room: &Room,
+) -> Result<Option<Document>> {
+    let kind = match (event.kind, event.manner) {
+        (EventKind::Create, _) => "insert",
+        (EventKind::Replace, Manner::Whole) => "replace",
+        (EventKind::Replace, Manner::Parts) => "update",
+        (EventKind::Delete | EventKind::Expire, _) => "delete",
+    };
+    let image = event.current.as_ref().or(event.previous.as_ref());
+    let id = image.and_then(|found| found.document.get("_id")).map_or(Value::Null, ValueRef::to_value);
+    let mut told = head(token, kind);
+    match kind {
+        "insert" | "replace" => told.push("fullDocument", shown(event.current.as_ref())),
+        "update" => {
+            if let Some(document) = full_document(collection, event, &id, wish, room)? {
+                told.push("fullDocument", document);
+            }
+        }
+        _ => {}
+    }
+    told.push("ns", namespace);
+    told.push("documentKey", Document::new().with("_id", id));
+    if let ("update", Some(before), Some(after)) = (kind, &event.previous, &event.current) {
+        let description = describe_change(before.document.view(), after.document.view());
+        told.push("updateDescription", description);
+    }
+    if kind != "insert"
+        && let Some(before) = before_change(collection, event, wish)?
+    {
+        told.push("fullDocumentBeforeChange", before);
+    }
+    if event.kind == EventKind::Expire {
+        told.push("bolide", Document::new().with("expired", true));
+    }
+    Ok(Some(told))
+}
+
+fn shown(found: Option<&Found>) -> Value {
+    found.map_or(Value::Null, |found| found.document.to_document().into())
+}
+
+/// What goes with an update; none if nothing was asked for.
+fn full_document(
+    collection: &Arc<Collection>,
+    event: &Event<Found>,
+    id: &Value,
+    wish: &ChangeStream,
+    room: &Room,
+) -> Result<Option<Value>> {
+    match wish.full_document {
+        FullDocument::Default => Ok(None),
+        FullDocument::UpdateLookup => current(collection, id, room).map(Some),
+        FullDocument::WhenAvailable | FullDocument::Required if has_images(collection) => {
+            Ok(Some(shown(event.current.as_ref())))
+        }
+        FullDocument::WhenAvailable => Ok(Some(Value::Null)),
+        FullDocument::Required => Err(no_image("post-image", "update", collection)),
+    }
+}
+
+/// What goes with a change of what was there; none if nothing was asked for.
+fn before_change(
+    collection: &Collection,
+    event: &Event<Found>,
+    wish: &ChangeStream,
+) -> Result<Option<Value>> {
+    match wish.full_document_before_change {
+        FullDocument::Default | FullDocument::UpdateLookup => Ok(None),
+        _ if has_images(collection) => Ok(Some(shown(event.previous.as_ref()))),
+        FullDocument::WhenAvailable => Ok(Some(Value::Null)),
+        FullDocument::Required => Err(no_image("pre-image", "update, delete and replace", collection)),
+    }
+}
+
+fn no_image(what: &str, of: &str, collection: &Collection) -> Error {
+    let text = format!(
+        "Change stream was configured to require a {what} for all {of} events, but the {what} was not found: {} has \
+         no '{IMAGES}'",
+        collection.namespace()
+    );
+    Error::new(Code::NO_MATCHING_DOCUMENT, text).with_label(NON_RESUMABLE)
+}
+
+/// The document as it is now, if it lives; its collection may have another name by now, or be gone.
+fn current(collection: &Arc<Collection>, id: &Value, room: &Room) -> Result<Value> {
+    let now = room.engine().collection(&collection.database, &collection.name);
+    let Some(now) = now.filter(|now| now.definition.uuid == collection.definition.uuid) else {
+        return Ok(Value::Null);
+    };
+    room.read(&[&now], |reading| Ok(shown(reading.by_id(&now, id.view())?.as_ref())))
+}

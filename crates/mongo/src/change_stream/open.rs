@@ -1,0 +1,100 @@
+//! Opening a stream: what is watched, and where it begins.
+
+use bson::{RawDocument, ValueRef};
+use engine::{Position, Watch};
+use mql::Code;
+use mql::pipeline::{ChangeStream, Pipeline};
+
+use super::stream::Stream;
+use super::token::{Token, time_of};
+use crate::call::Call;
+use crate::catalog;
+use crate::error::{Error, Result};
+
+/// Whether a pipeline is a change stream.
+pub(crate) fn is_change_stream(stages: &[RawDocument]) -> bool {
+    stages
+        .first()
+        .and_then(|stage| stage.view().iter().next())
+        .is_some_and(|(name, _)| name == "$changeStream")
+}
+
+/// Begins a stream over a collection, or over the database if there is none.
+pub(crate) fn open(call: &Call, collection: Option<&str>, pipeline: &Pipeline) -> Result<Stream> {
+    let Some((wish, following)) = pipeline.follow() else {
+        return Err(Error::bad_value("a change stream begins with $changeStream"));
+    };
+    check(call)?;
+    if wish.show_expanded_events {
+        return Err(Error::not_supported("the option 'showExpandedEvents' of $changeStream"));
+    }
+    let watch = watched(call, collection, &wish)?;
+    call.engine.watch(&watch)?;
+    let (token, may_have_ended) = start(call, &wish)?;
+    Ok(Stream::new(watch, wish, following, token, may_have_ended))
+}
+
+fn check(call: &Call) -> Result<()> {
+    if call.room.is_transaction() {
+        let text = "Stage not supported inside of a multi-document transaction: $changeStream";
+        return Err(Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, text));
+    }
+    let concern = call.fields().document("readConcern")?;
+    let level = concern.and_then(|concern| concern.get("level")).and_then(ValueRef::as_str);
+    match level {
+        None | Some("majority") => Ok(()),
+        Some(level) => {
+            let text = format!(
+                "$changeStream cannot run with a readConcern other than 'majority'. Current readConcern: {level}"
+            );
+            Err(Error::new(Code::INVALID_OPTIONS, text))
+        }
+    }
+}
+
+fn watched(call: &Call, collection: Option<&str>, wish: &ChangeStream) -> Result<Watch> {
+    let database = call.database.as_str();
+    if wish.all_changes_for_cluster {
+        if database == "admin" && collection.is_none() {
+            return Ok(Watch::Deployment);
+        }
+        let text = "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with \
+                    no collection name";
+        return Err(Error::new(Code::INVALID_OPTIONS, text));
+    }
+    if matches!(database, "admin" | "config" | "local") {
+        let text = format!("$changeStream may not be opened on the internal {database} database");
+        return Err(Error::new(Code::INVALID_NAMESPACE, text));
+    }
+    let Some(name) = collection else { return Ok(Watch::Database(database.to_owned())) };
+    if name.starts_with("system.") {
+        let text = format!("$changeStream may not be opened on the internal {database}.{name} collection");
+        return Err(Error::new(Code::INVALID_NAMESPACE, text));
+    }
+    if let Some(found) = call.engine.collection(database, name) {
+        catalog::refuse_view(&found)?;
+    }
+    Ok(Watch::Collection { database: database.to_owned(), name: name.to_owned() })
+}
+
+/// Where a stream begins, and whether what stands there may have ended it.
+fn start(call: &Call, wish: &ChangeStream) -> Result<(Token, bool)> {
+    if let Some(token) = &wish.resume_after {
+        let token = Token::parse(token)?;
+        if token.invalidates {
+            let text = "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate \
+                        notification.";
+            return Err(Error::new(Code::INVALID_RESUME_TOKEN, text));
+        }
+        return Ok((token, true));
+    }
+    if let Some(token) = &wish.start_after {
+        let token = Token::parse(token)?;
+        return Ok((Token::at(token.position), !token.invalidates));
+    }
+    if let Some(at) = wish.start_at {
+        // What happened before the watch is not known, not even in the same second: then the first look says so.
+        return Ok((Token::at(Position::beginning_of(time_of(at))), false));
+    }
+    Ok((Token::at(call.engine.barrier()?.position()), false))
+}
