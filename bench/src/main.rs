@@ -51,13 +51,15 @@ fn storm(binary: &Path, items: u64, phase: Duration) -> Result<()> {
         insert_cpu * 1e6
     );
     let users = Users::start(&server, "c", items)?;
-    sleep(Duration::from_secs(5));
+    sleep(Duration::from_secs(15));
     users.take();
     sleep(phase);
     let before = users.take();
     before.show("before");
-    users.the_dead_are_dead.store(true, Ordering::SeqCst);
+    // The server has closed a connection that said nothing for so long.
+    operator = server.client()?;
     operator.advance(2 * TTL_SECONDS)?;
+    users.the_dead_are_dead.store(true, Ordering::SeqCst);
     sleep(phase);
     let during = users.take();
     during.show("while they are purged");
