@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Engine, Neighbours, PurgeReport, Scrubbed};
-use storage::ClockStatus;
+use storage::{ClockStatus, Time};
 use tokio::sync::Notify;
 use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep, timeout};
 
 /// Items per step while users are there, and while they are not.
 const BUSY_ITEMS: usize = 16;
-const IDLE_ITEMS: usize = 512;
+const IDLE_ITEMS: usize = 1024;
 
 /// While users are there, pauses are so many times as long as steps,
 const BUSY_PAUSES: u32 = 9;
@@ -51,6 +51,7 @@ pub(crate) async fn purge(engine: Arc<Engine>) {
 }
 
 /// What comes after a step.
+#[derive(Debug, PartialEq, Eq)]
 enum Next {
     /// There is more: another step of that urgency.
     More { urgent: bool, users: bool },
@@ -94,13 +95,13 @@ async fn step(engine: &Arc<Engine>, items: usize, suspect: &mut bool) -> anyhow:
     let report = spawn_blocking(move || worker.purge_step(items)).await??;
     let clock = engine.clock_status()?;
     log_suspicion(&clock, suspect);
-    Ok(after(&report, &clock, engine.next_left_over()))
+    Ok(after(&report, clock.now, engine.next_left_over()))
 }
 
 /// `next_units` is how long it takes until units that users leave unused come in.
-fn after(report: &PurgeReport, clock: &ClockStatus, next_units: Option<Duration>) -> Next {
+fn after(report: &PurgeReport, now: Time, next_units: Option<Duration>) -> Next {
     let Some(due) = report.next_due else { return Next::Sleep(SLEEP_MAX) };
-    let wait = Duration::from_millis(due.millis_since(clock.now)).min(SLEEP_MAX);
+    let wait = Duration::from_millis(due.millis_since(now)).min(SLEEP_MAX);
     if !wait.is_zero() {
         return Next::Sleep(wait);
     }
@@ -158,4 +159,33 @@ fn log_suspicion(clock: &ClockStatus, suspect: &mut bool) {
         Some(_) | None => {}
     }
     *suspect = clock.suspect.is_some();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_after_a_step() {
+        let (now, second) = (Time::from_seconds(100), Duration::from_secs(1));
+        let due = |seconds| Some(Time::from_seconds(seconds));
+        let idle = PurgeReport { next_due: due(100), ..PurgeReport::default() };
+        let busy = PurgeReport { purged_items: 1, ..idle };
+        for (report, next) in [
+            (PurgeReport::default(), Next::Sleep(SLEEP_MAX)),
+            (PurgeReport { next_due: due(103), ..busy }, Next::Sleep(3 * second)),
+            (PurgeReport { next_due: due(99_999), ..busy }, Next::Sleep(SLEEP_MAX)),
+            // Nothing was done although something is due: no spinning, and no waiting for units that nobody lacks.
+            (idle, Next::Sleep(EMPTY_PAUSE)),
+            (PurgeReport { out_of_units: true, ..idle }, Next::Sleep(second)),
+            (busy, Next::More { urgent: false, users: false }),
+            (
+                PurgeReport { neighbours: Neighbours::Present, ..busy },
+                Next::More { urgent: false, users: true },
+            ),
+            (PurgeReport { urgent: true, ..busy }, Next::More { urgent: true, users: false }),
+        ] {
+            assert_eq!(after(&report, now, Some(second)), next, "{report:?}");
+        }
+    }
 }

@@ -50,7 +50,7 @@ pub use retention::{RetentionReport, RetentionStatus};
 const SHARE_MIN: usize = 8;
 
 /// The most that one sweep removes: a write that comes meanwhile waits for no more than that.
-const SWEEP_ITEMS: usize = 64;
+const SWEEP_ITEMS: usize = 256;
 
 /// What those without urgency may remove while others are urgent: one part in so many.
 const CALM_PART: usize = 8;
