@@ -76,8 +76,6 @@ async fn what_is_missing_is_named() {
         let reply = server.get(path).send().await.expect_error(400, 0, "NotSupported");
         assert!(reply.message().contains(&format!("{name} are not supported yet")), "{}", reply.message());
     }
-    let feed = server.get("/dbs/db/colls/c/docs").header("a-im", "Full-Fidelity Feed").send().await;
-    assert!(feed.expect_error(400, 0, "NotSupported").message().contains("all versions"));
     let conflicts = server.get("/dbs/db/colls/c/conflicts").send().await.expect_status(200);
     assert!(conflicts.ids("Conflicts").is_empty());
     server.get("/dbs/db/colls/c/conflicts/x").send().await.expect_error(404, 0, "NotFound");
