@@ -30,7 +30,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that stay synchronous and know no protocol: none of these may appear among their dependencies.
-const SYNCHRONOUS: &[&str] = &["calendar", "patterns", "words", "bson", "document", "storage", "query", "mql", "engine"];
+const SYNCHRONOUS: &[&str] =
+    &["calendar", "patterns", "words", "bson", "document", "storage", "query", "mql", "engine"];
 const RUNTIMES: &[&str] = &["tokio", "hyper", "hyper-util", "http-body-util", "futures"];
 
 /// Checks everything and lists every offence.
