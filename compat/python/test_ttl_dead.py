@@ -153,11 +153,11 @@ def test_t18_figures_exclude_the_dead_from_that_instant(make_container, item_of,
     container = make_container(100)
     for number in range(10):
         last = item_of(container, f"short {number}").create(filler="x" * 1000)
-    item_of(container, "long").create(ttl=500)
+    long = item_of(container, "long").create(ttl=500)
     assert usage(container)["documentsCount"] == 11
     clock.move_to(last["_ts"] + 100)
     assert usage(container)["documentsCount"] == 1
-    clock.move_to(last["_ts"] + 500)
+    clock.move_to(long["_ts"] + 500)
     assert usage(container)["documentsCount"] == 0
 
 
