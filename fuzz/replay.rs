@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Gives every input of a target's corpus to its check.
-pub fn replay(target: &str, check: fn(&[u8])) {
+pub(crate) fn replay(target: &str, check: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(target);
     let entries = std::fs::read_dir(&folder).expect("the folder is there");
     let mut files: Vec<_> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
