@@ -6,7 +6,7 @@
 //! | create, delete | 5, 5/11 for each further kilobyte, 0.10 for each index term |
 //! | replace, patch, upsert of what exists | a delete of the old version and a create of the new one, of the terms only those that differ |
 //! | page of a query or of a list | 2.19 for each physical partition it looks at, 0.01 for 4 items loaded and for each kilobyte of them, 0.01 for 10 index entries, 0.09 for each kilobyte shown |
-//! | page of the change feed | 1, and then as a query |
+//! | page of the change feed | 1 for each physical partition it looks at, and then as a query |
 //! | read of a database, container, offer … | 2 |
 //! | their change | 4.95 |
 //! | whatever found nothing, failed or was refused | 1 |

@@ -91,7 +91,6 @@ impl Engine {
         let target = Target::new(holder, item)?;
         transact(&*self.store, target.lane(), move |tx| {
             let gate = Gate::for_write(tx, target.partition.id)?;
-            let note = HoldNote { since: gate.now, reason };
             match &target.place {
                 Shelf::Container(container, home, id) => {
                     let old = gate.by_id_key::<Document>(tx, &home.id_key(id))?.living();
@@ -100,14 +99,14 @@ impl Engine {
                     let footprint = |record| {
                         Footprint::new(home, &container.definition, &upkeep, record, Drafted::default())
                     };
-                    note.put(tx, &gate, &old);
+                    HoldNote::renew(tx, &gate, &old, reason)?;
                     footprint(&held(&old)).replace(footprint(&old), tx)
                 }
                 Shelf::Collection(collection, id) => {
                     let desk = Desk::open(tx, collection)?;
                     let old = desk.living(tx, id)?;
                     let new = held(&old);
-                    note.put(tx, &gate, &old);
+                    HoldNote::renew(tx, &gate, &old, reason)?;
                     desk.rewrite(tx, &old, &new)
                 }
             }
@@ -176,14 +175,10 @@ impl Engine {
 /// Refuses a change or removal of an item that is held, or whose container is.
 pub(crate) fn check_item<B: Body>(tx: &Transaction<'_>, gate: &Gate, record: &Record<B>) -> Result<()> {
     check_container(gate)?;
-    if !record.header.held {
-        return Ok(());
+    match HoldNote::of(tx, gate, record)? {
+        Some(note) => Err(Error::Held { what: "the item", reason: note.reason }),
+        None => Ok(()),
     }
-    let (keyspace, key) = Key::Held(gate.partition, record.number).encode();
-    let note = tx.get(keyspace, &key)?;
-    let note =
-        note.ok_or_else(|| Error::Corrupt(format!("item {} is held without a note", record.number.0)))?;
-    Err(Error::Held { what: "the item", reason: HoldNote::decode(&note)?.reason })
 }
 
 /// Refuses to destroy anything in a held container, also what was dead before the hold.
@@ -277,7 +272,10 @@ impl Target {
                     |record| Footprint::new(home, &container.definition, &upkeep, record, Drafted::default());
                 match history::lifted(tx, &gate, &new) {
                     Fate::Stays => footprint(&new).replace(footprint(&old), tx)?,
-                    Fate::DeadOnArrival => footprint(&old).remove(tx)?,
+                    Fate::DeadOnArrival => {
+                        self.partition.remains.note(gate.now);
+                        footprint(&old).remove(tx)?;
+                    }
                 }
                 free(tx, &gate, &new)
             }
@@ -295,7 +293,10 @@ impl Target {
                 }
                 match history::lifted(tx, &gate, &new) {
                     Fate::Stays => desk.rewrite(tx, &old, &new)?,
-                    Fate::DeadOnArrival => drop(desk.clear(tx, &old)?),
+                    Fate::DeadOnArrival => {
+                        self.partition.remains.note(gate.now);
+                        desk.clear(tx, &old)?;
+                    }
                 }
                 free(tx, &gate, &new)
             }
@@ -341,9 +342,22 @@ struct HoldNote {
 }
 
 impl HoldNote {
-    fn put<B>(&self, tx: &mut Transaction<'_>, gate: &Gate, record: &Record<B>) {
-        let value = [&self.since.millis().to_be_bytes(), self.reason.as_bytes()].concat();
+    /// The note of an item, if it is held.
+    fn of<B>(tx: &Transaction<'_>, gate: &Gate, record: &Record<B>) -> Result<Option<HoldNote>> {
+        if !record.header.held {
+            return Ok(None);
+        }
+        let (keyspace, key) = Key::Held(gate.partition, record.number).encode();
+        let missing = || Error::Corrupt(format!("item {} is held without a note", record.number.0));
+        HoldNote::decode(&tx.get(keyspace, &key)?.ok_or_else(missing)?).map(Some)
+    }
+
+    /// Writes down why an item is held. Another reason does not change since when.
+    fn renew<B>(tx: &mut Transaction<'_>, gate: &Gate, record: &Record<B>, reason: String) -> Result<()> {
+        let since = HoldNote::of(tx, gate, record)?.map_or(gate.now, |note| note.since);
+        let value = [&since.millis().to_be_bytes(), reason.as_bytes()].concat();
         put(tx, Key::Held(gate.partition, record.number), value);
+        Ok(())
     }
 
     fn decode(value: &[u8]) -> Result<HoldNote> {

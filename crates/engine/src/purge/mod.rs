@@ -133,18 +133,26 @@ impl Engine {
         }
         if !self.is_purge_stopped()? {
             let now = self.store.now()?;
-            if let Some(cleared) = self.clear_dropped(limit)? {
-                report.other_entries += cleared;
-                report.next_due = Some(now);
+            match self.clear_dropped(limit) {
+                Ok(Some(cleared)) => {
+                    report.other_entries += cleared;
+                    report.next_due = Some(now);
+                }
+                Ok(None) => {}
+                Err(error) => outcome = Err(error),
             }
-            let (released, due) = self.release_retired(limit)?;
-            report.other_entries += released;
-            report.next_due = due.into_iter().chain(report.next_due).min();
+            match self.release_retired(limit) {
+                Ok((released, due)) => {
+                    report.other_entries += released;
+                    report.next_due = due.into_iter().chain(report.next_due).min();
+                }
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
             let catalog = self.catalog();
             let waiting = self.purge.waiting(catalog.holdings(), now);
-            let (urgent, calm) = self.by_urgency(waiting)?;
+            let (urgent, calm) = self.by_urgency(waiting);
             report.urgent = !urgent.is_empty();
-            outcome = self.visit(&urgent, limit, Manners::Insist, &mut report);
+            outcome = outcome.and(self.visit(&urgent, limit, Manners::Insist, &mut report));
             let left = if report.urgent { limit.div_ceil(CALM_PART) } else { limit };
             outcome = outcome.and(self.visit(&calm, left, Manners::Yield, &mut report));
             let looks = catalog.holdings().filter_map(|(_, partition)| partition.next_look.get());
@@ -198,17 +206,13 @@ impl Engine {
     }
 
     /// Those whom a promise lets wait no longer (T24), and the others.
-    fn by_urgency(&self, waiting: Vec<Visit>) -> Result<(Vec<Visit>, Vec<Visit>)> {
-        let (mut urgent, mut calm) = (Vec::new(), Vec::new());
-        for visit in waiting {
-            let promised = visit.1.policy.read().lifecycle.max_purge_delay.is_some();
-            if promised && retention::is_urgent(&View::open(&*self.store, &visit.1)?)? {
-                urgent.push(visit);
-            } else {
-                calm.push(visit);
-            }
-        }
-        Ok((urgent, calm))
+    fn by_urgency(&self, waiting: Vec<Visit>) -> (Vec<Visit>, Vec<Visit>) {
+        waiting.into_iter().partition(|(_, partition)| {
+            let promised = partition.policy.read().lifecycle.max_purge_delay.is_some();
+            let is_urgent = || retention::is_urgent(&View::open(&*self.store, partition)?);
+            // Where it cannot be told there is damage, and the sweep will say so.
+            promised && is_urgent().unwrap_or(false)
+        })
     }
 
     /// Sweeps waiting partitions in turns while there is room. Each has a share of every round, so that a large one takes no
@@ -293,6 +297,9 @@ impl Engine {
         }
         if let Some(death) = swept.oldest_death {
             partition.remains.note(death);
+        }
+        if swept.trimmed > 0 {
+            partition.remains.note(self.store.now()?);
         }
         Ok(swept)
     }

@@ -185,7 +185,7 @@ impl Remains {
     const NOTHING: u64 = u64::MAX;
 
     /// An item that died then was removed.
-    pub(super) fn note(&self, death: Time) {
+    pub(crate) fn note(&self, death: Time) {
         self.oldest.fetch_min(death.millis().max(1), Ordering::AcqRel);
     }
 

@@ -64,6 +64,21 @@ fn t31_a_held_item_outlives_its_rule_and_refuses_every_change() {
 }
 
 #[test]
+fn t31_another_reason_does_not_change_since_when_an_item_is_held() {
+    let world = World::new();
+    world.container("");
+    world.create("a", r#""id":"x""#).expect("new");
+    let hold = |reason| {
+        world.engine.hold_item(&holder(&world), &address("a", "x"), reason).expect("it lives");
+        let held = world.engine.held_items(&holder(&world), None).expect("a list");
+        (held[0].since, held[0].reason.clone())
+    };
+    let (since, _) = hold("case 7");
+    world.pass(100);
+    assert_eq!(hold("case 8"), (since, "case 8".to_owned()));
+}
+
+#[test]
 fn t31_who_is_dead_or_not_there_cannot_be_held() {
     let world = World::new();
     world.container(r#","defaultTtl":10"#);

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use bson::{Document, RawDocument, Value, ValueRef};
-use engine::Engine;
 use engine::collection::{Collection, CollectionDefinition, Decision, Found, Target, Verdict};
+use engine::{Engine, Holder, Lifecycle};
 use mql::filter::{Filter, Settings};
 use mql::index::IndexSpec;
 use mql::pipeline::{Merge, Namespace, Outcome};
@@ -35,6 +35,16 @@ pub(crate) fn remove_leftovers(engine: &Engine) {
             }
         }
     }
+}
+
+/// What the owner wishes for a collection holds for what replaces it, but for a hold, which forbids that, and the feed, which
+/// follows those who watch the name.
+fn keep_wishes(engine: &Engine, replaced: &Arc<Collection>, by: &Arc<Collection>) -> engine::Result<()> {
+    let wishes = Holder::Collection(Arc::clone(replaced)).lifecycle();
+    engine.change_lifecycle(&Holder::Collection(Arc::clone(by)), |own| {
+        *own = Lifecycle { hold: None, history_minutes: own.history_minutes, ..wishes };
+    })?;
+    Ok(())
 }
 
 fn is_staged(name: &str) -> bool {
@@ -71,8 +81,9 @@ impl Staged {
         // Its unique keys and its rules of expiry hold for what replaces it.
         let indexes = replaced.indexes();
         let specs = indexes.iter().filter(|index| !index.spec.is_id()).map(|index| (*index.spec).clone());
-        match engine.create_indexes(&staged.collection, specs.collect()) {
-            Ok(_) => Ok(staged),
+        let made = engine.create_indexes(&staged.collection, specs.collect());
+        match made.and_then(|_| keep_wishes(engine, &replaced, &staged.collection)) {
+            Ok(()) => Ok(staged),
             Err(error) => {
                 staged.abandon(room);
                 Err(error.into())

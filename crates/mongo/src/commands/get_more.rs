@@ -63,7 +63,8 @@ async fn news(call: &Call, id: i64, stream: &mut Stream, size: Option<usize>) ->
         if batch.finished || !batch.documents.is_empty() {
             return Ok(batch);
         }
-        while !stream.has_news(&call.engine)? {
+        // A pause comes before every look: news of others' collections are news as well, and must not keep it running.
+        loop {
             if call.brake.pulled.load(Ordering::Acquire) {
                 return Err(Error::new(Code::INTERRUPTED, "operation was interrupted"));
             }
@@ -71,9 +72,9 @@ async fn news(call: &Call, id: i64, stream: &mut Stream, size: Option<usize>) ->
                 return Ok(batch);
             }
             sleep_until((Instant::now() + LOOK_PAUSE).min(deadline)).await;
-        }
-        if Instant::now() >= deadline {
-            return Ok(batch);
+            if stream.has_news(&call.engine)? {
+                break;
+            }
         }
     }
 }

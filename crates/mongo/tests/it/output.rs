@@ -1,6 +1,7 @@
 //! What pipelines write: `$out` and `$merge`.
 
 use bson::{Document, Value};
+use engine::Api;
 
 use crate::client::{Server, inner, json};
 
@@ -85,6 +86,23 @@ async fn a_replaced_collection_keeps_its_throughput() {
     client.done("db", out(r#"{"$out": "o"}"#)).await;
     let told = client.done("db", json(r#"{"customAction": "GetCollection", "collection": "o"}"#)).await;
     assert_eq!(told.get("provisionedThroughput"), Some(&Value::Int32(700)), "{told:?}");
+    let count = client.done("db", json(r#"{"count": "o"}"#)).await;
+    assert_eq!(count.get("n"), Some(&Value::Int32(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t24_t30_a_replaced_collection_keeps_what_its_owner_wished() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1}]}"#)).await;
+    client.done("db", json(r#"{"create": "o"}"#)).await;
+    let target = || server.engine.holder(Api::MongoDb, "db", "o").unwrap();
+    let wished = server.engine.change_lifecycle(&target(), |wishes| {
+        wishes.max_purge_delay = Some(60);
+        wishes.max_instant_expiry = Some(1_000);
+    });
+    client.done("db", out(r#"{"$out": "o"}"#)).await;
+    assert_eq!(target().lifecycle(), wished.unwrap());
     let count = client.done("db", json(r#"{"count": "o"}"#)).await;
     assert_eq!(count.get("n"), Some(&Value::Int32(1)));
 }
