@@ -99,14 +99,14 @@ impl Engine {
                     let footprint = |record| {
                         Footprint::new(home, &container.definition, &upkeep, record, Drafted::default())
                     };
-                    HoldNote::renew(tx, &gate, &old, reason)?;
+                    HoldNote::renew(tx, &gate, &old, &reason)?;
                     footprint(&held(&old)).replace(footprint(&old), tx)
                 }
                 Shelf::Collection(collection, id) => {
                     let desk = Desk::open(tx, collection)?;
                     let old = desk.living(tx, id)?;
                     let new = held(&old);
-                    HoldNote::renew(tx, &gate, &old, reason)?;
+                    HoldNote::renew(tx, &gate, &old, &reason)?;
                     desk.rewrite(tx, &old, &new)
                 }
             }
@@ -353,7 +353,7 @@ impl HoldNote {
     }
 
     /// Writes down why an item is held. Another reason does not change since when.
-    fn renew<B>(tx: &mut Transaction<'_>, gate: &Gate, record: &Record<B>, reason: String) -> Result<()> {
+    fn renew<B>(tx: &mut Transaction<'_>, gate: &Gate, record: &Record<B>, reason: &str) -> Result<()> {
         let since = HoldNote::of(tx, gate, record)?.map_or(gate.now, |note| note.since);
         let value = [&since.millis().to_be_bytes(), reason.as_bytes()].concat();
         put(tx, Key::Held(gate.partition, record.number), value);
