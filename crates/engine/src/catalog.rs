@@ -9,10 +9,12 @@ use document::{ContainerRid, DatabaseRid, EffectiveRange, OfferRid, ScriptKind, 
 use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Transaction, transact};
 
 use crate::Engine;
+use crate::archive;
 use crate::budget::SharedBucket;
 use crate::collection::Collection;
 use crate::container::{Api, Container, Database, Partition, Provision, Stamp};
 use crate::definition::{ContainerDefinition, check_replacement};
+use crate::deletions;
 use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::expiry::{Change, Lifecycle, Millis, Policy, Queue};
@@ -245,6 +247,9 @@ impl Engine {
 
     /// Removes a database with all its containers.
     pub fn delete_database(&self, database: &Database, precondition: &Precondition) -> Result<()> {
+        for container in self.containers(database) {
+            self.settle(&Holder::Container(container))?;
+        }
         let _change = self.changes.lock();
         let current = self.database_by_rid(database.rid)?;
         precondition.check(&current.etag(), format_args!("database '{}'", current.name))?;
@@ -382,6 +387,7 @@ impl Engine {
 
     /// Removes a container. Its items are gone at once; their bytes go in the background.
     pub fn delete_container(&self, container: &Container, precondition: &Precondition) -> Result<()> {
+        self.settle(&Holder::Container(self.container_by_rid(container.rid)?))?;
         let _change = self.changes.lock();
         let current = self.container_by_rid(container.rid)?;
         precondition.check(&current.etag(), format_args!("container '{}'", current.name()))?;
@@ -458,8 +464,8 @@ pub(crate) fn change_policy(
     partition: PartitionId,
     changes: &[Change],
 ) -> Result<Policy> {
-    let (mut next, mut events) = (load_policy(tx, partition)?, Events::default());
-    let before = next.version;
+    let before = load_policy(tx, partition)?;
+    let (mut next, mut events) = (before.clone(), Events::default());
     for change in changes {
         if !next.differs(change) {
             continue;
@@ -474,8 +480,9 @@ pub(crate) fn change_policy(
         history::follow(tx, partition, &next, &policy, sequence)?;
         next = policy;
     }
-    if next.version != before {
+    if next.version != before.version {
         put(tx, Key::Policy(partition), next.encode());
+        deletions::follow(tx, partition, &before, &next)?;
     }
     Ok(next)
 }
@@ -493,12 +500,22 @@ fn drop_container(tx: &mut Transaction<'_>, container: &Container) -> Result<()>
     Ok(())
 }
 
-/// A partition takes no more writes, and what lies in it is to be cleared away. Refused if anything in it is held.
+/// A partition takes no more writes, and what lies in it is to be cleared away.
 pub(crate) fn drop_partition(tx: &mut Transaction<'_>, partition: PartitionId) -> Result<()> {
-    hold::check_partition(tx, partition)?;
-    remove(tx, Key::Policy(partition));
+    close_partition(tx, partition)?;
     put(tx, Key::Dropped(partition), Vec::new());
     Ok(())
+}
+
+/// A partition takes no more writes; returns the policy that it had. Refused if anything in it is held, or dead and not
+/// archived.
+pub(crate) fn close_partition(tx: &mut Transaction<'_>, partition: PartitionId) -> Result<Policy> {
+    hold::check_partition(tx, partition)?;
+    archive::check_drop(tx, partition)?;
+    deletions::dropped(tx, partition)?;
+    let policy = load_policy(tx, partition)?;
+    remove(tx, Key::Policy(partition));
+    Ok(policy)
 }
 
 fn put_container(tx: &mut Transaction<'_>, container: &Container) {

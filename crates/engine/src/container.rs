@@ -8,6 +8,7 @@ use document::{
 };
 use parking_lot::RwLock;
 
+use crate::archive::ArchiveState;
 use crate::budget::SharedBucket;
 use crate::definition::ContainerDefinition;
 use crate::error::{Error, Result};
@@ -262,6 +263,8 @@ pub struct Partition {
     pub(crate) purged: Purged,
     /// What was removed from it and may still be in files.
     pub(crate) remains: Remains,
+    /// What of its dead is in the archive.
+    pub(crate) archive: ArchiveState,
     /// The generations of its index as of some recent commit; a transaction asks the store for the current ones.
     indexes: RwLock<Arc<Indexes>>,
 }
@@ -283,6 +286,7 @@ impl Partition {
             bucket: SharedBucket::default(),
             purged: Purged::default(),
             remains: Remains::default(),
+            archive: ArchiveState::default(),
             indexes: RwLock::new(Arc::new(indexes)),
         }
     }

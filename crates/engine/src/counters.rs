@@ -50,7 +50,7 @@ impl Tally {
         }
     }
 
-    fn encode(self) -> Vec<u8> {
+    pub(crate) fn encode(self) -> Vec<u8> {
         [self.items.to_be_bytes(), self.bytes.to_be_bytes()].concat()
     }
 

@@ -148,6 +148,9 @@ pub enum Error {
         /// What was refused.
         what: &'static str,
     },
+    /// What expired in it has not been archived yet (T32), and cannot be dropped before; it may be tried again.
+    #[error("what has expired there is not in its archive yet and cannot be dropped before")]
+    Unarchived,
     /// Nobody waits for the answer any more.
     #[error("the request was given up")]
     Cancelled,

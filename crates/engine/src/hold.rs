@@ -5,9 +5,10 @@
 //! why and since when. Neither its sequence nor its `_ts` changes, so no client sees a new version.
 //!
 //! When an item's hold is lifted, it joins its queues again, by the rules then in force: with its own `_ts`, in the newest
-//! generations of the date rules. If it is overdue, it is dead; where a feed tells of deaths, it dies at the lift, and goes. One thing may be in its way: a cutoff that an earlier, stricter
-//! rule has left in its queue. It covers all up to a base, and the item, which was held at that time, must not be among
-//! them. Then the purge first has to do its work there, and the lift sees to it.
+//! generations of the date rules. If it is overdue, it is dead; where somebody is told of deaths, it dies at the lift, and goes. One
+//! thing may be in its way: a cutoff that an earlier, stricter rule has left in its queue. It covers all up to a base, and
+//! the item, which was held at that time, must not be among them. Then the purge first has to do its work there, and the
+//! lift sees to it.
 //!
 //! Whoever changes or removes a stored item asks [`check_item`], whoever removes a whole partition [`check_partition`].
 
@@ -18,6 +19,7 @@ use document::{Document, ItemNumber, PartitionKey};
 use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Time, Transaction, transact};
 
 use crate::Engine;
+use crate::burial;
 use crate::catalog::{load_policy, put, remove};
 use crate::collection::{Collection, Desk};
 use crate::container::{Container, Partition};
@@ -273,7 +275,7 @@ impl Target {
                 match history::lifted(tx, &gate, &new) {
                     Fate::Stays => footprint(&new).replace(footprint(&old), tx)?,
                     Fate::DeadOnArrival => {
-                        self.partition.remains.note(gate.now);
+                        burial::on_arrival(tx, &gate, &**container, &self.partition, &new)?;
                         footprint(&old).remove(tx)?;
                     }
                 }
@@ -294,7 +296,7 @@ impl Target {
                 match history::lifted(tx, &gate, &new) {
                     Fate::Stays => desk.rewrite(tx, &old, &new)?,
                     Fate::DeadOnArrival => {
-                        self.partition.remains.note(gate.now);
+                        burial::on_arrival(tx, &gate, &desk.keeper(), &self.partition, &new)?;
                         desk.clear(tx, &old)?;
                     }
                 }

@@ -8,6 +8,7 @@ use crate::Engine;
 use crate::collection::{Collection, CollectionIndex, IndexState};
 use crate::container::{Api, Container, Partition};
 use crate::definition::DefaultTtl;
+use crate::deletions;
 use crate::error::{Error, Result};
 use crate::expiry::{Change, Lifecycle, Policy};
 use crate::gate::{Usage, View};
@@ -129,14 +130,30 @@ impl Engine {
     ) -> Result<Lifecycle> {
         let _change = self.changes.lock();
         let holder = self.holder_again(holder)?;
-        let mut lifecycle = holder.lifecycle();
+        let before = holder.lifecycle();
+        let mut lifecycle = before.clone();
         wish(&mut lifecycle);
+        if self.options.archive.is_none()
+            && lifecycle.archive.is_some()
+            && lifecycle.archive != before.archive
+        {
+            return Err(Error::invalid(
+                "This server was started without an archive: 'archive-root' names the directory for it.",
+            ));
+        }
         // Readers wait from before the change takes its time until it is in force: see `gate`.
         let mut locks: Vec<_> =
             holder.partitions().iter().map(|partition| partition.policy.write()).collect();
         let partitions: Vec<_> = holder.partitions().iter().map(|partition| partition.id).collect();
         let change = [Change::Lifecycle(lifecycle.clone())];
-        let policies = self.change(move |tx| change_policies(tx, &partitions, &change, consent))?;
+        let (begins, named) = (lifecycle.deletion_record && !before.deletion_record, holder.clone());
+        let policies = self.change(move |tx| {
+            let policies = change_policies(tx, &partitions, &change, consent)?;
+            for (position, policy) in policies.iter().enumerate().filter(|_| begins) {
+                deletions::opened(tx, &named, position, policy)?;
+            }
+            Ok(policies)
+        })?;
         for (lock, policy) in locks.iter_mut().zip(policies) {
             **lock = Arc::new(policy);
         }

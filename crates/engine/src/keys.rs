@@ -102,6 +102,14 @@ pub(crate) enum Key<'a> {
     HistoryExpiry(PartitionId, Position),
     /// The note of a hold on one item; it exists exactly as long as the item's header says that it is held.
     Held(PartitionId, ItemNumber),
+    /// A dead item that a write has moved aside until it is archived.
+    Unarchived { partition: PartitionId, died: Millis, number: ItemNumber },
+    /// How many of them there are.
+    UnarchivedTotal(PartitionId),
+    /// The end of the deletion record of a partition. It outlives the partition.
+    DeletionHead(PartitionId),
+    /// An entry of the deletion record, by its number.
+    Deletion(PartitionId, u64),
     /// How many items of a generation have a shape.
     ShapeCount(PartitionId, Generation, [u8; 16]),
     /// The places that make up a shape; there as long as its count is.
@@ -128,10 +136,15 @@ const HAND: u8 = 0x30;
 const SHAPE_COUNT: u8 = 0x40;
 const SHAPE_PLACES: u8 = 0x50;
 const HELD: u8 = 0x60;
+const UNARCHIVED_TOTAL: u8 = 0x70;
 
 const HISTORY_STATE: u8 = 0x10;
 const HISTORY_CHANGE: u8 = 0x20;
 const HISTORY_EXPIRY: u8 = 0x30;
+const UNARCHIVED: u8 = 0x40;
+
+const DELETION_HEAD: u8 = 0x10;
+const DELETION: u8 = 0x20;
 
 impl Key<'_> {
     /// The keyspace and the bytes.
@@ -156,38 +169,27 @@ impl Key<'_> {
                 (Keyspace::Catalog, tagged_pair(INDEX_POLICY, partition.0, generation.0))
             }
             Key::Resource { kind, owner, number } => {
-                let mut key = resources(kind, owner);
-                key.extend_from_slice(&number.to_be_bytes());
-                (Keyspace::Catalog, key)
+                (Keyspace::Catalog, [&resources(kind, owner), &number.to_be_bytes()[..]].concat())
             }
             Key::Item(partition, number) => (Keyspace::Item, two(partition, number.0)),
             Key::Id { partition, effective, key, id } => {
-                let mut bytes = logical_partition(partition, effective, key);
-                bytes.extend_from_slice(id.as_bytes());
-                (Keyspace::Id, bytes)
+                (Keyspace::Id, [&logical_partition(partition, effective, key), id.as_bytes()].concat())
             }
             Key::Unique { partition, effective, key, index, values } => {
-                let mut bytes = logical_partition(partition, effective, key);
-                bytes.push(index);
-                bytes.extend_from_slice(values);
-                (Keyspace::Unique, bytes)
+                let home = logical_partition(partition, effective, key);
+                (Keyspace::Unique, [&home, &[index][..], values].concat())
             }
             Key::Queue { partition, queue, base, number } => {
-                let mut bytes = queue_base(partition, queue, base);
-                bytes.extend_from_slice(&number.0.to_be_bytes());
-                (Keyspace::Queue, bytes)
+                let place = queue_base(partition, queue, base);
+                (Keyspace::Queue, [&place, &number.0.to_be_bytes()[..]].concat())
             }
             Key::Feed(partition, sequence) => (Keyspace::Feed, two(partition, sequence.0)),
             Key::Total(partition) => (Keyspace::Counter, counter(partition, TOTAL)),
             Key::Bucket { partition, queue, grain, start } => {
-                let mut bytes = buckets(partition, queue, grain);
-                bytes.extend_from_slice(&ordered(start));
-                (Keyspace::Counter, bytes)
+                (Keyspace::Counter, [&buckets(partition, queue, grain), &ordered(start)[..]].concat())
             }
             Key::Hand(partition, queue) => {
-                let mut bytes = counter(partition, HAND);
-                bytes.extend_from_slice(&queue.number().to_be_bytes());
-                (Keyspace::Counter, bytes)
+                (Keyspace::Counter, [&counter(partition, HAND), &queue.number().to_be_bytes()[..]].concat())
             }
             Key::HistoryState(partition) => (Keyspace::History, counter(partition, HISTORY_STATE)),
             Key::HistoryChange(partition, position) => {
@@ -198,6 +200,15 @@ impl Key<'_> {
             }
             Key::Held(partition, number) => {
                 (Keyspace::Counter, [&holds(partition), &number.0.to_be_bytes()[..]].concat())
+            }
+            Key::Unarchived { partition, died, number } => {
+                let number = number.0.to_be_bytes();
+                (Keyspace::History, [&unarchived(partition), &ordered(died)[..], &number[..]].concat())
+            }
+            Key::UnarchivedTotal(partition) => (Keyspace::Counter, counter(partition, UNARCHIVED_TOTAL)),
+            Key::DeletionHead(partition) => (Keyspace::Deletion, tagged(DELETION_HEAD, partition.0)),
+            Key::Deletion(partition, number) => {
+                (Keyspace::Deletion, [&deletions(partition), &number.to_be_bytes()[..]].concat())
             }
             Key::ShapeCount(partition, generation, shape) => {
                 (Keyspace::Counter, [&shape_counts(partition, generation), &shape[..]].concat())
@@ -354,6 +365,40 @@ pub(crate) fn watch_log_position(key: &[u8]) -> crate::Result<Position> {
         Some(Position { time: from_ordered(*time), order, base: 0, number: ItemNumber(0) })
     };
     parse().ok_or_else(|| crate::Error::Corrupt("a key of the log of watched collections".into()))
+}
+
+/// The prefix of all dead items of a partition that were moved aside.
+pub(crate) fn unarchived(partition: PartitionId) -> Vec<u8> {
+    counter(partition, UNARCHIVED)
+}
+
+/// Instant of death and number out of the key of a dead item that was moved aside.
+pub(crate) fn unarchived_entry(key: &[u8]) -> crate::Result<(Millis, ItemNumber)> {
+    let parse = || {
+        let (died, number) = key.get(5..)?.split_first_chunk::<8>()?;
+        Some((from_ordered(*died), ItemNumber(u64::from_be_bytes(number.try_into().ok()?))))
+    };
+    parse().ok_or_else(|| crate::Error::Corrupt("the key of a dead item that was moved aside".into()))
+}
+
+/// The prefix of the ends of all deletion records.
+pub(crate) const DELETION_HEADS: &[u8] = &[DELETION_HEAD];
+
+/// Reads the partition out of a key in [`DELETION_HEADS`].
+pub(crate) fn deletion_head(key: &[u8]) -> crate::Result<PartitionId> {
+    let parse = || Some(PartitionId(u32::from_be_bytes(key.get(1..)?.try_into().ok()?)));
+    parse().ok_or_else(|| crate::Error::Corrupt("the key of a deletion record".into()))
+}
+
+/// The prefix of all entries of a deletion record.
+pub(crate) fn deletions(partition: PartitionId) -> Vec<u8> {
+    tagged(DELETION, partition.0)
+}
+
+/// The number out of the key of an entry of a deletion record.
+pub(crate) fn deletion_number(key: &[u8]) -> crate::Result<u64> {
+    let parse = || Some(u64::from_be_bytes(key.get(5..)?.try_into().ok()?));
+    parse().ok_or_else(|| crate::Error::Corrupt("the key of an entry of a deletion record".into()))
 }
 
 /// The prefix of all buckets of one queue and grain.
@@ -518,6 +563,10 @@ mod tests {
             Key::HistoryChange(P, Position::before(7)),
             Key::HistoryExpiry(P, Position::before(7)),
             Key::Held(P, ItemNumber(7)),
+            Key::Unarchived { partition: P, died: 7, number: ItemNumber(7) },
+            Key::UnarchivedTotal(P),
+            Key::DeletionHead(P),
+            Key::Deletion(P, 7),
             Key::ShapeCount(P, Generation(7), [7; 16]),
             Key::ShapePlaces(P, Generation(7), [7; 16]),
         ];

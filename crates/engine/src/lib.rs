@@ -10,7 +10,9 @@
 //! run; the loop around it is not here.
 
 mod alarm;
+mod archive;
 mod budget;
+mod burial;
 mod catalog;
 mod changes;
 mod charge;
@@ -23,6 +25,7 @@ mod counters;
 mod date_rules;
 pub mod definition;
 mod delete_partition;
+mod deletions;
 mod error;
 mod events;
 mod expiry;
@@ -38,6 +41,7 @@ mod index;
 mod item;
 mod keys;
 pub mod limits;
+mod obituary;
 mod operation;
 #[cfg(test)]
 mod order_of_a_view;
@@ -57,6 +61,10 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use storage::{Store, Time};
 
+pub use archive::{
+    Archive, ArchiveDirectory, ArchiveError, ArchiveFailure, ArchiveNews, ArchiveStatus, ArchiveSums,
+    MemoryArchive,
+};
 pub use budget::{Budget, Burst, Enforcement, Toll};
 pub use changes::{Changes, FeedStart};
 pub use charge::Charge;
@@ -65,6 +73,7 @@ pub use container::{Api, Container, Database, Partition};
 pub use counters::{Count, Tally};
 pub use definition::{ContainerDefinition, DefaultTtl};
 pub use delete_partition::Emptied;
+pub use deletions::{DeletionLog, DeletionPage, Tampering, Verifier};
 pub use error::{Error, Result};
 pub use expiry::Lifecycle;
 pub use forecast::{DryRun, Forecast, Interval};
@@ -102,6 +111,7 @@ pub struct Engine {
     /// The collection whose indexes were worked on last.
     collection_turn: Mutex<Option<PartitionId>>,
     claims: Arc<collection::Claims>,
+    news: archive::NewsDesk,
     options: Options,
 }
 
@@ -112,11 +122,13 @@ pub struct Options {
     pub partitions: u32,
     /// Whether requests beyond the provisioned throughput are refused.
     pub enforcement: Enforcement,
+    /// Where dead items are written in containers that name an archive (T32); without it none may.
+    pub archive: Option<Arc<dyn Archive>>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { partitions: 1, enforcement: Enforcement::Off }
+        Options { partitions: 1, enforcement: Enforcement::Off, archive: None }
     }
 }
 
@@ -138,6 +150,7 @@ impl Engine {
             index_turn: index::IndexTurn::default(),
             collection_turn: Mutex::default(),
             claims: Arc::default(),
+            news: archive::NewsDesk::default(),
             options,
         };
         engine.adopt_unindexed()?;

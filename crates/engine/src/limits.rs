@@ -60,7 +60,15 @@ pub const COUNTED_ITEMS_MAX: usize = 10_000;
 pub const HOLD_REASON_BYTES_MAX: usize = 1024;
 /// Held items that are told at once.
 pub const HELD_PAGE: usize = 1000;
-/// Items that each step of the purge removes while the lift of a hold waits for it,
+/// Lines that are appended to an archive at once,
+pub const ARCHIVE_BATCH_ITEMS: usize = 256;
+/// and their bytes, unless it is a single one.
+pub const ARCHIVE_BATCH_BYTES: usize = 1024 * 1024;
+/// Entries of a deletion record that are told at once,
+pub const DELETION_PAGE_ENTRIES: usize = 10_000;
+/// and their bytes, unless it is a single one.
+pub const DELETION_PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Items that each step of the purge removes while the lift of a hold, or a drop, waits for it,
 pub const LIFT_STEP: usize = 1000;
 /// and how many steps it waits.
 pub const LIFT_STEPS_MAX: usize = 1000;

@@ -15,6 +15,7 @@ use storage::{Keyspace, Lanes, Ticket, Time, Transaction, transact};
 
 use crate::Engine;
 use crate::alarm::Alarm;
+use crate::burial;
 use crate::charge::Charge;
 use crate::container::{Container, Partition};
 use crate::definition::OwnTtl;
@@ -412,8 +413,8 @@ impl Job<'_> {
         if !self.gate.may_destroy(tx, dead) {
             return Err(Error::ClockSuspect { what: "the place of an expired item is taken" });
         }
-        history::expired(tx, self.gate, dead)?;
-        self.desk.partition.remains.note_burial(self.gate, &dead.header);
+        let Desk { container, partition, .. } = self.desk;
+        self.wake_at(burial::by_write(tx, self.gate, &**container, partition, dead)?);
         self.footprint(dead, Drafted::default()).remove(tx)
     }
 
@@ -433,7 +434,11 @@ impl Job<'_> {
         self.wake_at(history::look_again(self.gate, tx.time()));
         match history::written(tx, self.gate, old, new, Manner::Whole) {
             Fate::Stays => Ok(()),
-            Fate::DeadOnArrival => self.footprint(new, Drafted::default()).remove(tx),
+            Fate::DeadOnArrival => {
+                let Desk { container, partition, .. } = self.desk;
+                self.wake_at(burial::on_arrival(tx, self.gate, &**container, partition, new)?);
+                self.footprint(new, Drafted::default()).remove(tx)
+            }
         }
     }
 

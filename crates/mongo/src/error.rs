@@ -193,7 +193,9 @@ impl From<engine::Error> for Error {
                 format!("{text}. Add '{CONFIRM_EXPIRY}: true' to the command to go on."),
             ),
             E::TooManyRequests { retry_after_ms } => throttled(retry_after_ms),
-            E::Query(_) | E::Fault(_) | E::ClockSuspect { .. } => Error::new(Code::OPERATION_FAILED, text),
+            E::Query(_) | E::Fault(_) | E::ClockSuspect { .. } | E::Unarchived => {
+                Error::new(Code::OPERATION_FAILED, text)
+            }
             E::HistoryGone => {
                 let text = "Resume of change stream was not possible, as the resume point may no longer be in the history.";
                 Error::new(Code::CHANGE_STREAM_HISTORY_LOST, text).with_label("NonResumableChangeStreamError")
@@ -230,6 +232,7 @@ mod tests {
             (E::NotConfirmed { what: what() }, 20, "IllegalOperation"),
             (E::TooManyRequests { retry_after_ms: 9 }, 16500, "TooManyRequests"),
             (E::ClockSuspect { what: "this" }, 96, "OperationFailed"),
+            (E::Unarchived, 96, "OperationFailed"),
             (E::HistoryGone, 286, "ChangeStreamHistoryLost"),
             (E::Cancelled, 50, "MaxTimeMSExpired"),
             (E::Unavailable("full".into()), 1, "InternalError"),

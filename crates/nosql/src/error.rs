@@ -179,7 +179,7 @@ fn engine_wire(error: &engine::Error) -> Wire {
         E::TooManyRequests { .. } => {
             errors(429, 3200, "TooManyRequests", &format!("Request rate is large. ({error})"))
         }
-        E::ClockSuspect { .. } | E::Unavailable(_) => {
+        E::ClockSuspect { .. } | E::Unarchived | E::Unavailable(_) => {
             errors(503, 0, "ServiceUnavailable", &error.to_string())
         }
         E::HistoryGone => bad_request(&error.to_string()),
@@ -314,6 +314,10 @@ mod tests {
             (
                 E::ClockSuspect { what: "x" }.into(),
                 "503/0 ServiceUnavailable the clock is suspect: an operator must accept or reject the time before x",
+            ),
+            (
+                E::Unarchived.into(),
+                "503/0 ServiceUnavailable what has expired there is not in its archive yet and cannot be dropped before",
             ),
             (E::Unavailable(text()).into(), "503/0 ServiceUnavailable the store is unavailable: x"),
             (

@@ -38,7 +38,7 @@ pub(crate) fn run(config: Config) -> Result<()> {
         Some(burst) => Enforcement::On { clock: Arc::clone(&clock), burst },
         None => Enforcement::Off,
     };
-    let options = engine::Options { partitions: config.partitions, enforcement };
+    let options = engine::Options { partitions: config.partitions, enforcement, archive: None };
     let engine = Arc::new(Engine::open_with(store, options).context("cannot open the store")?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)

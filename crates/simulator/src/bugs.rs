@@ -28,6 +28,7 @@ const EXPIRY_CHANGE: &str = "crates/engine/src/expiry/change.rs";
 const FOOTPRINT: &str = "crates/engine/src/footprint.rs";
 const WRITE: &str = "crates/engine/src/write.rs";
 const PURGE: &str = "crates/engine/src/purge/mod.rs";
+const SWEEP: &str = "crates/engine/src/purge/sweep.rs";
 const CATALOG: &str = "crates/engine/src/catalog.rs";
 const COUNTERS: &str = "crates/engine/src/counters.rs";
 const GATE: &str = "crates/engine/src/gate.rs";
@@ -67,7 +68,11 @@ pub const BUGS: &[Bug] = &[
     },
     Bug {
         name: "a cutoff is forgotten before the purge has passed it",
-        edits: &[edit(PURGE, "let emptied = dead.len() < room;", "let emptied = true;")],
+        edits: &[edit(
+            SWEEP,
+            "Ok(dead.len() < room && removed == dead.len() && !swept.is_full())",
+            "Ok(true)",
+        )],
     },
     Bug {
         name: "own ttl ignored while D is -1",
@@ -140,7 +145,7 @@ pub const BUGS: &[Bug] = &[
                 "|| self.store.clock_status()?.suspect.is_some())",
                 "|| self.store.clock_status().is_err())",
             ),
-            edit(PURGE, "Ok(gate) if !tx.clock_is_suspect() =>", "Ok(gate) =>"),
+            edit(PURGE, "Ok(gate) if !tx.clock_is_suspect() && granted", "Ok(gate) if granted"),
             edit(GATE, "&record.header, tx.trusted_time())", "&record.header, tx.time())"),
         ],
     },
@@ -151,14 +156,14 @@ pub const BUGS: &[Bug] = &[
     Bug {
         name: "the purge's hand goes too far",
         edits: &[edit(
-            PURGE,
+            SWEEP,
             "tx.put(keyspace, key, last.clone());",
             "tx.put(keyspace, key, { let mut far = last.to_vec(); far[12] = far[12].saturating_add(16); far });",
         )],
     },
     Bug {
         name: "the purge takes a sequence",
-        edits: &[edit(PURGE, "swept.items += 1;", "swept.items += 1;\n    tx.next_sequence();")],
+        edits: &[edit(SWEEP, "swept.count(&item);", "swept.count(&item);\n        tx.next_sequence();")],
     },
     Bug {
         name: "a purged item stays in the feed",

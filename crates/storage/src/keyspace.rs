@@ -25,11 +25,13 @@ pub enum Keyspace {
     Receipt,
     /// The feed of all versions and deletes.
     History,
+    /// What was purged, when and why.
+    Deletion,
 }
 
 impl Keyspace {
     /// All of them; the position in this list is the keyspace's number.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Catalog,
         Self::Item,
         Self::Id,
@@ -40,6 +42,7 @@ impl Keyspace {
         Self::Counter,
         Self::Receipt,
         Self::History,
+        Self::Deletion,
     ];
 
     /// The name on disk and in messages.
@@ -55,6 +58,7 @@ impl Keyspace {
             Self::Counter => "counter",
             Self::Receipt => "receipt",
             Self::History => "history",
+            Self::Deletion => "deletion",
         }
     }
 

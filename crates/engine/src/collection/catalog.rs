@@ -14,11 +14,13 @@ use crate::budget::SharedBucket;
 use crate::catalog::{change_policy, drop_partition, next_number, put, remove, stamp};
 use crate::container::{Api, Database, Partition, Provision};
 use crate::definition::DefaultTtl;
+use crate::deletions;
 use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::expiry::{Change, Lifecycle, Policy};
 use crate::history::Position;
 use crate::hold;
+use crate::holder::Holder;
 use crate::index::Indexes;
 use crate::keys::{Key, PartitionId};
 use crate::limits::{COLLECTION_NAME_BYTES_MAX, WATCH_MINUTES};
@@ -92,6 +94,9 @@ impl Engine {
         throughput: Option<Throughput>,
     ) -> Result<Arc<Database>> {
         throughput.map(Throughput::check).transpose()?;
+        for collection in self.collections(name) {
+            self.settle(&Holder::Collection(collection))?;
+        }
         let _change = self.changes.lock();
         let Some(database) = self.collection_database(name) else {
             return Err(Error::NotFound { what: format!("database '{name}'") });
@@ -199,6 +204,7 @@ impl Engine {
 
     /// Removes a collection. Its items are gone at once; their bytes go in the background.
     pub fn drop_collection(&self, collection: &Collection) -> Result<()> {
+        self.settle(&Holder::Collection(self.current(collection)?))?;
         let _change = self.changes.lock();
         let current = self.current(collection)?;
         let emptied = self.emptied_by(&current);
@@ -233,6 +239,9 @@ impl Engine {
     ) -> Result<Arc<Collection>> {
         check_name("database", database)?;
         check_name("collection", name)?;
+        if let Some(target) = self.collection(database, name).filter(|_| drop_target) {
+            self.settle(&Holder::Collection(target))?;
+        }
         let _change = self.changes.lock();
         let current = self.current(collection)?;
         let target = self.collection(database, name);
@@ -267,6 +276,7 @@ impl Engine {
             let database = owner.name.clone();
             let renamed = Collection { rid, database, name, stamp: stamp(tx), ..(*before).clone() };
             put_collection(tx, &renamed);
+            deletions::renamed(tx, renamed.partition.id, &renamed.database, &renamed.name)?;
             if watched {
                 let (database, name) = (renamed.database.clone(), renamed.name.clone());
                 let rename = CatalogChange::Rename { database, name, begins: policy.is_some() };

@@ -227,6 +227,15 @@ impl IndexList {
     }
 }
 
+/// Numbers and names of the indexes of a partition, as `reader` has them.
+pub(crate) fn index_names(reader: &dyn Read, partition: PartitionId) -> Result<Vec<(u32, String)>> {
+    let (keyspace, key) = Key::CollectionIndexes(partition).encode();
+    let Some(bytes) = reader.get(keyspace, &key)? else { return Ok(Vec::new()) };
+    let list = IndexList::decode(0, &bytes, &Collation::default());
+    let list = list.ok_or_else(|| Error::Corrupt(format!("the indexes of partition {}", partition.0)))?;
+    Ok(list.iter().map(|index| (index.number, index.spec.name().to_owned())).collect())
+}
+
 fn decode_index(record: DocumentRef<'_>) -> Option<CollectionIndex> {
     let state = match record.get("building") {
         None => IndexState::Ready,

@@ -32,6 +32,7 @@ pub use build::BuildProgress;
 pub use check::CollectionCheck;
 pub(crate) use claims::Claims;
 pub use definition::{Collection, CollectionDefinition};
+pub(crate) use indexes::index_names;
 pub use indexes::{Build, CollectionIndex, IndexList, IndexState};
 pub use reading::{Hit, Reading};
 pub use receipts::{Receipt, Receipts};

@@ -23,6 +23,7 @@ use super::{BsonRecord, Collection, Found, keys};
 use crate::Engine;
 use crate::alarm::Alarm;
 use crate::budget::Budget;
+use crate::burial;
 use crate::charge::Charge;
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
@@ -33,6 +34,7 @@ use crate::header::{Header, Record};
 use crate::history::{self, Fate, Manner};
 use crate::hold;
 use crate::limits::{COLLECTION_ITEM_BYTES_MAX, INSERT_CHUNK_BYTES, INSERT_CHUNK_ITEMS};
+use crate::obituary::CollectionKeeper;
 
 /// Which item a write is about.
 #[derive(Debug, Clone)]
@@ -263,14 +265,20 @@ impl Desk {
         })
     }
 
-    /// Opens a collection inside the draft of a transaction: what is done there is not kept in the feed, nor what is dead on
-    /// arrival removed, before the transaction is replayed.
+    /// Opens a collection inside the draft of a transaction: what is done there is not kept in the feed or in the deletion
+    /// record, nor what is dead on arrival removed or moved aside, before the transaction is replayed.
     pub(super) fn open_draft(tx: &Transaction<'_>, collection: &Arc<Collection>) -> Result<Desk> {
         let mut desk = Desk::open(tx, collection)?;
-        if desk.gate.policy.lifecycle.history_minutes.is_some() {
-            Arc::make_mut(&mut desk.gate.policy).lifecycle.history_minutes = None;
+        if desk.gate.policy.lifecycle.tells_instants() {
+            let lifecycle = &mut Arc::make_mut(&mut desk.gate.policy).lifecycle;
+            (lifecycle.history_minutes, lifecycle.archive, lifecycle.deletion_record) = (None, None, false);
         }
         Ok(desk)
+    }
+
+    /// The collection as evidence names it.
+    pub(crate) fn keeper(&self) -> CollectionKeeper<'_> {
+        CollectionKeeper { collection: &self.collection, indexes: &self.list }
     }
 
     /// Ends the work of a transaction: what was learned of the indexes is written down, and the background told what waits
@@ -497,7 +505,11 @@ impl Desk {
         self.note_due(history::look_again(&self.gate, self.gate.now));
         match history::written(tx, &self.gate, old, new, manner) {
             Fate::Stays => Ok(()),
-            Fate::DeadOnArrival => self.clear(tx, new).map(drop),
+            Fate::DeadOnArrival => {
+                let partition = &self.collection.partition;
+                self.note_due(burial::on_arrival(tx, &self.gate, &self.keeper(), partition, new)?);
+                self.clear(tx, new).map(drop)
+            }
         }
     }
 
@@ -507,8 +519,8 @@ impl Desk {
         if !self.gate.may_destroy(tx, dead) {
             return Err(Error::ClockSuspect { what: "the place of an expired item is taken" });
         }
-        history::expired(tx, &self.gate, dead)?;
-        self.collection.partition.remains.note_burial(&self.gate, &dead.header);
+        let partition = &self.collection.partition;
+        self.note_due(burial::by_write(tx, &self.gate, &self.keeper(), partition, dead)?);
         self.clear(tx, dead).map(drop)
     }
 

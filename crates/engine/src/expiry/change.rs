@@ -64,7 +64,7 @@ impl Policy {
             {
                 continue;
             }
-            if next.lifecycle.history_minutes.is_none() {
+            if !next.lifecycle.tells_instants() {
                 next.cutoffs.retain(|older| older.queue != queue || older.through > through);
             }
             next.cutoffs.push(Cutoff { queue, through, before: sequence, term });
@@ -142,10 +142,10 @@ impl Policy {
     }
 
     /// Whether what a queue's rule has killed has to be remembered when `next` takes over: where the next rule would let it
-    /// live, and where the feed tells the instants of death, which the next rule does not know.
+    /// live, and where instants of death are told, which the next rule does not know.
     fn leaves_cutoff(&self, next: &Policy, queue: Queue) -> bool {
         let changes = self.delay(queue) != next.delay(queue);
-        self.is_relaxed(next, queue) || changes && next.lifecycle.history_minutes.is_some()
+        self.is_relaxed(next, queue) || changes && next.lifecycle.tells_instants()
     }
 
     /// Whether a queue's rule kills later in `next` than here, or no more. What a stricter rule kills includes what this one

@@ -4,6 +4,7 @@
 
 use document::{Object, Value};
 
+use crate::archive::ArchiveDirectory;
 use crate::error::{Error, Result};
 
 /// How a container treats its items' lives.
@@ -16,7 +17,7 @@ pub struct Lifecycle {
     /// A change of rules that would kill more of the living at once, in millionths, wants to be confirmed (T30).
     pub max_instant_expiry: Option<u32>,
     /// The directory where dead items are written before their bytes are dropped (T32).
-    pub archive: Option<String>,
+    pub archive: Option<ArchiveDirectory>,
     /// Whether a record is kept of what was purged, when and under which rules.
     pub deletion_record: bool,
     /// Why nothing here may die, be changed or deleted (T31).
@@ -31,6 +32,11 @@ const DELETION_RECORD: &str = "deletionRecord";
 const HOLD: &str = "hold";
 
 impl Lifecycle {
+    /// Whether somebody is told when each item died: what the rules were then has to be remembered.
+    pub(crate) fn tells_instants(&self) -> bool {
+        self.history_minutes.is_some() || self.archive.is_some() || self.deletion_record
+    }
+
     /// The stored form; what is off has no member.
     pub(crate) fn to_object(&self) -> Object {
         let mut out = Object::new();
@@ -44,9 +50,10 @@ impl Lifecycle {
                 out.insert(name, Value::Int(number.into()));
             }
         }
-        for (name, text) in [(ARCHIVE, &self.archive), (HOLD, &self.hold)] {
+        let archive = self.archive.as_ref().map(ArchiveDirectory::as_str);
+        for (name, text) in [(ARCHIVE, archive), (HOLD, self.hold.as_deref())] {
             if let Some(text) = text {
-                out.insert(name, text.as_str());
+                out.insert(name, text);
             }
         }
         if self.deletion_record {
@@ -65,7 +72,7 @@ impl Lifecycle {
                 HISTORY_MINUTES => set(&mut lifecycle.history_minutes, number()),
                 MAX_PURGE_DELAY => set(&mut lifecycle.max_purge_delay, number()),
                 MAX_INSTANT_EXPIRY => set(&mut lifecycle.max_instant_expiry, number()),
-                ARCHIVE => set(&mut lifecycle.archive, text()),
+                ARCHIVE => set(&mut lifecycle.archive, value.as_str().and_then(ArchiveDirectory::parse)),
                 HOLD => set(&mut lifecycle.hold, text()),
                 DELETION_RECORD => {
                     lifecycle.deletion_record = true;
@@ -97,15 +104,19 @@ mod tests {
             history_minutes: Some(10),
             max_purge_delay: Some(60),
             max_instant_expiry: Some(100_000),
-            archive: Some("cold".into()),
+            archive: ArchiveDirectory::parse("cold"),
             deletion_record: true,
             hold: Some("case 7".into()),
         };
         for lifecycle in [Lifecycle::default(), all] {
             assert_eq!(Lifecycle::from_object(&lifecycle.to_object()).expect("reads"), lifecycle);
         }
-        for (name, value) in [("hold", Value::Int(1)), ("maxPurgeDelay", Value::Int(-1)), ("x", Value::Null)]
-        {
+        for (name, value) in [
+            ("hold", Value::Int(1)),
+            ("maxPurgeDelay", Value::Int(-1)),
+            ("archive", "../up".into()),
+            ("x", Value::Null),
+        ] {
             let damaged = Object::from_iter([(name.to_owned(), value)]);
             assert!(matches!(Lifecycle::from_object(&damaged), Err(Error::Corrupt(_))), "{name}");
         }

@@ -91,6 +91,16 @@ impl DateRule {
     }
 }
 
+/// When and why an item died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cause {
+    pub(crate) moment: Moment,
+    /// The place by which it died,
+    pub(crate) place: Place,
+    /// and the delay that its rule had then.
+    pub(crate) delay: Millis,
+}
+
 /// The rules of one physical partition, and what earlier rules left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Policy {
@@ -166,9 +176,13 @@ impl Policy {
     /// The instant at which an item dies, or has died, by its place in one queue. It does not move once it has come: whatever
     /// happens to the rules later, what has killed an item is remembered until the purge has removed it.
     pub(crate) fn instant(&self, place: Place, sequence: Sequence) -> Option<Moment> {
-        let cutoffs = self.cutoffs.iter().filter(|cutoff| cutoff.covers(place, sequence));
-        let terms = cutoffs.map(|cutoff| cutoff.term).chain(self.term(place.queue));
-        terms.map(|term| term.instant(place.base)).min()
+        self.terms(place, sequence).map(|term| term.instant(place.base)).min()
+    }
+
+    /// The rules by which an item dies, or has died, at its place in one queue.
+    fn terms(&self, place: Place, sequence: Sequence) -> impl Iterator<Item = Term> {
+        let cutoffs = self.cutoffs.iter().filter(move |cutoff| cutoff.covers(place, sequence));
+        cutoffs.map(|cutoff| cutoff.term).chain(self.term(place.queue))
     }
 
     /// The instant at which an item dies or has died, and the place by which it does.
@@ -178,6 +192,13 @@ impl Policy {
             .filter_map(|place| self.instant(place, header.sequence).map(|moment| (moment, place)));
         // Not by the queue before the base: which number a generation has depends on when the purge forgot an older one.
         ends.min_by_key(|(moment, place)| (*moment, place.base, place.queue))
+    }
+
+    /// The same with the rule that did it.
+    pub(crate) fn cause(&self, header: &Header) -> Option<Cause> {
+        let (moment, place) = self.end_of(header)?;
+        let term = self.terms(place, header.sequence).find(|term| term.instant(place.base) == moment)?;
+        Some(Cause { moment, place, delay: term.delay })
     }
 
     /// The end of the queue's dead prefix, by the current rule or a cutoff.
@@ -228,7 +249,8 @@ impl Policy {
         self.rules.iter().find(|rule| rule.id == id)
     }
 
-    fn rule_of(&self, queue: Queue) -> Option<&DateRule> {
+    /// The date rule that a queue is of.
+    pub(crate) fn rule_of(&self, queue: Queue) -> Option<&DateRule> {
         self.rules.iter().find(|rule| rule.queues.contains(&queue))
     }
 

@@ -56,14 +56,17 @@ pub(crate) fn written<B: Body>(
     Fate::DeadOnArrival
 }
 
-/// Records the expiry of an item whose hold is lifted and that is overdue: it dies now, however old its base is.
+/// Records the expiry of an item whose hold is lifted and that is overdue: it dies now, however old its base is, if anybody
+/// is told.
 pub(crate) fn lifted<B: Body>(tx: &mut Transaction<'_>, gate: &Gate, item: &Record<B>) -> Fate {
     let time = tx.trusted_time();
-    if !is_kept(gate) || !gate.policy.is_dead(&item.header, time) {
+    if !gate.policy.lifecycle.tells_instants() || !gate.policy.is_dead(&item.header, time) {
         return Fate::Stays;
     }
-    let sequence = Events::default().next(tx);
-    put_expiry(tx, gate, Position::on_arrival(time, sequence, item.number), item);
+    if is_kept(gate) {
+        let sequence = Events::default().next(tx);
+        put_expiry(tx, gate, Position::on_arrival(time, sequence, item.number), item);
+    }
     Fate::DeadOnArrival
 }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use storage::{Direction, Keyspace, Read, Time};
 
 use crate::Engine;
+use crate::archive::unarchived;
 use crate::container::Partition;
 use crate::counters::{self, Tally};
 use crate::error::Result;
@@ -80,7 +81,10 @@ fn of_partition(reader: &dyn Read, gate: &Gate, partition: &Partition) -> Result
     let oldest_death = oldest_death(reader, gate)?;
     let backlog = match oldest_death {
         // Anybody may ask for figures at any time, so they look at no more than a few items.
-        Some(_) => counters::dead_at_most(reader, gate.partition, &gate.policy, gate.now)?.tally,
+        Some(_) => {
+            let dead = counters::dead_at_most(reader, gate.partition, &gate.policy, gate.now)?.tally;
+            dead.plus(unarchived::sum(reader, gate.partition)?)
+        }
         None => Tally::default(),
     };
     let (purged, last_pass) = partition.purged.get();
@@ -89,7 +93,8 @@ fn of_partition(reader: &dyn Read, gate: &Gate, partition: &Partition) -> Result
 
 /// When the first of the dead died that are still there. Deaths are in order along a queue, so its first entry tells.
 pub(super) fn oldest_death(reader: &dyn Read, gate: &Gate) -> Result<Option<Time>> {
-    let mut oldest: Option<Time> = None;
+    // What was moved aside is not in a queue any more, and its bytes are still there.
+    let mut oldest: Option<Time> = unarchived::oldest(reader, gate.partition)?;
     for queue in gate.policy.queues() {
         let Some(through) = gate.policy.dead_through(queue, gate.now) else { continue };
         let range = super::from_hand(reader, gate.partition, queue, through)?;

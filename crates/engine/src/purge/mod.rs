@@ -17,6 +17,7 @@
 
 mod figures;
 mod retention;
+mod sweep;
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -28,23 +29,21 @@ use parking_lot::Mutex;
 use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Time, Transaction, transact};
 
 use crate::Engine;
+use crate::archive::Leave;
 use crate::charge::Charge;
-use crate::collection::Desk;
-use crate::container::{Container, Partition};
+use crate::container::Partition;
 use crate::error::{Error, Result};
 use crate::expiry::{Millis, Place, Places, Policy, Queue};
-use crate::footprint::{Footprint, Home};
-use crate::gate::{Found, Gate, View};
-use crate::history;
+use crate::gate::{Gate, View};
 use crate::holder::Holder;
-use crate::index::{Drafted, Upkeep};
 use crate::keys::{self, Key, PartitionId};
-use crate::limits::SWEEP_ENTRIES;
 
 pub use figures::PurgeFigures;
 pub(crate) use figures::Purged;
 pub(crate) use retention::Remains;
 pub use retention::{RetentionReport, RetentionStatus};
+pub(crate) use sweep::Removed;
+use sweep::{Swept, Undertaker, sweep};
 
 /// The least that a visited partition may remove in a sweep, however many wait.
 const SHARE_MIN: usize = 8;
@@ -244,8 +243,11 @@ impl Engine {
             if !partition.next_look.take(now) {
                 continue;
             }
+            // How often the sweep itself used the store.
+            let mut own = 1;
             match self.sweep(holder, partition, share.min(room).min(affordable)) {
                 Ok(swept) => {
+                    own += swept.archiving;
                     if manners == Manners::Yield {
                         budget.spend_left_over(swept.charge);
                     }
@@ -262,8 +264,7 @@ impl Engine {
                 }
             }
             self.purge.visited(partition.id);
-            // One of them is the sweep itself.
-            if self.store.operations() > before + 1 {
+            if self.store.operations() > before + own {
                 report.neighbours = Neighbours::Present;
                 if manners == Manners::Yield {
                     break;
@@ -273,22 +274,29 @@ impl Engine {
         outcome
     }
 
-    /// One transaction that removes what is dead in a partition, up to `limit` items.
+    /// One transaction that removes what is dead in a partition, up to `limit` items. What has to be archived before is, while
+    /// nobody waits for it.
     fn sweep(&self, holder: &Holder, partition: &Arc<Partition>, limit: usize) -> Result<Swept> {
+        let (leave, archiving) = self.archive_ahead(holder, partition)?;
         let (id, holder, swept) = (partition.id, holder.clone(), Arc::clone(partition));
+        let granted = leave.clone();
         let sweep = move |tx: &mut Transaction<'_>| match Gate::for_write(tx, id) {
             // Not even what was dead before the hold may go; lifting it asks for a look.
             Ok(gate) if gate.policy.lifecycle.hold.is_some() => Ok(Swept::default()),
-            Ok(gate) if !tx.clock_is_suspect() => {
+            Ok(gate) if !tx.clock_is_suspect() && granted.fits(&gate.policy) => {
                 let undertaker = Undertaker::new(tx, &holder, &swept)?;
-                sweep(tx, &gate, &undertaker, limit)
+                sweep(tx, &gate, &undertaker, &granted, limit)
             }
-            // The clock has become suspect since the step began: the look is still wanted once it is trusted again.
-            Ok(gate) => Ok(Swept { next_due: Some(gate.now), ..Swept::default() }),
+            // The clock has become suspect since the step began, or the owner wants another archive: the look is still wanted.
+            Ok(gate) => Ok(Swept::again_at(gate.now)),
             Err(Error::OwnerNotFound { .. }) => Ok(Swept::default()),
             Err(error) => Err(error),
         };
-        let swept = transact(&*self.store, Lanes::one(u64::from(id.0)), sweep).wait()?;
+        let mut swept = transact(&*self.store, Lanes::one(u64::from(id.0)), sweep).wait()?;
+        swept.archiving = archiving;
+        if let Leave::Archived(batch) = &leave {
+            partition.archive.swept(batch, swept.items);
+        }
         if let Some(policy) = swept.policy.clone() {
             partition.install(policy);
         }
@@ -330,143 +338,6 @@ enum Manners {
 
 /// A partition that waits for its sweep, with what it belongs to.
 type Visit = (Holder, Arc<Partition>);
-
-/// What one sweep did.
-#[derive(Debug, Default)]
-struct Swept {
-    items: u64,
-    bytes: u64,
-    /// The policy without cutoffs that cover nothing any more.
-    policy: Option<Policy>,
-    /// When the partition's first item dies that is left; now if the limit was reached.
-    next_due: Option<Time>,
-    /// Entries removed.
-    entries: usize,
-    /// Events trimmed of the feed of all versions.
-    trimmed: u64,
-    /// When the first of the removed had died.
-    oldest_death: Option<Time>,
-    /// What users would have paid for deleting them.
-    charge: Charge,
-}
-
-impl Swept {
-    /// Whether so many entries are gone that the rest waits for the next sweep: items differ in what they leave behind.
-    fn is_full(&self) -> bool {
-        self.entries >= SWEEP_ENTRIES
-    }
-}
-
-/// What one item was.
-struct Removed {
-    bytes: u64,
-    entries: usize,
-    charge: Charge,
-}
-
-/// Who removes dead items, after the form of their bodies.
-enum Undertaker<'a> {
-    Container(&'a Container, Upkeep),
-    Collection(Desk),
-}
-
-impl<'a> Undertaker<'a> {
-    fn new(tx: &Transaction<'_>, holder: &'a Holder, partition: &Partition) -> Result<Undertaker<'a>> {
-        match holder {
-            Holder::Container(container) => {
-                Ok(Undertaker::Container(container, Upkeep::load(tx, partition)?))
-            }
-            Holder::Collection(collection) => Ok(Undertaker::Collection(Desk::open(tx, collection)?)),
-        }
-    }
-
-    /// Removes a dead item with every trace. None if it is not a dead one.
-    fn remove(&self, tx: &mut Transaction<'_>, gate: &Gate, number: ItemNumber) -> Result<Option<Removed>> {
-        match self {
-            Undertaker::Container(container, upkeep) => {
-                let Found::Dead(record) = gate.by_number(tx, number)? else { return Ok(None) };
-                let home = Home::of(gate.partition, &container.definition, &record)?;
-                let footprint =
-                    Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default());
-                let entries = footprint.entries() + history::expired(tx, gate, &record)?;
-                let charge = Charge::write(record.size(), footprint.terms());
-                footprint.remove(tx)?;
-                Ok(Some(Removed { bytes: record.size(), entries, charge }))
-            }
-            Undertaker::Collection(desk) => {
-                let Found::Dead(record) = gate.by_number(tx, number)? else { return Ok(None) };
-                let entries = history::expired(tx, gate, &record)? + desk.clear(tx, &record)?;
-                // Not every entry is a term of an index, so this is never too little.
-                let charge = Charge::write(record.size(), entries as u64);
-                Ok(Some(Removed { bytes: record.size(), entries, charge }))
-            }
-        }
-    }
-}
-
-fn sweep(tx: &mut Transaction<'_>, gate: &Gate, undertaker: &Undertaker<'_>, limit: usize) -> Result<Swept> {
-    let (id, now) = (gate.partition, gate.now);
-    let mut swept = Swept::default();
-    let mut policy = Arc::clone(&gate.policy);
-    for queue in policy.queues() {
-        let Some(through) = policy.dead_through(queue, now) else { continue };
-        let room = limit - swept.items as usize;
-        let range = from_hand(tx, id, queue, through)?;
-        let scan = tx.scan(Keyspace::Queue, range, Direction::Forward);
-        let dead = scan.take(room).collect::<storage::Result<Vec<_>>>()?;
-        let emptied = dead.len() < room;
-        let mut last = None;
-        for (entry, _) in &dead {
-            if swept.is_full() {
-                break;
-            }
-            remove(tx, gate, undertaker, entry, &mut swept)?;
-            last = Some(entry);
-        }
-        if let Some((first, _)) = dead.first().filter(|_| last.is_some()) {
-            let place = Place { queue, base: keys::queue_entry(first)?.0 };
-            swept.oldest_death = death_at(gate, place).into_iter().chain(swept.oldest_death).min();
-        }
-        if let Some(last) = last {
-            let (keyspace, key) = Key::Hand(id, queue).encode();
-            tx.put(keyspace, key, last.clone());
-        }
-        if emptied
-            && !swept.is_full()
-            && let Some(next) = policy.forget(queue, through)
-        {
-            let (keyspace, key) = Key::Policy(id).encode();
-            tx.put(keyspace, key, next.encode());
-            policy = Arc::new(next.clone());
-            swept.policy = Some(next);
-        }
-    }
-    let more = swept.items as usize >= limit || swept.is_full();
-    swept.next_due = if more { Some(now) } else { next_due(tx, id, &policy)? };
-    let trimmed = history::trim(tx, gate)?;
-    swept.trimmed = trimmed.entries;
-    swept.next_due = trimmed.next_due.into_iter().chain(swept.next_due).min();
-    Ok(swept)
-}
-
-/// Removes the dead item that a queue entry stands for.
-fn remove(
-    tx: &mut Transaction<'_>,
-    gate: &Gate,
-    undertaker: &Undertaker<'_>,
-    entry: &[u8],
-    swept: &mut Swept,
-) -> Result<()> {
-    let (_, number) = keys::queue_entry(entry)?;
-    let Some(removed) = undertaker.remove(tx, gate, number)? else {
-        return Err(Error::Corrupt(format!("item {} stands among the dead but is not one", number.0)));
-    };
-    swept.entries += removed.entries;
-    swept.bytes += removed.bytes;
-    swept.charge += removed.charge;
-    swept.items += 1;
-    Ok(())
-}
 
 /// When an entry of the dead died. A cutoff covers a whole prefix of its queue, so what it covers was written before it.
 fn death_at(gate: &Gate, place: Place) -> Option<Time> {

@@ -135,9 +135,10 @@ impl Engine {
     }
 }
 
-/// Where bytes of items lie. The others have numbers and times only.
+/// Where bytes of items lie that go with them. The others have numbers and times only, and from the deletion record, which
+/// has ids, nothing goes.
 fn keyspaces_of_items() -> Vec<Keyspace> {
-    let plain = [Keyspace::Catalog, Keyspace::Queue, Keyspace::Counter];
+    let plain = [Keyspace::Catalog, Keyspace::Queue, Keyspace::Counter, Keyspace::Deletion];
     Keyspace::ALL.into_iter().filter(|keyspace| !plain.contains(keyspace)).collect()
 }
 

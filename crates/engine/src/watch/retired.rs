@@ -13,13 +13,12 @@ use storage::{Direction, KeyRange, Keyspace, Read, Time, Transaction};
 
 use super::WATCH_MS;
 use crate::Engine;
-use crate::catalog::{load_policy, put, remove};
+use crate::catalog::{close_partition, put, remove};
 use crate::collection::Collection;
 use crate::container::Partition;
 use crate::error::{Error, Result};
 use crate::expiry::Policy;
 use crate::history::Position;
-use crate::hold;
 use crate::index::Indexes;
 use crate::keys::{self, Key, PartitionId};
 
@@ -79,10 +78,8 @@ pub(crate) fn retire(
     let id = collection.partition.id;
     let dropped = Position::of_change(tx.trusted_time(), sequence);
     let retired = Retired { collection: Arc::clone(collection), dropped };
-    hold::check_partition(tx, id)?;
-    let policy = load_policy(tx, id)?;
+    let policy = close_partition(tx, id)?;
     put(tx, Key::Retired(id), retired.encode(&policy));
-    remove(tx, Key::Policy(id));
     Ok(Arc::new(retired))
 }
 

@@ -1,5 +1,6 @@
 //! The engine through its own door, over the memory store, with time in the test's hand.
 
+mod archive;
 mod batches;
 mod catalog;
 mod charges;
@@ -7,6 +8,8 @@ mod clock;
 mod collection_model;
 mod collections;
 mod concurrency;
+mod deletions;
+mod evidence_model;
 mod expiry;
 mod feed;
 mod forecast;

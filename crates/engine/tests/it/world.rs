@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use document::{Document, PartitionKey, Value, parse_json};
 use engine::{
-    Container, ContainerDefinition, Effect, Engine, Error, Item, ItemName, Operation, Outcome, Patch,
-    Precondition, QueryPage, QueryRequest, Scope,
+    Container, ContainerDefinition, Effect, Engine, Error, Item, ItemName, MemoryArchive, Operation, Options,
+    Outcome, Patch, Precondition, QueryPage, QueryRequest, Scope,
 };
 use storage::{ClockOptions, CrashMode, ManualClock, MemoryDisk, MemoryStore, Time};
 
@@ -16,24 +16,26 @@ pub(crate) const START: u64 = 1_700_000_000;
 pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) clock: Arc<ManualClock>,
+    /// Where containers that name an archive have it.
+    pub(crate) archive: Arc<MemoryArchive>,
     disk: MemoryDisk,
 }
 
 impl World {
     pub(crate) fn new() -> World {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
-        let disk = MemoryDisk::new();
-        let engine = open(&disk, &clock);
+        let (disk, archive) = (MemoryDisk::new(), Arc::new(MemoryArchive::default()));
+        let engine = open(&disk, &clock, &archive);
         engine.create_database("db", None).expect("a fresh store");
-        World { engine, clock, disk }
+        World { engine, clock, archive, disk }
     }
 
     /// Opens the store anew, as after a crash.
     pub(crate) fn restart(&mut self) {
         // The old engine must let go of the disk first.
-        self.engine = open(&MemoryDisk::new(), &self.clock);
+        self.engine = open(&MemoryDisk::new(), &self.clock, &self.archive);
         self.disk.clear_faults();
-        self.engine = open(&self.disk, &self.clock);
+        self.engine = open(&self.disk, &self.clock, &self.archive);
     }
 
     /// Lets the next `commits` commits pass and crashes in the one after them; forgotten with the next start.
@@ -180,9 +182,10 @@ impl World {
     }
 }
 
-fn open(disk: &MemoryDisk, clock: &Arc<ManualClock>) -> Engine {
+fn open(disk: &MemoryDisk, clock: &Arc<ManualClock>, archive: &Arc<MemoryArchive>) -> Engine {
     let store = MemoryStore::open(disk.clone(), ClockOptions::new(clock.clone())).expect("the store opens");
-    Engine::open(Arc::new(store)).expect("the engine opens")
+    let options = Options { archive: Some(archive.clone()), ..Options::default() };
+    Engine::open_with(Arc::new(store), options).expect("the engine opens")
 }
 
 pub(crate) fn definition(id: &str, more: &str) -> ContainerDefinition {

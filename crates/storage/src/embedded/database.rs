@@ -158,7 +158,7 @@ fn keyspace_options(keyspace: Keyspace) -> KeyspaceCreateOptions {
         Keyspace::Index => {
             options.max_memtable_size(BIG_MEMTABLE_BYTES).filter_policy(FilterPolicy::disabled())
         }
-        Keyspace::Queue | Keyspace::Feed | Keyspace::History => {
+        Keyspace::Queue | Keyspace::Feed | Keyspace::History | Keyspace::Deletion => {
             options.max_memtable_size(MEMTABLE_BYTES).filter_policy(FilterPolicy::disabled())
         }
         Keyspace::Catalog | Keyspace::Id | Keyspace::Unique | Keyspace::Counter | Keyspace::Receipt => {

@@ -1,0 +1,198 @@
+//! The next batch: dead items are read in a view, their lines appended and synced; then sweeps may have them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bson::RawDocument;
+use document::{Document, ItemNumber, Sequence};
+use storage::{Direction, Keyspace, Lanes, Read, Time, transact};
+
+use super::state::Batch;
+use super::unarchived::{self, Unarchived};
+use super::{ArchiveDirectory, ArchiveError, ArchiveNews};
+use crate::Engine;
+use crate::container::Partition;
+use crate::counters::Tally;
+use crate::error::{Error, Result};
+use crate::expiry::Policy;
+use crate::gate::{Found, Gate, View};
+use crate::header::Record;
+use crate::holder::Holder;
+use crate::keys;
+use crate::limits::{ARCHIVE_BATCH_BYTES, ARCHIVE_BATCH_ITEMS};
+use crate::obituary::{CollectionKeeper, Keeper, Obituary, json_text};
+use crate::purge::from_hand;
+
+/// What a sweep may remove.
+#[derive(Debug, Clone)]
+pub(crate) enum Leave {
+    /// All that is dead: the owner wants no archive.
+    All,
+    /// What a batch has.
+    Archived(Arc<Batch>),
+    /// Nothing before that time: the archive cannot be written.
+    Nothing(Time),
+}
+
+impl Leave {
+    /// Whether the policy of the sweep's transaction is the one that this was asked for.
+    pub(crate) fn fits(&self, policy: &Policy) -> bool {
+        match (self, &policy.lifecycle.archive) {
+            (Leave::All, archive) => archive.is_none(),
+            (Leave::Archived(batch), archive) => *archive == Some(batch.directory.clone()),
+            (Leave::Nothing(_), archive) => archive.is_some(),
+        }
+    }
+
+    /// Whether a dead item of a queue may be removed.
+    pub(crate) fn covers(&self, number: ItemNumber) -> bool {
+        match self {
+            Leave::All => true,
+            // A dead item has no other version any more.
+            Leave::Archived(batch) => batch.items.contains_key(&number),
+            Leave::Nothing(_) => false,
+        }
+    }
+}
+
+impl Engine {
+    /// Sees to it that what a sweep meets first is in the archive; says, too, how often the store was used for that.
+    pub(crate) fn archive_ahead(&self, holder: &Holder, partition: &Partition) -> Result<(Leave, u64)> {
+        let lifecycle = partition.policy.read().lifecycle.clone();
+        let Some(directory) = lifecycle.archive else {
+            partition.archive.forget();
+            return Ok((Leave::All, 0));
+        };
+        let now = self.store.now()?;
+        if let Some(retry_at) = partition.archive.waits_until(now) {
+            return Ok((Leave::Nothing(retry_at), 0));
+        }
+        if let Some(batch) = partition.archive.batch(&directory) {
+            return Ok((Leave::Archived(batch), 0));
+        }
+        if lifecycle.hold.is_some() {
+            return Ok((Leave::Nothing(now), 0));
+        }
+        let lane = Lanes::one(u64::from(partition.id.0));
+        // Whatever commits after this transaction has its time or a later one, so whoever is dead by then stays so.
+        let trusted = transact(&*self.store, lane, |tx| Ok::<_, Error>(tx.trusted_time())).wait()?;
+        let mut view = View::open(&*self.store, partition)?;
+        view.gate.now = trusted;
+        let collected = match holder {
+            Holder::Container(container) => collect::<_, Document>(&view, &**container)?,
+            Holder::Collection(collection) => {
+                let indexes = collection.indexes();
+                collect::<_, RawDocument>(&view, &CollectionKeeper { collection, indexes: &indexes })?
+            }
+        };
+        Ok((self.write_batch(holder, partition, directory, collected)?, 2))
+    }
+
+    fn write_batch(
+        &self,
+        holder: &Holder,
+        partition: &Partition,
+        directory: ArchiveDirectory,
+        collected: Collected,
+    ) -> Result<Leave> {
+        let Collected { lines, items, aside } = collected;
+        let tally = Tally { items: (items.len() + aside.len()) as u64, bytes: lines.len() as u64 };
+        let now = self.store.now()?;
+        let outcome = match &self.options.archive {
+            _ if lines.is_empty() => Ok(()),
+            Some(archive) => archive.append(&directory, now, &lines),
+            None => Err(ArchiveError("this server has no archive: it was started without one".into())),
+        };
+        let container = || format!("{}/{}", holder.database(), holder.name());
+        match outcome {
+            Ok(()) => {
+                let batch = Arc::new(Batch::new(directory, items, aside));
+                if partition.archive.written(&batch, tally) {
+                    self.news.tell(ArchiveNews::GoesOn { container: container() });
+                }
+                Ok(Leave::Archived(batch))
+            }
+            Err(error) => {
+                let (is_first, retry_at) = partition.archive.failed(&error, now);
+                if is_first {
+                    let error = error.to_string();
+                    self.news.tell(ArchiveNews::Waits { container: container(), error });
+                }
+                Ok(Leave::Nothing(retry_at))
+            }
+        }
+    }
+}
+
+/// What the next batch will have.
+#[derive(Default)]
+struct Collected {
+    lines: Vec<u8>,
+    items: BTreeMap<ItemNumber, Sequence>,
+    aside: Vec<Vec<u8>>,
+}
+
+impl Collected {
+    fn is_full(&self) -> bool {
+        self.items.len() + self.aside.len() >= ARCHIVE_BATCH_ITEMS || self.lines.len() >= ARCHIVE_BATCH_BYTES
+    }
+
+    fn add<K: Keeper>(&mut self, keeper: &K, obituary: &Obituary, body: &K::Body) {
+        let parts = [
+            r#"{"database":"#,
+            &json_text(keeper.database()),
+            r#","container":"#,
+            &json_text(keeper.name()),
+            ",",
+            &obituary.members,
+            r#","item":"#,
+            &keeper.item_json(body),
+            "}\n",
+        ];
+        for part in parts {
+            self.lines.extend_from_slice(part.as_bytes());
+        }
+    }
+}
+
+/// What a sweep would meet first: what was moved aside, then the dead of each queue.
+fn collect<K: Keeper<Body = B>, B: crate::header::Body>(view: &View, keeper: &K) -> Result<Collected> {
+    let (reader, gate): (&dyn Read, &Gate) = (&*view.snapshot, &view.gate);
+    let mut collected = Collected::default();
+    for entry in unarchived::entries(reader, gate.partition) {
+        if collected.is_full() {
+            return Ok(collected);
+        }
+        let (key, value) = entry?;
+        let Unarchived { obituary, record } = Unarchived::<B>::decode(&key, &value)?;
+        collected.add(keeper, &obituary, &record.body);
+        collected.aside.push(key.to_vec());
+    }
+    for queue in gate.policy.queues() {
+        let Some(through) = gate.policy.dead_through(queue, gate.now) else { continue };
+        let range = from_hand(reader, gate.partition, queue, through)?;
+        for entry in reader.scan(Keyspace::Queue, range, Direction::Forward) {
+            if collected.is_full() {
+                return Ok(collected);
+            }
+            let (_, number) = keys::queue_entry(&entry?.0)?;
+            // Another rule may have killed it, too.
+            if !collected.items.contains_key(&number) {
+                let dead: Record<B> = dead(reader, gate, number)?;
+                let obituary = Obituary::new(keeper, &gate.policy, &dead, None)?;
+                collected.add(keeper, &obituary, &dead.body);
+                collected.items.insert(number, dead.header.sequence);
+            }
+        }
+    }
+    Ok(collected)
+}
+
+fn dead<B: crate::header::Body>(reader: &dyn Read, gate: &Gate, number: ItemNumber) -> Result<Record<B>> {
+    match gate.by_number(reader, number)? {
+        Found::Dead(record) => Ok(record),
+        Found::Living(_) | Found::Nobody => {
+            Err(Error::Corrupt(format!("item {} stands among the dead but is not one", number.0)))
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! What is known in memory of a partition's archive: what was written and not removed yet, whether it can be written, and what
+//! an operator is told of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use document::{ItemNumber, Sequence};
+use parking_lot::Mutex;
+use storage::Time;
+
+use super::{ArchiveDirectory, ArchiveError, unarchived};
+use crate::Engine;
+use crate::counters::Tally;
+use crate::error::Result;
+use crate::gate::View;
+use crate::holder::Holder;
+
+/// How long the purge of a partition waits after the first failure, and at most; each further one doubles it.
+const RETRY_MIN_MS: u64 = 1000;
+const RETRY_MAX_MS: u64 = 60_000;
+
+/// News that nobody has asked for; older ones are dropped.
+const NEWS_MAX: usize = 1000;
+
+/// Dead items whose lines are in the archive.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) directory: ArchiveDirectory,
+    /// Those in queues, with their versions.
+    pub(crate) items: BTreeMap<ItemNumber, Sequence>,
+    /// The keys of those that were moved aside.
+    pub(crate) aside: Vec<Vec<u8>>,
+    /// How many of them sweeps have removed.
+    removed: AtomicU64,
+}
+
+impl Batch {
+    pub(super) fn new(
+        directory: ArchiveDirectory,
+        items: BTreeMap<ItemNumber, Sequence>,
+        aside: Vec<Vec<u8>>,
+    ) -> Batch {
+        Batch { directory, items, aside, removed: AtomicU64::new(0) }
+    }
+
+    /// A sweep has removed so many; true if no other will find anything of it.
+    fn is_spent_by(&self, items: u64) -> bool {
+        let removed = self.removed.fetch_add(items, Ordering::Relaxed) + items;
+        // Writes remove some, too, so all may be gone though sweeps have not seen to it.
+        items == 0 || removed >= (self.items.len() + self.aside.len()) as u64
+    }
+}
+
+/// Why an archive cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveFailure {
+    /// What the last try said.
+    pub error: String,
+    /// When the first try failed.
+    pub since: Time,
+    /// When the next one is made.
+    pub retry_at: Time,
+    /// How many have failed.
+    pub tries: u32,
+}
+
+/// The archive of a container or collection, as an operator sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveStatus {
+    /// Where lines go.
+    pub directory: ArchiveDirectory,
+    /// What was written since the engine was opened: lines, and their bytes.
+    pub archived: Tally,
+    /// Dead items that writes have moved aside and that wait for their line.
+    pub aside: Tally,
+    /// Why it cannot be written; none if it can.
+    pub failure: Option<ArchiveFailure>,
+}
+
+/// All archives together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ArchiveSums {
+    /// Lines written since the engine was opened, and their bytes.
+    pub archived: Tally,
+    /// Tries that have failed since then.
+    pub failures: u64,
+    /// Containers and collections whose purge waits for their archive.
+    pub waiting: u64,
+}
+
+/// Something that an operator should read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArchiveNews {
+    /// The purge of a container waits from now on.
+    Waits {
+        /// `database/container`.
+        container: String,
+        /// Why.
+        error: String,
+    },
+    /// It goes on.
+    GoesOn {
+        /// `database/container`.
+        container: String,
+    },
+}
+
+/// What is known of one partition's archive.
+#[derive(Debug, Default)]
+pub(crate) struct ArchiveState(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    batch: Option<Arc<Batch>>,
+    failure: Option<ArchiveFailure>,
+    archived: Tally,
+    failures: u64,
+}
+
+impl ArchiveState {
+    /// The batch whose items are not all gone yet.
+    pub(super) fn batch(&self, directory: &ArchiveDirectory) -> Option<Arc<Batch>> {
+        self.0.lock().batch.clone().filter(|batch| batch.directory == *directory)
+    }
+
+    /// Whether an item's line is in the archive for sure.
+    pub(crate) fn has(&self, directory: &ArchiveDirectory, number: ItemNumber, version: Sequence) -> bool {
+        self.batch(directory).is_some_and(|batch| batch.items.get(&number) == Some(&version))
+    }
+
+    /// A sweep has removed so many items of a batch.
+    pub(crate) fn swept(&self, of: &Arc<Batch>, items: u64) {
+        let mut known = self.0.lock();
+        if of.is_spent_by(items) && known.batch.as_ref().is_some_and(|batch| Arc::ptr_eq(batch, of)) {
+            known.batch = None;
+        }
+    }
+
+    /// A batch was written; true if that ends a time of failures.
+    pub(super) fn written(&self, batch: &Arc<Batch>, lines: Tally) -> bool {
+        let mut known = self.0.lock();
+        known.batch = Some(Arc::clone(batch));
+        known.archived = known.archived.plus(lines);
+        known.failure.take().is_some()
+    }
+
+    /// A batch could not be written; true if it is the first. Returns when to try again.
+    pub(super) fn failed(&self, error: &ArchiveError, now: Time) -> (bool, Time) {
+        let mut known = self.0.lock();
+        known.failures += 1;
+        let before = known.failure.take();
+        let is_first = before.is_none();
+        let tries = before.as_ref().map_or(1, |failure| failure.tries.saturating_add(1));
+        let pause = RETRY_MIN_MS.saturating_mul(1 << (tries - 1).min(16)).min(RETRY_MAX_MS);
+        let retry_at = now.plus_millis(pause);
+        let since = before.map_or(now, |failure| failure.since);
+        known.failure = Some(ArchiveFailure { error: error.to_string(), since, retry_at, tries });
+        (is_first, retry_at)
+    }
+
+    /// When to try again, if the last try has failed and the time has not come.
+    pub(super) fn waits_until(&self, now: Time) -> Option<Time> {
+        self.0.lock().failure.as_ref().map(|failure| failure.retry_at).filter(|retry_at| *retry_at > now)
+    }
+
+    /// An operator wants another try now; false if nothing has failed.
+    fn hurry(&self, now: Time) -> bool {
+        let mut known = self.0.lock();
+        known.failure.as_mut().is_some_and(|failure| {
+            failure.retry_at = now;
+            true
+        })
+    }
+
+    /// The owner wants no archive any more.
+    pub(crate) fn forget(&self) {
+        let mut known = self.0.lock();
+        (known.batch, known.failure) = (None, None);
+    }
+}
+
+/// News for the log, until somebody takes them.
+#[derive(Debug, Default)]
+pub(crate) struct NewsDesk(Mutex<Vec<ArchiveNews>>);
+
+impl NewsDesk {
+    pub(super) fn tell(&self, news: ArchiveNews) {
+        let mut all = self.0.lock();
+        if all.len() >= NEWS_MAX {
+            all.remove(0);
+        }
+        all.push(news);
+    }
+}
+
+impl Engine {
+    /// The archive of a container or collection; none if its owner wants none.
+    pub fn archive_status(&self, holder: &Holder) -> Result<Option<ArchiveStatus>> {
+        let Some(directory) = holder.lifecycle().archive else { return Ok(None) };
+        let (archived, aside, failure) = (Tally::default(), Tally::default(), None);
+        let mut status = ArchiveStatus { directory, archived, aside, failure };
+        for view in View::open_all(&*self.store, holder.partitions())? {
+            status.aside = status.aside.plus(unarchived::sum(&*view.snapshot, view.gate.partition)?);
+        }
+        for partition in holder.partitions() {
+            let known = partition.archive.0.lock();
+            status.archived = status.archived.plus(known.archived);
+            let failures = status.failure.take().into_iter().chain(known.failure.clone());
+            status.failure = failures.min_by_key(|failure| failure.since);
+        }
+        Ok(Some(status))
+    }
+
+    /// Figures of all archives.
+    pub fn archive_sums(&self) -> ArchiveSums {
+        let mut sums = ArchiveSums::default();
+        let mut last = None;
+        for (holder, partition) in self.catalog().holdings() {
+            let known = partition.archive.0.lock();
+            sums.archived = sums.archived.plus(known.archived);
+            sums.failures += known.failures;
+            let first = holder.partitions()[0].id;
+            if known.failure.is_some() && last.replace(first) != Some(first) {
+                sums.waiting += 1;
+            }
+        }
+        sums
+    }
+
+    /// What has happened to archives since this was last asked.
+    pub fn take_archive_news(&self) -> Vec<ArchiveNews> {
+        std::mem::take(&mut *self.news.0.lock())
+    }
+
+    /// Archives that could not be written are tried again with the next step, of one container or collection or of all.
+    pub fn retry_archives(&self, of: Option<&Holder>) -> Result<()> {
+        let now = self.store.now()?;
+        let catalog = self.catalog();
+        let all = catalog.holdings().map(|(_, partition)| partition);
+        let chosen = all.filter(|partition| {
+            of.is_none_or(|holder| holder.partitions().iter().any(|own| own.id == partition.id))
+        });
+        for partition in chosen.filter(|partition| partition.archive.hurry(now)) {
+            partition.next_look.at_once();
+        }
+        self.alarm.ring();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t32_the_wait_doubles_up_to_a_minute_and_ends_with_a_success() {
+        let (state, start) = (ArchiveState::default(), Time::from_seconds(100));
+        let error = ArchiveError("no room".into());
+        for (tries, seconds) in [(1, 1), (2, 2), (3, 4), (4, 8), (5, 16), (6, 32), (7, 60), (8, 60)] {
+            let outcome = state.failed(&error, start);
+            assert_eq!(outcome, (tries == 1, start.plus_millis(seconds * 1000)));
+        }
+        assert_eq!(state.waits_until(start), Some(start.plus_millis(60_000)));
+        assert_eq!(state.waits_until(start.plus_millis(60_000)), None);
+        let directory = ArchiveDirectory::parse("cold").expect("a good name");
+        let batch = Arc::new(Batch::new(directory, BTreeMap::new(), Vec::new()));
+        assert!(state.written(&batch, Tally::default()));
+        assert!(!state.written(&batch, Tally::default()), "there was no failure since");
+        assert_eq!(state.waits_until(start), None);
+    }
+}

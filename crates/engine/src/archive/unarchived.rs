@@ -1,0 +1,129 @@
+//! Dead items that writes found in their way in a container with an archive: moved aside by the write's own commit, until
+//! their lines are in the archive. Nothing but the purge looks at them.
+//!
+//! The value has the members of the item's obituary, because the rule that killed it may be forgotten before the line is
+//! written, and the item as it was stored:
+//!
+//! ```text
+//!   length of the members u32, the members, header and body
+//! ```
+
+use bytes::{BufMut, Bytes};
+use storage::{Direction, KeyRange, Keyspace, Read, Time, Transaction};
+
+use crate::counters::Tally;
+use crate::error::{Error, Result};
+use crate::header::{Body, Record};
+use crate::keys::{self, Key, PartitionId};
+use crate::obituary::Obituary;
+
+/// A dead item that was moved aside.
+#[derive(Debug, Clone)]
+pub(crate) struct Unarchived<B> {
+    pub(crate) obituary: Obituary,
+    pub(crate) record: Record<B>,
+}
+
+impl<B: Body> Unarchived<B> {
+    /// Moves it aside; the entries that lead to it are the caller's to remove.
+    pub(crate) fn put(&self, tx: &mut Transaction<'_>, partition: PartitionId) -> Result<()> {
+        let (members, image) = (self.obituary.members.as_bytes(), self.record.encode());
+        let mut value = Vec::with_capacity(4 + members.len() + image.len());
+        value.put_u32(u32::try_from(members.len()).expect("members are bounded"));
+        value.extend_from_slice(members);
+        value.extend_from_slice(&image);
+        let size = Tally { items: 1, bytes: value.len() as u64 };
+        store_sum(tx, partition, sum(tx, partition)?.plus(size));
+        let key = Key::Unarchived { partition, died: self.obituary.died, number: self.record.number };
+        let (keyspace, key) = key.encode();
+        tx.put(keyspace, key, value);
+        Ok(())
+    }
+
+    /// An entry read back.
+    pub(crate) fn decode(key: &[u8], value: &Bytes) -> Result<Unarchived<B>> {
+        let (_, number) = keys::unarchived_entry(key)?;
+        let (obituary, image) = split(key, value)?;
+        Ok(Unarchived { obituary, record: Record::decode(number, &image)? })
+    }
+}
+
+/// What is told of an item that was moved aside, and the item as it was stored.
+pub(crate) fn split(key: &[u8], value: &Bytes) -> Result<(Obituary, Bytes)> {
+    let (died, _) = keys::unarchived_entry(key)?;
+    let damaged = || Error::Corrupt("a dead item that was moved aside".into());
+    let (length, rest) = value.split_first_chunk::<4>().ok_or_else(damaged)?;
+    let length = u32::from_be_bytes(*length) as usize;
+    let members = rest.get(..length).and_then(|text| str::from_utf8(text).ok()).ok_or_else(damaged)?;
+    Ok((Obituary { members: members.to_owned(), died }, value.slice(4 + length..)))
+}
+
+/// Removes what lies under a key; none if nothing does.
+pub(crate) fn remove(tx: &mut Transaction<'_>, partition: PartitionId, key: &[u8]) -> Result<Option<Bytes>> {
+    let Some(value) = tx.get(Keyspace::History, key)? else { return Ok(None) };
+    let size = Tally { items: 1, bytes: value.len() as u64 };
+    store_sum(tx, partition, sum(tx, partition)?.minus(size)?);
+    tx.remove(Keyspace::History, key);
+    Ok(Some(value))
+}
+
+/// How much was moved aside and is there.
+pub(crate) fn sum(reader: &(impl Read + ?Sized), partition: PartitionId) -> Result<Tally> {
+    let (keyspace, key) = Key::UnarchivedTotal(partition).encode();
+    reader.get(keyspace, &key)?.map_or(Ok(Tally::default()), |value| Tally::decode(&value))
+}
+
+/// The entries of what was moved aside, those who died first first.
+pub(crate) fn entries(
+    reader: &dyn Read,
+    partition: PartitionId,
+) -> impl Iterator<Item = storage::Result<(Bytes, Bytes)>> {
+    reader.scan(Keyspace::History, KeyRange::prefix(keys::unarchived(partition)), Direction::Forward)
+}
+
+/// When the first of them died.
+pub(crate) fn oldest(reader: &dyn Read, partition: PartitionId) -> Result<Option<Time>> {
+    // Mostly there is none, and a sum is found sooner than a range is searched.
+    if sum(reader, partition)?.items == 0 {
+        return Ok(None);
+    }
+    let Some(entry) = entries(reader, partition).next() else { return Ok(None) };
+    let (died, _) = keys::unarchived_entry(&entry?.0)?;
+    Ok(Some(Time::from_millis(died.max(0).unsigned_abs())))
+}
+
+fn store_sum(tx: &mut Transaction<'_>, partition: PartitionId, sum: Tally) {
+    let (keyspace, key) = Key::UnarchivedTotal(partition).encode();
+    if sum == Tally::default() {
+        tx.remove(keyspace, key);
+    } else {
+        tx.put(keyspace, key, sum.encode());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use document::{Document, ItemNumber, Sequence};
+
+    use super::*;
+    use crate::definition::OwnTtl;
+    use crate::header::Header;
+
+    #[test]
+    fn t32_what_is_moved_aside_reads_back_and_a_cut_one_is_damage() {
+        let header =
+            Header { sequence: Sequence(9), ts: 5, ttl: OwnTtl::Absent, bases: Vec::new(), held: false };
+        let body = Document::from_json(br#"{"id":"x"}"#).unwrap();
+        let record = Record { number: ItemNumber(7), header, body };
+        let members = r#""id":"x""#;
+        let value = [&8_u32.to_be_bytes()[..], members.as_bytes(), &record.encode()].concat();
+        let key = Key::Unarchived { partition: PartitionId(3), died: -4, number: ItemNumber(7) }.encode().1;
+        let back = Unarchived::<Document>::decode(&key, &value.clone().into()).unwrap();
+        assert_eq!((back.obituary.members.as_str(), back.obituary.died), (members, -4));
+        assert_eq!((back.record.number, back.record.encode()), (record.number, record.encode()));
+        for length in 0..value.len() {
+            assert!(Unarchived::<Document>::decode(&key, &value[..length].to_vec().into()).is_err());
+        }
+        assert!(Unarchived::<Document>::decode(&key[1..], &value.into()).is_err());
+    }
+}

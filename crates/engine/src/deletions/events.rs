@@ -1,0 +1,135 @@
+//! What is written into a deletion record: that it was opened, under which rules, what was purged, and how it ended.
+
+use storage::{Read, Transaction};
+
+use super::log::Head;
+use crate::catalog::load_policy;
+use crate::collection::index_names;
+use crate::container::Api;
+use crate::counters;
+use crate::definition::DefaultTtl;
+use crate::error::{Error, Result};
+use crate::expiry::{Millis, Policy};
+use crate::holder::Holder;
+use crate::keys::PartitionId;
+use crate::obituary::{Obituary, json_text};
+
+/// The owner wants a record from now on. An earlier one goes on.
+pub(crate) fn opened(
+    tx: &mut Transaction<'_>,
+    holder: &Holder,
+    position: usize,
+    policy: &Policy,
+) -> Result<()> {
+    let partition = holder.partitions()[position].id;
+    let (database, container) = (holder.database().to_owned(), holder.name().to_owned());
+    let api = match holder.api() {
+        Api::NoSql => "nosql",
+        Api::MongoDb => "mongodb",
+    };
+    let mut head = match Head::load(tx, partition)? {
+        Some(head) => Head { is_open: true, database, container, ..head },
+        None => Head { count: 0, rules: 0, hash: [0; 32], is_open: true, database, container },
+    };
+    head.rules = head.count + 1;
+    let members = format!(
+        r#","api":"{api}","database":{},"container":{},"partition":{position},"rules":{}"#,
+        json_text(&head.database),
+        json_text(&head.container),
+        rules(tx, partition, policy)?
+    );
+    head.append(tx, partition, "opened", &members);
+    Ok(())
+}
+
+/// An item was purged.
+pub(crate) fn purged(tx: &mut Transaction<'_>, partition: PartitionId, obituary: &Obituary) -> Result<()> {
+    let mut head = open_head(tx, partition)?;
+    let members = format!(r#",{},"under":{}"#, obituary.members, head.rules);
+    head.append(tx, partition, "purged", &members);
+    Ok(())
+}
+
+/// Writes down what a change of policy means for the record. That it begins is told by [`opened`], which knows names.
+pub(crate) fn follow(
+    tx: &mut Transaction<'_>,
+    partition: PartitionId,
+    before: &Policy,
+    after: &Policy,
+) -> Result<()> {
+    let is_same = before.default_ttl == after.default_ttl
+        && before.lifecycle.hold == after.lifecycle.hold
+        && dates_in_force(before) == dates_in_force(after);
+    match (before.lifecycle.deletion_record, after.lifecycle.deletion_record) {
+        (true, true) if !is_same => {
+            let mut head = open_head(tx, partition)?;
+            head.rules = head.count + 1;
+            let members = format!(r#","rules":{}"#, rules(tx, partition, after)?);
+            head.append(tx, partition, "rules", &members);
+        }
+        (true, false) => {
+            let mut head = open_head(tx, partition)?;
+            head.is_open = false;
+            head.append(tx, partition, "closed", "");
+        }
+        (true, true) | (false, _) => {}
+    }
+    Ok(())
+}
+
+/// The collection has another name from now on.
+pub(crate) fn renamed(
+    tx: &mut Transaction<'_>,
+    partition: PartitionId,
+    database: &str,
+    container: &str,
+) -> Result<()> {
+    let Some(head) = Head::load(tx, partition)? else { return Ok(()) };
+    let mut head = Head { database: database.to_owned(), container: container.to_owned(), ..head };
+    let members = format!(r#","database":{},"container":{}"#, json_text(database), json_text(container));
+    head.append(tx, partition, "renamed", &members);
+    Ok(())
+}
+
+/// The container is dropped, with all that was in it.
+pub(crate) fn dropped(tx: &mut Transaction<'_>, partition: PartitionId) -> Result<()> {
+    if !load_policy(tx, partition)?.lifecycle.deletion_record {
+        return Ok(());
+    }
+    let mut head = open_head(tx, partition)?;
+    head.is_open = false;
+    let members = format!(r#","items":{}"#, counters::total(tx, partition)?.items);
+    head.append(tx, partition, "dropped", &members);
+    Ok(())
+}
+
+fn open_head(tx: &Transaction<'_>, partition: PartitionId) -> Result<Head> {
+    let head = Head::load(tx, partition)?.filter(|head| head.is_open);
+    head.ok_or_else(|| Error::Corrupt(format!("partition {} has no deletion record", partition.0)))
+}
+
+/// The indexes whose dates kill, and how long after them.
+fn dates_in_force(policy: &Policy) -> Vec<(u32, Millis)> {
+    policy.rules.iter().filter_map(|rule| Some((rule.id, rule.delay_ms?))).collect()
+}
+
+/// The rules in force, as JSON.
+fn rules(reader: &dyn Read, partition: PartitionId, policy: &Policy) -> Result<String> {
+    let default_ttl = match policy.default_ttl {
+        DefaultTtl::Off => "null".to_owned(),
+        DefaultTtl::Never => "-1".to_owned(),
+        DefaultTtl::Seconds(seconds) => seconds.to_string(),
+    };
+    let in_force = dates_in_force(policy);
+    let names = if in_force.is_empty() { Vec::new() } else { index_names(reader, partition)? };
+    let name = |id: u32| names.iter().find(|(number, _)| *number == id).map(|(_, name)| json_text(name));
+    let dates: Vec<String> = in_force
+        .iter()
+        .map(|(id, delay_ms)| {
+            let index = name(*id).unwrap_or_else(|| "null".to_owned());
+            format!(r#"{{"index":{index},"seconds":{}}}"#, delay_ms / 1000)
+        })
+        .collect();
+    let hold = policy.lifecycle.hold.as_deref().map_or_else(|| "null".to_owned(), json_text);
+    Ok(format!(r#"{{"defaultTtl":{default_ttl},"dateIndexes":[{}],"hold":{hold}}}"#, dates.join(",")))
+}

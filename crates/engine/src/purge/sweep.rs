@@ -1,0 +1,217 @@
+//! One sweep: inside its transaction, from where each queue's hand stands to the first entry that lives, or to the first whose
+//! line is not in the archive (T32). What writes have moved aside goes first.
+
+use std::sync::Arc;
+
+use document::ItemNumber;
+use storage::{Direction, Keyspace, Read, Time, Transaction};
+
+use super::{death_at, from_hand, next_due};
+use crate::archive::{Leave, unarchived};
+use crate::burial;
+use crate::charge::Charge;
+use crate::collection::Desk;
+use crate::container::{Container, Partition};
+use crate::error::{Error, Result};
+use crate::expiry::{Millis, Place, Policy, Queue};
+use crate::footprint::{Footprint, Home};
+use crate::gate::{Found, Gate};
+use crate::history;
+use crate::holder::Holder;
+use crate::index::{Drafted, Upkeep};
+use crate::keys::{self, Key};
+use crate::limits::SWEEP_ENTRIES;
+
+/// What one sweep did.
+#[derive(Debug, Default)]
+pub(super) struct Swept {
+    pub(super) items: u64,
+    pub(super) bytes: u64,
+    /// The policy without cutoffs that cover nothing any more.
+    pub(super) policy: Option<Policy>,
+    /// When the partition's first item dies that is left; now if the limit was reached.
+    pub(super) next_due: Option<Time>,
+    /// Entries removed.
+    entries: usize,
+    /// Events trimmed of the feed of all versions.
+    pub(super) trimmed: u64,
+    /// When the first of the removed had died.
+    pub(super) oldest_death: Option<Time>,
+    /// What users would have paid for deleting them.
+    pub(super) charge: Charge,
+    /// Whether something dead was left because it is not in the archive.
+    left: bool,
+    /// How often the store was used to archive.
+    pub(super) archiving: u64,
+}
+
+impl Swept {
+    /// Nothing was done, and is to be done then.
+    pub(super) fn again_at(due: Time) -> Swept {
+        Swept { next_due: Some(due), ..Swept::default() }
+    }
+
+    fn count(&mut self, removed: &Removed) {
+        self.items += 1;
+        self.bytes += removed.bytes;
+        self.entries += removed.entries;
+        self.charge += removed.charge;
+    }
+
+    /// Whether so many entries are gone that the rest waits for the next sweep: items differ in what they leave behind.
+    fn is_full(&self) -> bool {
+        self.entries >= SWEEP_ENTRIES
+    }
+}
+
+/// What one item was.
+pub(crate) struct Removed {
+    pub(crate) bytes: u64,
+    pub(crate) entries: usize,
+    pub(crate) charge: Charge,
+}
+
+/// Who removes dead items, after the form of their bodies.
+pub(super) enum Undertaker<'a> {
+    Container(&'a Container, Upkeep),
+    Collection(Desk),
+}
+
+impl<'a> Undertaker<'a> {
+    pub(super) fn new(
+        tx: &Transaction<'_>,
+        holder: &'a Holder,
+        partition: &Partition,
+    ) -> Result<Undertaker<'a>> {
+        match holder {
+            Holder::Container(container) => {
+                Ok(Undertaker::Container(container, Upkeep::load(tx, partition)?))
+            }
+            Holder::Collection(collection) => Ok(Undertaker::Collection(Desk::open(tx, collection)?)),
+        }
+    }
+
+    /// Removes a dead item with every trace. None if it is not a dead one.
+    fn remove(&self, tx: &mut Transaction<'_>, gate: &Gate, number: ItemNumber) -> Result<Option<Removed>> {
+        match self {
+            Undertaker::Container(container, upkeep) => {
+                let Found::Dead(record) = gate.by_number(tx, number)? else { return Ok(None) };
+                let home = Home::of(gate.partition, &container.definition, &record)?;
+                let footprint =
+                    Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default());
+                let entries = footprint.entries() + burial::by_purge(tx, gate, *container, &record)?;
+                let charge = Charge::write(record.size(), footprint.terms());
+                footprint.remove(tx)?;
+                Ok(Some(Removed { bytes: record.size(), entries, charge }))
+            }
+            Undertaker::Collection(desk) => {
+                let Found::Dead(record) = gate.by_number(tx, number)? else { return Ok(None) };
+                let entries =
+                    burial::by_purge(tx, gate, &desk.keeper(), &record)? + desk.clear(tx, &record)?;
+                // Not every entry is a term of an index, so this is never too little.
+                let charge = Charge::write(record.size(), entries as u64);
+                Ok(Some(Removed { bytes: record.size(), entries, charge }))
+            }
+        }
+    }
+}
+
+pub(super) fn sweep(
+    tx: &mut Transaction<'_>,
+    gate: &Gate,
+    undertaker: &Undertaker<'_>,
+    leave: &Leave,
+    limit: usize,
+) -> Result<Swept> {
+    let (id, now) = (gate.partition, gate.now);
+    let mut swept = Swept::default();
+    sweep_aside(tx, gate, leave, limit, &mut swept)?;
+    let mut policy = Arc::clone(&gate.policy);
+    for queue in policy.queues() {
+        let Some(through) = policy.dead_through(queue, now) else { continue };
+        let emptied = sweep_queue(tx, gate, undertaker, leave, (queue, through, limit), &mut swept)?;
+        if emptied && let Some(next) = policy.forget(queue, through) {
+            let (keyspace, key) = Key::Policy(id).encode();
+            tx.put(keyspace, key, next.encode());
+            policy = Arc::new(next.clone());
+            swept.policy = Some(next);
+        }
+    }
+    swept.next_due = match leave {
+        Leave::Nothing(retry_at) if swept.left => Some(*retry_at),
+        _ if swept.left || swept.items as usize >= limit || swept.is_full() => Some(now),
+        _ => next_due(tx, id, &policy)?,
+    };
+    let trimmed = history::trim(tx, gate)?;
+    swept.trimmed = trimmed.entries;
+    swept.next_due = trimmed.next_due.into_iter().chain(swept.next_due).min();
+    Ok(swept)
+}
+
+/// Removes what writes have moved aside, as far as it is in the archive.
+fn sweep_aside(
+    tx: &mut Transaction<'_>,
+    gate: &Gate,
+    leave: &Leave,
+    limit: usize,
+    swept: &mut Swept,
+) -> Result<()> {
+    if unarchived::sum(tx, gate.partition)?.items == 0 {
+        return Ok(());
+    }
+    let keys = match leave {
+        Leave::All => unarchived::entries(tx, gate.partition)
+            .take(limit)
+            .map(|entry| Ok(entry?.0.to_vec()))
+            .collect::<Result<Vec<_>>>()?,
+        Leave::Archived(batch) => batch.aside.clone(),
+        Leave::Nothing(_) => Vec::new(),
+    };
+    for key in keys {
+        if swept.items as usize >= limit || swept.is_full() {
+            break;
+        }
+        if let Some((death, removed)) = burial::of_aside(tx, gate, &key)? {
+            swept.oldest_death = swept.oldest_death.into_iter().chain([death]).min();
+            swept.count(&removed);
+        }
+    }
+    swept.left |= unarchived::sum(tx, gate.partition)?.items > 0;
+    Ok(())
+}
+
+/// Removes the dead of one queue up to a base, as far as they are in the archive. Returns whether none is left.
+fn sweep_queue(
+    tx: &mut Transaction<'_>,
+    gate: &Gate,
+    undertaker: &Undertaker<'_>,
+    leave: &Leave,
+    (queue, through, limit): (Queue, Millis, usize),
+    swept: &mut Swept,
+) -> Result<bool> {
+    let room = limit.saturating_sub(swept.items as usize);
+    let range = from_hand(tx, gate.partition, queue, through)?;
+    let scan = tx.scan(Keyspace::Queue, range, Direction::Forward);
+    let dead = scan.take(room).collect::<storage::Result<Vec<_>>>()?;
+    let mut removed = 0;
+    for (entry, _) in &dead {
+        let (_, number) = keys::queue_entry(entry)?;
+        let is_covered = leave.covers(number);
+        swept.left |= !is_covered;
+        if !is_covered || swept.is_full() {
+            break;
+        }
+        let Some(item) = undertaker.remove(tx, gate, number)? else {
+            return Err(Error::Corrupt(format!("item {} stands among the dead but is not one", number.0)));
+        };
+        swept.count(&item);
+        removed += 1;
+    }
+    if let Some((last, _)) = dead[..removed].last() {
+        let place = Place { queue, base: keys::queue_entry(&dead[0].0)?.0 };
+        swept.oldest_death = death_at(gate, place).into_iter().chain(swept.oldest_death).min();
+        let (keyspace, key) = Key::Hand(gate.partition, queue).encode();
+        tx.put(keyspace, key, last.clone());
+    }
+    Ok(dead.len() < room && removed == dead.len() && !swept.is_full())
+}

@@ -1,0 +1,223 @@
+//! Random lives in which the archive fails and the store crashes at random, against a plain model: all that died has its line
+//! (T32) and exactly one entry in the deletion record, and nothing that lives has either.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{Api, ArchiveDirectory, Consent, DeletionLog, Holder, Verifier};
+use storage::CrashMode;
+
+use crate::world::{START, World};
+
+const IDS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+
+/// A version of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Version {
+    number: u32,
+    ts: u64,
+    ttl: Option<i64>,
+}
+
+struct Life {
+    world: World,
+    random: fastrand::Rng,
+    now: u64,
+    default_ttl: Option<i64>,
+    held: bool,
+    living: BTreeMap<&'static str, Version>,
+    /// The numbers of all versions that have died, and their (id, `_ts`).
+    died: BTreeMap<u32, (&'static str, u64)>,
+    written: u32,
+    seen: usize,
+}
+
+impl Life {
+    fn new(seed: u64) -> Life {
+        let world = World::new();
+        let holder = Holder::Container(world.container(r#","defaultTtl":5"#));
+        let wishes = |wishes: &mut engine::Lifecycle| {
+            wishes.archive = ArchiveDirectory::parse("cold");
+            wishes.deletion_record = true;
+        };
+        world.engine.change_lifecycle(&holder, wishes).expect("a wish");
+        Life {
+            world,
+            random: fastrand::Rng::with_seed(seed),
+            now: START,
+            default_ttl: Some(5),
+            held: false,
+            living: BTreeMap::new(),
+            died: BTreeMap::new(),
+            written: 0,
+            seen: 0,
+        }
+    }
+
+    fn holder(&self) -> Holder {
+        self.world.engine.holder(Api::NoSql, "db", "c").expect("made at the start")
+    }
+
+    /// Those whose time has come die, unless the container is held.
+    fn reap(&mut self) {
+        let (now, default_ttl, held) = (self.now, self.default_ttl, self.held);
+        let is_dead = |version: &Version| match (default_ttl, version.ttl) {
+            _ if held => false,
+            (None, _) | (_, Some(-1)) | (Some(-1), None) => false,
+            (Some(_), Some(ttl)) | (Some(ttl), None) => version.ts.cast_signed() + ttl <= now.cast_signed(),
+        };
+        let dead: Vec<_> =
+            self.living.iter().filter(|(_, version)| is_dead(version)).map(|(id, _)| *id).collect();
+        for id in dead {
+            let version = self.living.remove(id).expect("just found");
+            self.died.insert(version.number, (id, version.ts));
+        }
+    }
+
+    fn write(&mut self) {
+        let id = IDS[self.random.usize(..IDS.len())];
+        self.written += 1;
+        let ttl = self.random.choice([None, None, Some(-1), Some(3), Some(8)]).expect("some");
+        let own = ttl.map_or(String::new(), |ttl| format!(r#","ttl":{ttl}"#));
+        let outcome = self.world.upsert("p", &format!(r#""id":"{id}","version":{}{own}"#, self.written));
+        if self.held && (self.living.contains_key(id) || outcome.is_err()) {
+            assert!(matches!(outcome, Err(engine::Error::Held { .. })), "{outcome:?}");
+            return;
+        }
+        outcome.expect("written");
+        self.living.insert(id, Version { number: self.written, ts: self.now, ttl });
+    }
+
+    fn delete(&mut self) {
+        let id = IDS[self.random.usize(..IDS.len())];
+        if !self.held && self.living.remove(id).is_some() {
+            self.world.delete("p", id).expect("it lives");
+        }
+    }
+
+    fn change_rules(&mut self) {
+        self.default_ttl = self.random.choice([None, Some(-1), Some(2), Some(5), Some(20)]).expect("some");
+        self.world.set_default(self.default_ttl);
+        self.reap();
+    }
+
+    fn turn_hold(&mut self) {
+        self.held = !self.held;
+        let hold = self.held.then(|| "case".to_owned());
+        let change = self.world.engine.change_lifecycle_with(&self.holder(), Consent::Given, |wishes| {
+            wishes.hold = hold;
+        });
+        change.expect("a wish");
+        self.reap();
+    }
+
+    fn crash_in_the_purge(&mut self) {
+        let mode = if self.random.bool() { CrashMode::BeforeCommit } else { CrashMode::AfterCommit };
+        self.world.crash_after(self.random.u64(..4), mode);
+        for _ in 0..3 {
+            let _ = self.world.engine.purge_step(self.random.usize(1..10));
+        }
+        self.world.restart();
+        // A start goes on from a time that was never shown before.
+        self.look_at_the_clock();
+    }
+
+    fn look_at_the_clock(&mut self) {
+        self.now = self.world.engine.now().expect("a running clock").seconds();
+        self.reap();
+    }
+
+    fn step(&mut self) {
+        match self.random.u8(..20) {
+            0..8 => self.write(),
+            8 => self.delete(),
+            9..12 => {
+                self.world.pass(self.random.u64(1..4));
+                self.look_at_the_clock();
+            }
+            12 => self.change_rules(),
+            13 if self.random.u8(..4) == 0 => self.turn_hold(),
+            14 => self.world.archive.set_full("cold", self.random.bool()),
+            15 => self.crash_in_the_purge(),
+            _ => drop(self.world.engine.purge_step(self.random.usize(1..10)).expect("a step")),
+        }
+        self.check();
+    }
+
+    /// No line is of one that lives, or that a client has deleted.
+    fn check(&mut self) {
+        let lines = self.world.archive.lines("cold");
+        for line in &lines[self.seen..] {
+            let number = version_of(line);
+            assert!(self.died.contains_key(&number), "version {number} has not died: {line}");
+        }
+        self.seen = lines.len();
+        let (living, _) = self.world.counts();
+        assert_eq!(living, self.living.len() as u64);
+    }
+
+    /// In the end all that died has a line and one entry.
+    fn end(&mut self) {
+        if self.held {
+            self.turn_hold();
+        }
+        self.world.archive.set_full("cold", false);
+        self.world.pass(61);
+        self.look_at_the_clock();
+        self.world.drain();
+        self.check();
+        let lines: BTreeSet<u32> =
+            self.world.archive.lines("cold").iter().map(|line| version_of(line)).collect();
+        assert_eq!(lines, self.died.keys().copied().collect());
+        assert_eq!(self.world.engine.purge_figures(&self.holder()).expect("figures").backlog.items, 0);
+
+        let log = self.world.engine.deletion_logs_of(&self.holder()).expect("logs").remove(0);
+        let mut entries = self.entries(&log);
+        let mut died: Vec<(String, u64)> =
+            self.died.values().map(|(id, ts)| ((*id).to_owned(), *ts)).collect();
+        entries.sort();
+        died.sort();
+        assert_eq!(entries, died);
+    }
+
+    /// (id, `_ts`) of all that the record has, which must be in order.
+    fn entries(&self, log: &DeletionLog) -> Vec<(String, u64)> {
+        let (mut verifier, mut entries) = (Verifier::default(), Vec::new());
+        while verifier.count() < log.count {
+            let page = self.world.engine.deletion_page(log.log, verifier.count()).expect("a page");
+            for line in page.lines.split_inclusive(|byte| *byte == b'\n') {
+                verifier.line(line).expect("in order");
+                let line = crate::world::value(str::from_utf8(line).expect("text"));
+                if line.get("event").and_then(document::Value::as_str) == Some("purged") {
+                    let id = line.get("id").and_then(document::Value::as_str).expect("an id").to_owned();
+                    let ts = line.get("_ts").and_then(document::Value::as_i64).expect("a time");
+                    entries.push((id, ts.cast_unsigned()));
+                }
+            }
+        }
+        verifier.finish(Some(&log.head), Some(log.count)).expect("in order");
+        entries
+    }
+}
+
+fn version_of(line: &str) -> u32 {
+    let line = crate::world::value(line);
+    let version = line.get("item").and_then(|item| item.get("version")).and_then(document::Value::as_i64);
+    u32::try_from(version.expect("a version")).expect("small")
+}
+
+#[test]
+fn t32_in_random_lives_all_that_died_has_its_line_and_its_entry_and_nothing_else_has() {
+    let (mut died, mut lines) = (0, 0);
+    for seed in 0..40 {
+        println!("seed {seed}");
+        let mut life = Life::new(seed);
+        for _ in 0..300 {
+            life.step();
+        }
+        life.end();
+        died += life.died.len();
+        lines += life.seen;
+    }
+    assert!(died > 1000, "{died}: too few to test anything");
+    assert!(lines > died, "no crash or failure has made a line come twice");
+}
