@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engine", &["bson", "document", "storage", "query", "mql"]),
     ("nosql", &["calendar", "document", "query", "engine", "storage"]),
     ("mongo", &["bson", "mql", "document", "engine", "storage"]),
-    ("server", &["document", "storage", "engine", "nosql", "mongo"]),
+    ("server", &["calendar", "document", "storage", "engine", "nosql", "mongo"]),
     ("simulator", &["document", "storage", "query", "engine", "nosql"]),
 ];
 

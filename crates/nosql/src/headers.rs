@@ -25,6 +25,10 @@ names! {
     BATCH_ATOMIC = "x-ms-cosmos-batch-atomic";
     BATCH_CONTINUE = "x-ms-cosmos-batch-continue-on-error";
     CONFIRM_EXPIRY = "x-bolide-confirm-expiry";
+    LOG = "x-bolide-log";
+    LOG_COUNT = "x-bolide-log-count";
+    LOG_HEAD = "x-bolide-log-head";
+    LOG_LAST = "x-bolide-log-last";
     CONSISTENCY = "x-ms-consistency-level";
     CONTENT_PATH = "x-ms-content-path";
     CONTENT_RESPONSE = "x-ms-cosmos-populate-content-response-on-write";

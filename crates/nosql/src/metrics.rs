@@ -142,10 +142,28 @@ fn purge(page: &mut Page, engine: &Engine, reader: Reader) -> Result<(), Error> 
     ] {
         page.plain(name, Kind::Counter, help, count);
     }
+    archives(page, engine);
     if reader == Reader::Operator {
         by_container(page, &all, age);
     }
     Ok(())
+}
+
+fn archives(page: &mut Page, engine: &Engine) {
+    let sums = engine.archive_sums();
+    page.plain(
+        "bolide_archive_waiting_containers",
+        Kind::Gauge,
+        "Containers whose purge waits because their archive cannot be written.",
+        sums.waiting,
+    );
+    for (name, help, count) in [
+        ("bolide_archived_items_total", "Dead items written to archives.", sums.archived.items),
+        ("bolide_archived_bytes_total", "Bytes of their lines.", sums.archived.bytes),
+        ("bolide_archive_failures_total", "Tries to write archives that failed.", sums.failures),
+    ] {
+        page.plain(name, Kind::Counter, help, count);
+    }
 }
 
 /// One metric after the other, as the format wants it. Containers without anything to tell are left out.

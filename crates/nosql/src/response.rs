@@ -44,6 +44,14 @@ impl Reply {
         reply
     }
 
+    /// An answer of JSON lines.
+    pub(crate) fn lines(body: impl Into<Bytes>) -> Self {
+        let mut reply = Self::empty(StatusCode::OK);
+        reply.body = body.into();
+        reply.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+        reply
+    }
+
     /// An answer without a body.
     pub(crate) fn empty(status: StatusCode) -> Self {
         Self { status, body: Bytes::new(), charge: Charge::MINIMUM, headers: HeaderMap::with_capacity(24) }

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Engine, Neighbours, PurgeReport, Scrubbed};
+use engine::{ArchiveNews, Engine, Neighbours, PurgeReport, Scrubbed};
 use storage::{ClockStatus, Time};
 use tokio::sync::Notify;
 use tokio::task::{spawn_blocking, yield_now};
@@ -92,8 +92,9 @@ async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify) {
 /// One step, and what comes after it.
 async fn step(engine: &Arc<Engine>, items: usize, suspect: &mut bool) -> anyhow::Result<Next> {
     let worker = Arc::clone(engine);
-    let report = spawn_blocking(move || worker.purge_step(items)).await??;
-    let clock = engine.clock_status()?;
+    let report = spawn_blocking(move || worker.purge_step(items)).await?;
+    log_archives(engine);
+    let (report, clock) = (report?, engine.clock_status()?);
     log_suspicion(&clock, suspect);
     Ok(after(&report, clock.now, engine.next_left_over()))
 }
@@ -145,6 +146,20 @@ async fn look_after(engine: &Arc<Engine>) -> anyhow::Result<Duration> {
     }
     let Some(due) = report.next_due else { return Ok(SLEEP_MAX) };
     Ok(Duration::from_millis(due.millis_since(engine.now()?)).min(SLEEP_MAX))
+}
+
+/// Says once when the purge of a container begins to wait for its archive, and once when it goes on (T32).
+fn log_archives(engine: &Engine) {
+    for news in engine.take_archive_news() {
+        match news {
+            ArchiveNews::Waits { container, error } => tracing::error!(
+                "the purge of '{container}' waits for its archive, nothing of it is dropped meanwhile: {error}"
+            ),
+            ArchiveNews::GoesOn { container } => {
+                tracing::warn!("the archive of '{container}' can be written again, its purge goes on");
+            }
+        }
+    }
 }
 
 /// Says once when the clock becomes suspect, and once when that is over (T34).

@@ -13,6 +13,7 @@ use nosql::MasterKey;
 use storage::Durability;
 
 use crate::settings::{self, Layer, Settings};
+use crate::verify_log;
 
 /// The key that every Cosmos emulator shares. Anybody knows it, so it is good for loopback only.
 const EMULATOR_KEY: &str =
@@ -53,6 +54,16 @@ const LISTEN_HELP: &str = "Address of the NoSQL API; port 0 takes a free one [de
 enum Command {
     /// Run the server.
     Serve,
+    /// Verify a deletion record: an exported one, or those of a data directory that is named with --data.
+    VerifyLog(verify_log::Request),
+}
+
+/// What this process is to do.
+pub(crate) enum Task {
+    /// Run the server.
+    Serve(Box<Config>),
+    /// Verify a deletion record, perhaps with the help of a data directory.
+    VerifyLog(verify_log::Request, Option<Box<Config>>),
 }
 
 #[derive(clap::Args)]
@@ -98,6 +109,9 @@ struct Flags {
     /// The private key of that certificate, PEM.
     #[arg(long, value_name = "FILE", global = true)]
     tls_key: Option<String>,
+    /// Let containers archive what expires before it is purged, in directories below this one [default: none].
+    #[arg(long, value_name = "DIR", global = true)]
+    archive_root: Option<String>,
     /// Let the admin API move the clock forward, for tests.
     #[arg(long, global = true)]
     test_clock: bool,
@@ -129,6 +143,7 @@ impl Flags {
     fn layer(self) -> Layer {
         let on = |flag: bool| flag.then(|| "true".to_owned());
         let pairs = [
+            ("archive-root", self.archive_root),
             ("burst-capacity", on(self.burst_capacity)),
             ("config", self.config),
             ("data", self.data),
@@ -205,6 +220,8 @@ pub(crate) struct Config {
     /// What is said about the key when the server starts.
     pub(crate) shown_key: ShownKey,
     pub(crate) certificate: Certificate,
+    /// Where archives lie, if there may be any (T32).
+    pub(crate) archive_root: Option<PathBuf>,
     pub(crate) test_clock: bool,
     /// The store's own limit if not given (T34).
     pub(crate) max_clock_jump: Option<Duration>,
@@ -225,15 +242,22 @@ pub(crate) enum Exit {
     Wrong(anyhow::Error),
 }
 
-/// The configuration of this process.
-pub(crate) fn load() -> Result<Config, Exit> {
+/// What this process is to do, and with which configuration.
+pub(crate) fn load() -> Result<Task, Exit> {
     let cli = Cli::try_parse().map_err(|error| {
         let _ = error.print();
         Exit::Help(if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS })
     })?;
-    let (None | Some(Command::Serve)) = cli.command;
     let environment = settings::from_environment(|name| std::env::var(name).ok());
-    read(cli.flags.layer(), environment).map_err(Exit::Wrong)
+    let names_data = cli.flags.data.is_some();
+    let config = || read(cli.flags.layer(), environment).map(Box::new).map_err(Exit::Wrong);
+    match cli.command {
+        None | Some(Command::Serve) => Ok(Task::Serve(config()?)),
+        Some(Command::VerifyLog(request)) => {
+            let config = names_data.then(config).transpose()?;
+            Ok(Task::VerifyLog(request, config))
+        }
+    }
 }
 
 fn read(flags: Layer, environment: Layer) -> Result<Config> {
@@ -271,6 +295,7 @@ fn resolve(settings: &Settings) -> Result<Config> {
         key,
         shown_key,
         certificate: certificate(settings)?,
+        archive_root: archive_root(settings)?,
         test_clock: settings.flag("test-clock")?,
         max_clock_jump: settings.seconds("max-clock-jump")?,
         max_start_gap: settings.seconds("max-start-gap")?,
@@ -295,6 +320,13 @@ fn enforce_throughput(settings: &Settings) -> Result<Option<Burst>> {
         (false, true) => bail!("'burst-capacity' needs 'enforce-throughput'"),
         (false, false) => Ok(None),
         (true, burst) => Ok(Some(if burst { Burst::On } else { Burst::Off })),
+    }
+}
+
+fn archive_root(settings: &Settings) -> Result<Option<PathBuf>> {
+    match settings.get("archive-root") {
+        Some("") => bail!("'archive-root' must name a directory"),
+        root => Ok(root.map(PathBuf::from)),
     }
 }
 
@@ -487,6 +519,7 @@ mod tests {
         assert!(refusal(&[("mongo-profile", "cluster")]).contains("'mongo-profile'"));
         assert!(refusal(&[("mongo-advertise", "host")]).contains("'mongo-advertise'"));
         assert!(refusal(&[("tls-cert", "c.pem")]).contains("need each other"));
+        assert!(refusal(&[("archive-root", "")]).contains("'archive-root'"));
         assert!(refusal(&[("mongo-user", "")]).contains("'mongo-user'"));
         assert!(refusal(&[("burst-capacity", "true")]).contains("needs 'enforce-throughput'"));
     }

@@ -2,6 +2,7 @@
 //!
 //! This is where the world comes in: real clocks, files, threads, signals. Everything below gets them handed in.
 
+mod archive;
 mod background;
 mod clock;
 mod config;
@@ -9,14 +10,16 @@ mod host;
 mod serve;
 mod settings;
 mod tls;
+mod verify_log;
 
 use std::process::ExitCode;
 
+use config::Task;
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
-    let config = match config::load() {
-        Ok(config) => config,
+    let task = match config::load() {
+        Ok(task) => task,
         Err(config::Exit::Help(code)) => return code,
         Err(config::Exit::Wrong(error)) => {
             eprintln!("error: {error:#}");
@@ -24,13 +27,15 @@ fn main() -> ExitCode {
         }
     };
     log_to_stderr();
-    match serve::run(config) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    let (outcome, failure) = match task {
+        Task::Serve(config) => (serve::run(*config).map(|()| ExitCode::SUCCESS), ExitCode::FAILURE),
+        // A record that was tampered with is a failure; one that cannot be read is another.
+        Task::VerifyLog(request, config) => (verify_log::run(&request, config.as_deref()), ExitCode::from(2)),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        failure
+    })
 }
 
 /// Standard output is for the connection string, so the log goes to standard error. `BOLIDE_LOG` sets its level.

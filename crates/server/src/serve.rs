@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use engine::{Enforcement, Engine};
+use engine::{Archive, Enforcement, Engine};
 use mongo::{Authentication, Profile};
 use nosql::{Limits, Service};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::archive::DirectoryArchive;
 use crate::background;
 use crate::clock::RealClock;
 use crate::config::{Config, Mongo, Place, ShownKey};
@@ -32,13 +33,14 @@ const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(config: Config) -> Result<()> {
-    let clock: Arc<dyn WallClock> = Arc::new(RealClock::new());
+    let clock = clock();
     let store = open(&config, Arc::clone(&clock))?;
+    let archive = archive(&config)?;
     let enforcement = match config.enforce_throughput {
         Some(burst) => Enforcement::On { clock: Arc::clone(&clock), burst },
         None => Enforcement::Off,
     };
-    let options = engine::Options { partitions: config.partitions, enforcement, archive: None };
+    let options = engine::Options { partitions: config.partitions, enforcement, archive };
     let engine = Arc::new(Engine::open_with(store, options).context("cannot open the store")?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
@@ -52,7 +54,22 @@ pub(crate) fn run(config: Config) -> Result<()> {
     engine.close().context("cannot close the store")
 }
 
-fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<Arc<dyn Store>> {
+/// The machine's clock.
+pub(crate) fn clock() -> Arc<dyn WallClock> {
+    Arc::new(RealClock::new())
+}
+
+fn archive(config: &Config) -> Result<Option<Arc<dyn Archive>>> {
+    let data = match &config.place {
+        Place::Directory(path) => Some(path.as_path()),
+        Place::Memory => None,
+    };
+    let Some(root) = &config.archive_root else { return Ok(None) };
+    Ok(Some(Arc::new(DirectoryArchive::open(root, data)?)))
+}
+
+/// Opens the store.
+pub(crate) fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<Arc<dyn Store>> {
     let mut clock = ClockOptions::new(clock);
     clock.test_clock = config.test_clock;
     clock.max_clock_jump = config.max_clock_jump.unwrap_or(clock.max_clock_jump);

@@ -10,7 +10,8 @@ use anyhow::{Result, anyhow, bail};
 use toml::de::{DeTable, DeValue};
 
 /// Every setting's name. `config` itself cannot stand in the file.
-pub(crate) const NAMES: [&str; 22] = [
+pub(crate) const NAMES: [&str; 23] = [
+    "archive-root",
     "burst-capacity",
     "config",
     "data",

@@ -6,6 +6,7 @@
     reason = "the table wants one shape of handler, also for those that never wait"
 )]
 
+mod evidence;
 mod hold;
 mod purge;
 mod ttl;
@@ -37,11 +38,17 @@ pub(crate) fn find(head: &Head) -> Result<Run, Error> {
         ["purge"] if get => |call| Box::pin(purge::show(call)),
         ["purge"] if post => |call| Box::pin(purge::steer(call)),
         ["ttl", _, _] if get => |call| Box::pin(ttl::show(call)),
+        ["ttl", _, _, "log"] if get => |call| Box::pin(evidence::lines_of_container(call)),
+        ["log"] if get => |call| Box::pin(evidence::list(call)),
+        ["log", _] if get => |call| Box::pin(evidence::lines(call)),
         ["ttl", _, _] if head.method == Method::PATCH => |call| Box::pin(ttl::change(call)),
         ["hold", _, _] if get => |call| Box::pin(hold::list(call)),
         ["hold", _, _] if head.method == Method::PUT => |call| Box::pin(hold::place(call)),
         ["hold", _, _] if head.method == Method::DELETE => |call| Box::pin(hold::lift(call)),
-        ["status" | "clock" | "purge"] | ["ttl" | "hold", _, _] => {
+        ["status" | "clock" | "purge" | "log"]
+        | ["log", _]
+        | ["ttl" | "hold", _, _]
+        | ["ttl", _, _, "log"] => {
             return Err(Error::WrongVerb("this admin operation does not exist".to_owned()));
         }
         _ => {

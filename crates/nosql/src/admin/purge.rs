@@ -3,6 +3,7 @@
 use document::{Object, Value};
 use engine::{Api, Engine, Holder, PurgeFigures, PurgeReport};
 
+use super::evidence::archive_value;
 use super::{number, reply, tally};
 use crate::call::Call;
 use crate::error::Error;
@@ -30,6 +31,7 @@ pub(super) async fn show(call: &Call) -> Result<Reply, Error> {
             member("database", text(holder.database())),
             member("container", text(holder.name())),
             member("purge", figures_value(engine, figures)?),
+            member("archive", archive_value(engine.archive_status(holder)?)),
         ]))
     });
     let containers = containers.collect::<Result<Vec<_>, Error>>()?;
@@ -45,7 +47,7 @@ pub(super) fn sum_value(engine: &Engine) -> Result<Value, Error> {
 
 fn sum(engine: &Engine, all: &[(Holder, PurgeFigures)]) -> Result<Object, Error> {
     let status = engine.purge_status();
-    let retention = engine.retention_status();
+    let (retention, archives) = (engine.retention_status(), engine.archive_sums());
     let sum = all.iter().map(|(_, figures)| *figures).fold(PurgeFigures::default(), PurgeFigures::plus);
     let mut shown = Object::new();
     let own = [
@@ -60,6 +62,9 @@ fn sum(engine: &Engine, all: &[(Holder, PurgeFigures)]) -> Result<Object, Error>
         ("missedBounds", number(retention.missed)),
         ("scrubs", number(retention.scrubs)),
         ("heldScrubs", number(retention.held_scrubs)),
+        ("archived", tally(archives.archived)),
+        ("archiveFailures", number(archives.failures)),
+        ("waitingForArchive", number(archives.waiting)),
     ];
     for (name, value) in own {
         shown.insert(name, value);
@@ -136,6 +141,7 @@ fn purge_now(engine: &Engine, holder: Option<&Holder>) -> Result<(), Error> {
     if engine.clock_status()?.suspect.is_some() {
         return Err(Error::PurgeStopped("the clock is suspect; accept or reject its leap first"));
     }
+    engine.retry_archives(holder)?;
     for _ in 0..STEPS {
         let PurgeReport { next_due, .. } = engine.purge_at_once(holder, STEP_ITEMS)?;
         if next_due.is_none_or(|due| engine.now().is_ok_and(|now| due > now)) {

@@ -3,7 +3,7 @@
 use document::Value;
 use engine::{Api, DefaultTtl, DryRun, Engine, Forecast, Holder, Interval};
 
-use super::{number, purge, reply, tally, wishes};
+use super::{evidence, number, purge, reply, tally, wishes};
 use crate::call::Call;
 use crate::error::Error;
 use crate::json::{member, object, parse_object, text};
@@ -126,5 +126,7 @@ fn describe(engine: &Engine, holder: &Holder) -> Result<Value, Error> {
         member("living", tally(usage.living)),
         member("backlog", tally(usage.dead)),
         member("purge", purge::figures_value(engine, &figures)?),
+        member("archive", evidence::archive_value(engine.archive_status(holder)?)),
+        member("deletionRecord", evidence::records_value(engine, holder)?),
     ]))
 }

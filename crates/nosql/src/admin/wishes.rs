@@ -1,8 +1,8 @@
 //! What an owner may wish for a container, as members of a JSON object: one row each.
 
 use document::{Object, Value};
-use engine::Lifecycle;
 use engine::limits::HOLD_REASON_BYTES_MAX;
+use engine::{ArchiveDirectory, Lifecycle};
 
 use crate::error::Error;
 use crate::json::{member, object, text};
@@ -20,6 +20,28 @@ struct Wish {
 }
 
 const WISHES: &[Wish] = &[
+    Wish {
+        name: "archive",
+        accepts: "{\"directory\": name}, a name of up to 100 letters, digits, '-', '_' and '.', not beginning with '.'",
+        set: |wishes, value| keep(&mut wishes.archive, directory(value)),
+        clear: |wishes| wishes.archive = None,
+        show: |wishes| {
+            wishes
+                .archive
+                .as_ref()
+                .map_or(Value::Null, |name| object([member("directory", text(name.as_str()))]))
+        },
+    },
+    Wish {
+        name: "deletionRecord",
+        accepts: "true",
+        set: |wishes, value| {
+            wishes.deletion_record = *value == Value::Bool(true);
+            wishes.deletion_record
+        },
+        clear: |wishes| wishes.deletion_record = false,
+        show: |wishes| if wishes.deletion_record { Value::Bool(true) } else { Value::Null },
+    },
     Wish {
         name: "hold",
         accepts: "{\"reason\": text}, the text not empty and of 1024 bytes at most",
@@ -92,6 +114,11 @@ fn seconds(value: &Value) -> Option<u32> {
     value.as_i64().and_then(|seconds| u32::try_from(seconds).ok()).filter(|seconds| *seconds > 0)
 }
 
+fn directory(value: &Value) -> Option<ArchiveDirectory> {
+    let members = value.as_object().filter(|members| members.len() == 1)?;
+    ArchiveDirectory::parse(members.get("directory")?.as_str()?)
+}
+
 fn reason(value: &Value) -> Option<String> {
     let members = value.as_object().filter(|members| members.len() == 1)?;
     let reason = members.get("reason")?.as_str()?;
@@ -117,6 +144,12 @@ mod tests {
         for (name, good, bad) in [
             ("maxInstantExpiry", &["0", "0.5", "1"][..], &["-0.1", "1.1", "true", "\"0.5\"", "{}"][..]),
             ("maxPurgeDelay", &["1", "60"][..], &["0", "-1", "1.5", "5000000000", "\"60\""][..]),
+            (
+                "archive",
+                &[r#"{"directory":"cold"}"#, r#"{"directory":"2026-11.v2"}"#][..],
+                &["true", "\"cold\"", "{}", r#"{"directory":""}"#, r#"{"directory":"../x"}"#][..],
+            ),
+            ("deletionRecord", &["true"][..], &["false", "1", "\"true\"", "{}"][..]),
             (
                 "hold",
                 &[r#"{"reason":"case 7"}"#][..],

@@ -9,7 +9,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use document::{Value, parse_json};
-use engine::Engine;
+use engine::{Engine, MemoryArchive, Options};
 use hmac::{Hmac, Mac};
 use nosql::{Limits, MasterKey, Service};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -29,6 +29,8 @@ pub(crate) struct Server {
     pub(crate) clock: Arc<ManualClock>,
     /// The wall clock that signatures are judged by.
     pub(crate) real_seconds: Arc<AtomicU64>,
+    /// Where containers that name an archive have it.
+    pub(crate) archive: Arc<MemoryArchive>,
     stop: Option<oneshot::Sender<()>>,
 }
 
@@ -51,7 +53,9 @@ impl Server {
         let mut options = ClockOptions::new(Arc::clone(&clock) as Arc<_>);
         options.test_clock = test_clock;
         let store = Arc::new(MemoryStore::new(options).unwrap());
-        let engine = Arc::new(Engine::open(store).unwrap());
+        let archive = Arc::new(MemoryArchive::default());
+        let options = Options { archive: Some(Arc::clone(&archive) as Arc<_>), ..Options::default() };
+        let engine = Arc::new(Engine::open_with(store, options).unwrap());
         let real_seconds = Arc::new(AtomicU64::new(START));
         let seconds = Arc::clone(&real_seconds);
         let wall = Arc::new(move || seconds.load(Ordering::Relaxed));
@@ -63,7 +67,7 @@ impl Server {
         tokio::spawn(nosql::serve(listener, service, async {
             let _ = stopped.await;
         }));
-        Server { address, clock, real_seconds, stop: Some(stop) }
+        Server { address, clock, real_seconds, archive, stop: Some(stop) }
     }
 
     /// A server with database `db` and container `c` keyed by `/pk`, whose definition has `extra` members.

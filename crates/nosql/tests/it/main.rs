@@ -11,6 +11,7 @@ mod belongings;
 mod changes;
 mod client;
 mod containers;
+mod evidence;
 mod hostile;
 mod http2;
 mod items;

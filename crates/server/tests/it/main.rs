@@ -5,6 +5,7 @@
 mod clock;
 mod configuration;
 mod connections;
+mod evidence;
 mod lifecycle;
 mod mongo;
 mod process;

@@ -1,0 +1,176 @@
+"""Archive before purge (T32) and the deletion record, as operators of an application meet them: files and lines."""
+
+import hashlib
+import json
+import os
+import subprocess
+import time
+import urllib.request
+
+import pytest
+from azure.cosmos import PartitionKey, exceptions
+
+from bolide import EMULATOR_KEY, Server, binary
+
+
+@pytest.fixture
+def archiving(tmp_path):
+    """A server with an archive."""
+    process = Server(data=tmp_path / "data", extra=["--archive-root", str(tmp_path / "archive")]).start()
+    yield process
+    process.stop()
+
+
+def wish(server, container, **wishes):
+    status, answer = server.admin("PATCH", f"ttl/shop/{container}", wishes)
+    assert status == 200, answer
+    return answer
+
+
+def told(server, container):
+    status, answer = server.admin("GET", f"ttl/shop/{container}")
+    assert status == 200, answer
+    return answer
+
+
+def purge(server):
+    """Purges until nothing is left, or until it waits; the background purges as well, and may be about to end."""
+    status, answer = server.admin("POST", "purge", {"now": True})
+    assert status == 200, answer
+    for _ in range(1000):
+        if answer["backlog"]["items"] == 0 or answer["waitingForArchive"] > 0:
+            return answer
+        time.sleep(0.01)
+        status, answer = server.admin("GET", "purge")
+    raise AssertionError(answer)
+
+
+def lines(place, directory):
+    """What lies in the archive, file after file."""
+    files = sorted((place / "archive" / directory).iterdir())
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def export(server, container):
+    request = urllib.request.Request(
+        f"{server.endpoint}_bolide/ttl/shop/{container}/log", headers={"Authorization": "Bearer " + EMULATOR_KEY}
+    )
+    with urllib.request.urlopen(request) as answer:
+        return answer.read().decode(), answer.headers["x-bolide-log-head"], int(answer.headers["x-bolide-log-count"])
+
+
+def verify(path, *more):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("BOLIDE_")}
+    return subprocess.run(
+        [binary(), "verify-log", str(path), *more], env=environment, capture_output=True, text=True, timeout=60
+    )
+
+
+def make(server, **more):
+    database = server.client().create_database_if_not_exists("shop")
+    return database.create_container("orders", PartitionKey(path="/customer"), **more)
+
+
+def test_t32_what_expires_is_in_the_archive_before_it_is_purged(archiving, tmp_path):
+    orders = make(archiving, default_ttl=3600)
+    wish(archiving, "orders", archive={"directory": "orders"})
+    order = orders.create_item({"id": "SO05", "customer": "ACME", "total": 12.5, "lines": [{"sku": "x"}]})
+    orders.create_item({"id": "SO06", "customer": "ACME", "ttl": -1})
+    archiving.clock.advance(3600)
+    purge(archiving)
+    (line,) = lines(tmp_path, "orders")
+    assert (line["database"], line["container"]) == ("shop", "orders")
+    assert (line["id"], line["partitionKey"], line["_ts"]) == ("SO05", ["ACME"], order["_ts"])
+    assert (line["rule"], line["seconds"]) == ("defaultTtl", 3600)
+    assert line["item"] == {name: value for name, value in order.items() if not name.startswith("_")}
+    # What comes out of an archive can be put back.
+    orders.upsert_item(line["item"])
+    assert orders.read_item("SO05", "ACME")["total"] == 12.5
+
+
+def test_t32_an_archive_that_cannot_be_written_stops_the_purge_and_loses_nothing(archiving, tmp_path):
+    orders = make(archiving, default_ttl=60)
+    wish(archiving, "orders", archive={"directory": "orders"})
+    for number in range(20):
+        orders.create_item({"id": str(number), "customer": "ACME"})
+    directory = tmp_path / "archive" / "orders"
+    directory.write_text("nothing can be written into a directory that is a file")
+    archiving.clock.advance(60)
+    assert purge(archiving)["waitingForArchive"] == 1
+    answer = told(archiving, "orders")
+    assert answer["archive"]["failure"]["error"].startswith("cannot write the archive"), answer
+    assert answer["purge"]["backlog"]["items"] == 20
+    with pytest.raises(exceptions.CosmosResourceNotFoundError):
+        orders.read_item("7", "ACME")
+    orders.create_item({"id": "7", "customer": "ACME", "new": True})
+    directory.unlink()
+    assert purge(archiving)["waitingForArchive"] == 0
+    archived = lines(tmp_path, "orders")
+    assert sorted({int(line["id"]) for line in archived}) == list(range(20))
+    assert not any("new" in line["item"] for line in archived)
+    assert told(archiving, "orders")["purge"]["backlog"]["items"] == 0
+    assert orders.read_item("7", "ACME")["new"]
+
+
+def test_t32_names_lead_nowhere_else(archiving, tmp_path):
+    make(archiving, default_ttl=60)
+    for name in ["..", "../data", "/tmp", "a/b", ".hidden", "", 7]:
+        status, answer = archiving.admin("PATCH", "ttl/shop/orders", {"archive": {"directory": name}})
+        assert (status, answer["code"]) == (400, "BadRequest"), answer
+    assert list((tmp_path / "archive").iterdir()) == []
+
+
+def test_the_deletion_record_is_verified_and_tampering_is_found(archiving, tmp_path):
+    orders = make(archiving, default_ttl=60)
+    wish(archiving, "orders", deletionRecord=True)
+    for number in range(5):
+        orders.create_item({"id": f"order {number}", "customer": "ACME", "secret": "s3cret"})
+    archiving.clock.advance(60)
+    purge(archiving)
+    text, head, count = export(archiving, "orders")
+    assert (told(archiving, "orders")["deletionRecord"][0]["head"], count) == (head, 6)
+    entries = [json.loads(line) for line in text.splitlines()]
+    assert [entry["event"] for entry in entries] == ["opened"] + ["purged"] * 5
+    assert [entry["id"] for entry in entries[1:]] == [f"order {number}" for number in range(5)]
+    assert "s3cret" not in text
+
+    # Anybody can verify it without us.
+    previous = "0" * 64
+    for line, entry in zip(text.splitlines(), entries):
+        assert entry["previous"] == previous
+        previous = hashlib.sha256(line.rpartition(',"hash":')[0].encode()).hexdigest()
+        assert entry["hash"] == previous
+    assert previous == head
+
+    path = tmp_path / "record.jsonl"
+    path.write_text(text)
+    done = verify(path, "--head", head, "--count", str(count))
+    assert done.returncode == 0, done.stderr
+    assert "6 entries, all as they were written" in done.stdout
+    path.write_text(text.replace("order 3", "order 9"))
+    done = verify(path)
+    assert (done.returncode, "line 5 was changed" in done.stderr) == (1, True), done.stderr
+    path.write_text("".join(text.splitlines(keepends=True)[:4]))
+    assert verify(path).returncode == 0, "a shorter one was whole once"
+    assert verify(path, "--head", head).returncode == 1
+
+
+def test_the_record_is_verified_where_it_lies_and_outlives_its_container(archiving, tmp_path):
+    orders = make(archiving, default_ttl=60)
+    wish(archiving, "orders", deletionRecord=True, archive={"directory": "orders"})
+    orders.create_item({"id": "x", "customer": "ACME"})
+    archiving.clock.advance(60)
+    archiving.client().get_database_client("shop").delete_container("orders")
+    status, answer = archiving.admin("GET", "log")
+    assert status == 200
+    (log,) = answer["logs"]
+    assert (log["database"], log["container"], log["open"], log["count"]) == ("shop", "orders", False, 3)
+    assert [line["id"] for line in lines(tmp_path, "orders")] == ["x"], "what had expired was archived by the drop"
+    archiving.stop()
+    done = subprocess.run(
+        [binary(), "verify-log", "--data", str(tmp_path / "data"), "--test-clock"],
+        capture_output=True, text=True, timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "(shop/orders): 3 entries, all as they were written" in done.stdout
+    archiving.start()

@@ -1,0 +1,287 @@
+//! Archives as directories of JSON lines (T32): `root/name/2026-11-15-0001.jsonl`, one file after the other for each day.
+//!
+//! A file ends when its day is over or when it is large. What was synced once is never touched again. What an append that failed
+//! or was cut short has left behind the last whole line is cut off before the next one: its items will come again.
+//!
+//! Others may take files away at any time. Lines that went into a file that has no name any more are nowhere, so an append
+//! looks whether its file is still there, and is a failure if not.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use engine::{Archive, ArchiveDirectory, ArchiveError};
+use parking_lot::Mutex;
+use storage::Time;
+
+/// A file that is larger gets no more lines.
+const FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// How much is read at a time to find the last whole line.
+const CHUNK_BYTES: u64 = 64 * 1024;
+
+const EXTENSION: &str = "jsonl";
+
+/// Directories below one root.
+pub(crate) struct DirectoryArchive {
+    root: PathBuf,
+    file_bytes: u64,
+    open: Mutex<BTreeMap<ArchiveDirectory, Current>>,
+}
+
+/// The file that lines are appended to.
+struct Current {
+    file: File,
+    path: PathBuf,
+    day: String,
+    length: u64,
+}
+
+impl DirectoryArchive {
+    /// Opens the root, and makes it if need be. It may not lie in the data directory, which is the store's own.
+    pub(crate) fn open(root: &Path, data: Option<&Path>) -> Result<DirectoryArchive> {
+        let place = || format!("cannot use the archive root '{}'", root.display());
+        fs::create_dir_all(root).with_context(place)?;
+        let root = root.canonicalize().with_context(place)?;
+        let data = data.and_then(|data| data.canonicalize().ok());
+        if data.is_some_and(|data| root.starts_with(&data)) {
+            bail!("the archive root '{}' lies in the data directory", root.display());
+        }
+        Ok(DirectoryArchive { root, file_bytes: FILE_BYTES, open: Mutex::default() })
+    }
+
+    fn append(&self, directory: &ArchiveDirectory, at: Time, lines: &[u8]) -> io::Result<()> {
+        let day = day_of(at);
+        let mut open = self.open.lock();
+        let mut current = match open.remove(directory) {
+            Some(current)
+                if current.day == day && current.length < self.file_bytes && current.is_in_place()? =>
+            {
+                current
+            }
+            _ => self.next_file(directory, day)?,
+        };
+        if let Err(error) = current.write(lines) {
+            // The next try cuts it off otherwise.
+            let _ = current.file.set_len(current.length);
+            return Err(named(&current.path, &error));
+        }
+        open.insert(directory.clone(), current);
+        Ok(())
+    }
+
+    /// The last file of the day if it has room, else a new one.
+    fn next_file(&self, directory: &ArchiveDirectory, day: String) -> io::Result<Current> {
+        let place = self.root.join(directory.as_str());
+        if !place.is_dir() {
+            fs::create_dir(&place).map_err(|error| named(&place, &error))?;
+            sync_directory(&self.root)?;
+        }
+        let mut number = last_number(&place, &day)?.unwrap_or(1);
+        loop {
+            let path = place.join(format!("{day}-{number:04}.{EXTENSION}"));
+            let is_new = !path.exists();
+            let file = OpenOptions::new().read(true).append(true).create(true).open(&path);
+            let mut file = file.map_err(|error| named(&path, &error))?;
+            let length = cut_to_whole_lines(&mut file).map_err(|error| named(&path, &error))?;
+            if length < self.file_bytes {
+                if is_new {
+                    sync_directory(&place)?;
+                }
+                return Ok(Current { file, path, day, length });
+            }
+            number += 1;
+        }
+    }
+}
+
+impl Current {
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.file.write_all(lines)?;
+        self.file.sync_all()?;
+        if !self.is_in_place()? {
+            return Err(io::Error::other("it was taken away while lines were written to it"));
+        }
+        self.length += lines.len() as u64;
+        Ok(())
+    }
+
+    /// Whether the file still has its name.
+    fn is_in_place(&self) -> io::Result<bool> {
+        let own = self.file.metadata()?;
+        match fs::metadata(&self.path) {
+            Ok(found) => Ok((found.dev(), found.ino()) == (own.dev(), own.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(named(&self.path, &error)),
+        }
+    }
+}
+
+impl Archive for DirectoryArchive {
+    fn append(&self, directory: &ArchiveDirectory, at: Time, lines: &[u8]) -> Result<(), ArchiveError> {
+        self.append(directory, at, lines)
+            .map_err(|error| ArchiveError(format!("cannot write the archive: {error}")))
+    }
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("'{}': {error}", path.display()))
+}
+
+/// `2026-11-15`.
+fn day_of(at: Time) -> String {
+    let seconds = i64::try_from(at.seconds()).unwrap_or(i64::MAX);
+    let (year, month, day) = calendar::date_of(seconds.div_euclid(86_400));
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// The number of the last file of a day.
+fn last_number(place: &Path, day: &str) -> io::Result<Option<u32>> {
+    let mut last = None;
+    for entry in fs::read_dir(place).map_err(|error| named(place, &error))? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| {
+            let number =
+                name.strip_prefix(day)?.strip_prefix('-')?.strip_suffix(EXTENSION)?.strip_suffix('.')?;
+            number.parse().ok()
+        });
+        last = last.max(number);
+    }
+    Ok(last)
+}
+
+/// Cuts off what lies behind the last whole line; returns the length of the rest.
+fn cut_to_whole_lines(file: &mut File) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    let mut end = length;
+    let mut chunk = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(CHUNK_BYTES);
+        file.seek(SeekFrom::Start(start))?;
+        chunk.clear();
+        Read::by_ref(file).take(end - start).read_to_end(&mut chunk)?;
+        if let Some(at) = chunk.iter().rposition(|byte| *byte == b'\n') {
+            end = start + at as u64 + 1;
+            break;
+        }
+        end = start;
+    }
+    if end < length {
+        file.set_len(end)?;
+        file.sync_all()?;
+    }
+    Ok(end)
+}
+
+/// Makes the names in a directory durable.
+#[expect(clippy::disallowed_methods, reason = "the server is a door to files")]
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive(root: &Path) -> DirectoryArchive {
+        DirectoryArchive { file_bytes: 20, ..DirectoryArchive::open(root, None).unwrap() }
+    }
+
+    fn cold() -> ArchiveDirectory {
+        ArchiveDirectory::parse("cold").unwrap()
+    }
+
+    /// Names and texts of all files of the directory.
+    fn files(root: &Path) -> Vec<(String, String)> {
+        let mut files: Vec<_> = fs::read_dir(root.join("cold"))
+            .unwrap()
+            .map(|entry| {
+                let path = entry.unwrap().path();
+                let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+                (name, fs::read_to_string(path).unwrap())
+            })
+            .collect();
+        files.sort();
+        files
+    }
+
+    fn file(name: &str, text: &str) -> (String, String) {
+        (name.to_owned(), text.to_owned())
+    }
+
+    #[test]
+    fn t32_files_end_with_their_day_and_when_they_are_large() {
+        let root = tempfile::tempdir().unwrap();
+        let (archive, at) = (archive(root.path()), Time::from_seconds(1_700_000_000));
+        let append = |at, text: &str| archive.append(&cold(), at, text.as_bytes()).unwrap();
+        append(at, "{\"n\":1}\n");
+        append(at, "{\"n\":2}\n{\"n\":3}\n");
+        append(at, "{\"n\":4}\n");
+        append(at.plus_millis(86_400_000), "{\"n\":5}\n");
+        let expected = [
+            file("2023-11-14-0001.jsonl", "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n"),
+            file("2023-11-14-0002.jsonl", "{\"n\":4}\n"),
+            file("2023-11-15-0001.jsonl", "{\"n\":5}\n"),
+        ];
+        assert_eq!(files(root.path()), expected);
+    }
+
+    #[test]
+    fn t32_a_start_goes_on_behind_the_last_whole_line() {
+        let root = tempfile::tempdir().unwrap();
+        let at = Time::from_seconds(1_700_000_000);
+        archive(root.path()).append(&cold(), at, b"{\"n\":1}\n").unwrap();
+        let path = root.path().join("cold/2023-11-14-0001.jsonl");
+        let mut torn = OpenOptions::new().append(true).open(&path).unwrap();
+        torn.write_all(b"{\"n\":2,\"half").unwrap();
+        archive(root.path()).append(&cold(), at, b"{\"n\":2}\n").unwrap();
+        assert_eq!(files(root.path()), [file("2023-11-14-0001.jsonl", "{\"n\":1}\n{\"n\":2}\n")]);
+        fs::write(&path, "no whole line at all, and a long one").unwrap();
+        archive(root.path()).append(&cold(), at, b"{\"n\":3}\n").unwrap();
+        assert_eq!(files(root.path()), [file("2023-11-14-0001.jsonl", "{\"n\":3}\n")]);
+    }
+
+    #[test]
+    fn t32_lines_do_not_go_into_a_file_that_was_taken_away() {
+        let root = tempfile::tempdir().unwrap();
+        let (archive, at) = (archive(root.path()), Time::from_seconds(1_700_000_000));
+        archive.append(&cold(), at, b"{\"n\":1}\n").unwrap();
+        fs::remove_file(root.path().join("cold/2023-11-14-0001.jsonl")).unwrap();
+        archive.append(&cold(), at, b"{\"n\":2}\n").unwrap();
+        assert_eq!(files(root.path()), [file("2023-11-14-0001.jsonl", "{\"n\":2}\n")]);
+        fs::rename(root.path().join("cold"), root.path().join("moved")).unwrap();
+        archive.append(&cold(), at, b"{\"n\":3}\n").unwrap();
+        assert_eq!(files(root.path()), [file("2023-11-14-0001.jsonl", "{\"n\":3}\n")]);
+    }
+
+    /// The device has no room for anything, as a full volume has none.
+    #[test]
+    fn t32_a_full_volume_is_an_error_and_leaves_no_files_behind() {
+        let root = tempfile::tempdir().unwrap();
+        let (archive, at) = (archive(root.path()), Time::from_seconds(1_700_000_000));
+        fs::create_dir(root.path().join("cold")).unwrap();
+        let path = root.path().join("cold/2023-11-14-0001.jsonl");
+        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+        for _ in 0..3 {
+            let error = archive.append(&cold(), at, b"{\"n\":1}\n").unwrap_err().to_string();
+            assert!(error.contains("No space left on device") && error.contains("cold"), "{error}");
+        }
+        assert_eq!(fs::read_dir(root.path().join("cold")).unwrap().count(), 1);
+        fs::remove_file(&path).unwrap();
+        archive.append(&cold(), at, b"{\"n\":1}\n").unwrap();
+        assert_eq!(files(root.path()), [file("2023-11-14-0001.jsonl", "{\"n\":1}\n")]);
+    }
+
+    #[test]
+    fn the_root_is_not_the_stores_own_directory() {
+        let data = tempfile::tempdir().unwrap();
+        let inside = data.path().join("archive");
+        let error = DirectoryArchive::open(&inside, Some(data.path())).err().unwrap().to_string();
+        assert!(error.contains("lies in the data directory"), "{error}");
+        let elsewhere = tempfile::tempdir().unwrap();
+        assert!(DirectoryArchive::open(&elsewhere.path().join("made"), Some(data.path())).is_ok());
+    }
+}

@@ -1,0 +1,137 @@
+//! `bolide verify-log`: a deletion record, exported or in its data directory, is what was written, or the first line that is not.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use engine::{DeletionLog, Engine, Tampering, Verifier};
+
+use crate::config::{Config, Place};
+use crate::serve;
+
+/// No line of a record is as long.
+const LINE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// What is to be verified.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Request {
+    /// The exported record, JSON lines; '-' is standard input. Without it, every record of the data directory.
+    file: Option<PathBuf>,
+    /// The hash that the last line must have, as the server told it.
+    #[arg(long, value_name = "HASH")]
+    head: Option<String>,
+    /// How many lines there must be.
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+}
+
+/// Verifies; with a configuration, what it is compared with lies in its data directory, which no server may have open.
+pub(crate) fn run(request: &Request, config: Option<&Config>) -> Result<ExitCode> {
+    let stored = config.map(stored).transpose()?;
+    match (&request.file, stored) {
+        (Some(file), stored) => verify_file(request, file, stored.as_deref()),
+        (None, Some(logs)) => Ok(verify_stored(&logs)),
+        (None, None) => bail!("name a file, or a data directory with --data"),
+    }
+}
+
+/// A record as its store has it, and whether it is in order there.
+type Stored = (DeletionLog, Result<(), Tampering>);
+
+fn stored(config: &Config) -> Result<Vec<Stored>> {
+    if let Place::Directory(path) = &config.place
+        && !path.is_dir()
+    {
+        bail!("there is no data directory '{}'", path.display());
+    }
+    let engine = Engine::open(serve::open(config, serve::clock())?).context("cannot open the store")?;
+    let verify = |log: DeletionLog| {
+        let outcome = engine.verify_deletion_log(&log)?;
+        Ok((log, outcome))
+    };
+    let logs = engine.deletion_logs()?.into_iter().map(verify).collect::<Result<Vec<_>>>();
+    engine.close().context("cannot close the store")?;
+    logs
+}
+
+fn verify_stored(logs: &[Stored]) -> ExitCode {
+    for (log, outcome) in logs {
+        let DeletionLog { log, database, container, count, head, .. } = log;
+        match outcome {
+            Ok(()) => println!(
+                "log {log} ({database}/{container}): {count} entries, all as they were written\n{head}"
+            ),
+            Err(tampering) => eprintln!("log {log} ({database}/{container}): {tampering}"),
+        }
+    }
+    println!("{} deletion records", logs.len());
+    verdict(logs.iter().all(|(_, outcome)| outcome.is_ok()))
+}
+
+fn verify_file(request: &Request, file: &Path, stored: Option<&[Stored]>) -> Result<ExitCode> {
+    let name = file.display();
+    let outcome = read_file(file).with_context(|| format!("cannot read '{name}'"))?;
+    let verifier = match outcome {
+        Ok(verifier) => verifier,
+        Err(tampering) => {
+            eprintln!("{name}: {tampering}");
+            return Ok(verdict(false));
+        }
+    };
+    let (log, count) = (verifier.log(), verifier.count());
+    let own = stored.and_then(|logs| logs.iter().find(|(known, _)| Some(u64::from(known.log)) == log));
+    if let (Some(log), Some(_), None) = (log, stored, own) {
+        eprintln!("{name}: the data directory has no log {log}");
+        return Ok(verdict(false));
+    }
+    if let Some((DeletionLog { log, .. }, Err(tampering))) = own {
+        eprintln!("log {log} of the data directory: {tampering}");
+        return Ok(verdict(false));
+    }
+    let known = own.map(|(log, _)| (log.head.as_str(), log.count));
+    let head = request.head.as_deref().or(known.map(|(head, _)| head));
+    let expected = request.count.or(known.map(|(_, count)| count));
+    match verifier.finish(head, expected) {
+        Ok(found) => {
+            let log = log.unwrap_or_default();
+            println!("{name}: log {log}: {count} entries, all as they were written\n{found}");
+            if head.is_none() {
+                println!(
+                    "Whether the record ends there is not known: compare count and hash with what the server told, or \
+                     give them with --count and --head."
+                );
+            }
+            Ok(verdict(true))
+        }
+        Err(tampering) => {
+            eprintln!("{name}: {tampering}");
+            Ok(verdict(false))
+        }
+    }
+}
+
+fn verdict(is_in_order: bool) -> ExitCode {
+    if is_in_order { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Goes through all lines of a file.
+#[expect(clippy::disallowed_methods, reason = "the server is a door to files")]
+fn read_file(path: &Path) -> std::io::Result<Result<Verifier, Tampering>> {
+    let source: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(path)?)
+    };
+    let (mut source, mut verifier, mut line) = (BufReader::new(source), Verifier::default(), Vec::new());
+    loop {
+        line.clear();
+        // One byte more than a line may have is not a line.
+        if source.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line)? == 0 {
+            return Ok(Ok(verifier));
+        }
+        if let Err(tampering) = verifier.line(&line) {
+            return Ok(Err(tampering));
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Archives (T32) and deletion records through the real process: a volume without room, kill -9, and `bolide verify-log`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::process::{Server, run};
+
+const KEY: [(&str, &str); 1] = [("x-ms-documentdb-partitionkey", "[\"a\"]")];
+
+fn start(directory: &Path) -> Server {
+    let archive = directory.join("archive");
+    Server::in_directory(
+        &directory.join("data"),
+        &["--test-clock", "--archive-root", archive.to_str().unwrap()],
+    )
+}
+
+fn wish(server: &Server, wishes: &str) {
+    let (status, text) = server.admin("PATCH", "/_bolide/ttl/db/c", wishes);
+    assert_eq!(status, 200, "{text}");
+}
+
+fn advance(server: &Server, seconds: u64) {
+    let (status, text) = server.admin("POST", "/_bolide/clock", &format!("{{\"advanceSeconds\":{seconds}}}"));
+    assert_eq!(status, 200, "{text}");
+}
+
+/// Waits until the purge says something of itself.
+fn wait_for(server: &Server, what: &str) {
+    for _ in 0..1200 {
+        if server.admin("GET", "/_bolide/purge", "").1.contains(what) {
+            return;
+        }
+        pause();
+    }
+    panic!("never {what}: {}", server.admin("GET", "/_bolide/purge", "").1);
+}
+
+/// All lines of an archive's directory, in the order of its files.
+fn lines(directory: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let text: String = paths.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    assert!(text.is_empty() || text.ends_with('\n'));
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The day of the test clock, and the next, as files are named after them.
+fn days(server: &Server) -> [String; 2] {
+    let (_, text) = server.admin("GET", "/_bolide/clock", "");
+    let now: String =
+        text.split("\"now\":").nth(1).unwrap().chars().take_while(char::is_ascii_digit).collect();
+    let now: u64 = now.parse().unwrap();
+    [now, now + 86_400].map(|seconds| {
+        let arguments = ["-u", "-d", &format!("@{seconds}"), "+%Y-%m-%d"];
+        let date = std::process::Command::new("date").args(arguments).output().unwrap();
+        String::from_utf8(date.stdout).unwrap().trim().to_owned()
+    })
+}
+
+/// A volume without room: everything that is written to it fails as on a full disk.
+#[test]
+fn t32_a_full_volume_stops_that_purge_alone_and_nothing_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut server = start(directory.path());
+    server.create_container(",\"defaultTtl\":1000");
+    wish(&server, r#"{"archive":{"directory":"cold"},"deletionRecord":true}"#);
+    for number in 0..100 {
+        assert_eq!(server.create(&format!("item-{number}")), 201);
+    }
+    let cold = directory.path().join("archive/cold");
+    std::fs::create_dir_all(&cold).unwrap();
+    // The day may change while the test runs.
+    for day in days(&server) {
+        std::os::unix::fs::symlink("/dev/full", cold.join(format!("{day}-0001.jsonl"))).unwrap();
+    }
+    advance(&server, 1000);
+    wait_for(&server, "\"waitingForArchive\":1");
+    let (_, shown) = server.admin("GET", "/_bolide/ttl/db/c", "");
+    assert!(shown.contains("No space left on device"), "{shown}");
+    assert!(shown.contains("\"backlog\":{\"items\":100,"), "{shown}");
+    assert_eq!(server.read("item-7"), 404, "the dead are dead all the same");
+    assert_eq!(server.create("item-7"), 201);
+    let (_, metrics) = server.admin("GET", "/metrics", "");
+    assert!(metrics.contains("\nbolide_archive_waiting_containers 1\n"), "{metrics}");
+    server.kill();
+
+    server = start(directory.path());
+    wait_for(&server, "\"waitingForArchive\":1");
+    for entry in std::fs::read_dir(&cold).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    advance(&server, 60);
+    wait_for(&server, "\"backlog\":{\"items\":0,");
+    let mut archived = lines(&cold);
+    assert!(archived.iter().all(|line| line.contains(r#""database":"db","container":"c","#)));
+    archived.sort();
+    archived.dedup();
+    assert_eq!(archived.len(), 100, "each of them, and not the one that lives");
+    assert_eq!(server.read("item-7"), 200);
+    assert_eq!(server.terminate(), Some(0));
+}
+
+/// Killed again and again while it archives and purges: lines may come twice, none is missing, the record has each once.
+#[test]
+fn t32_kill_9_loses_no_line_and_no_entry() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = start(directory.path());
+    server.create_container(",\"defaultTtl\":1000");
+    wish(&server, r#"{"archive":{"directory":"cold"},"deletionRecord":true}"#);
+    let mut number = 0;
+    for _ in 0..30 {
+        let operations: Vec<String> = (0..100)
+            .map(|at| {
+                let id = number + at;
+                format!(r#"{{"operationType":"Create","resourceBody":{{"id":"{id}","pk":"a"}}}}"#)
+            })
+            .collect();
+        let headers =
+            [KEY[0], ("x-ms-cosmos-is-batch-request", "True"), ("x-ms-cosmos-batch-atomic", "True")];
+        let (status, text) =
+            server.request("POST", "/dbs/db/colls/c/docs", &headers, &format!("[{}]", operations.join(",")));
+        assert_eq!(status, 200, "{text}");
+        number += 100;
+    }
+    advance(&server, 1000);
+    let mut server = server;
+    for _ in 0..4 {
+        pause();
+        server.kill();
+        server = start(directory.path());
+    }
+    wait_for(&server, "\"backlog\":{\"items\":0,");
+    let (_, exported) = server.admin("GET", "/_bolide/ttl/db/c/log", "");
+    assert_eq!(exported.lines().filter(|line| line.contains("\"event\":\"purged\"")).count(), number);
+    assert_eq!(server.terminate(), Some(0));
+    let mut archived = lines(&directory.path().join("archive/cold"));
+    archived.sort();
+    archived.dedup();
+    assert_eq!(archived.len(), number);
+
+    let file = directory.path().join("record.jsonl");
+    std::fs::write(&file, &exported).unwrap();
+    let data = directory.path().join("data");
+    let (file, data) = (file.to_str().unwrap(), data.to_str().unwrap());
+    let verified = run(&["verify-log", file, "--data", data, "--test-clock"]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    let all = run(&["verify-log", "--data", data, "--test-clock"]);
+    assert!(all.status.success());
+    assert!(String::from_utf8(all.stdout).unwrap().contains("db/c): 3001 entries, all as they were written"));
+}
+
+#[test]
+fn verify_log_tells_what_is_wrong_and_where() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = start(directory.path());
+    server.create_container(",\"defaultTtl\":1000");
+    wish(&server, r#"{"deletionRecord":true}"#);
+    for id in ["x", "y", "z"] {
+        assert_eq!(server.create(id), 201);
+    }
+    advance(&server, 1000);
+    wait_for(&server, "\"purgedItems\":3");
+    let (_, exported) = server.admin("GET", "/_bolide/ttl/db/c/log", "");
+    let (_, shown) = server.admin("GET", "/_bolide/ttl/db/c", "");
+    let head = shown.split("\"head\":\"").nth(1).unwrap()[..64].to_owned();
+    drop(server);
+    let path = directory.path().join("record.jsonl");
+    let file = path.to_str().unwrap();
+    let verify = |text: &str, more: &[&str]| {
+        std::fs::write(&path, text).unwrap();
+        let output = run(&[&["verify-log", file], more].concat());
+        let told = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(told).unwrap())
+    };
+    let (code, told) = verify(&exported, &[]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("4 entries, all as they were written") && told.contains(&head), "{told}");
+    assert!(told.contains("--head"), "whoever gives no head is told what that means: {told}");
+    let (code, told) = verify(&exported, &["--head", &head, "--count", "4"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(!told.contains("--head"), "{told}");
+
+    let cut: String = exported.split_inclusive('\n').take(3).collect();
+    let without_second: String =
+        exported.split_inclusive('\n').enumerate().filter(|(at, _)| *at != 1).map(|(_, line)| line).collect();
+    for (text, words) in [
+        (exported.replacen("\"y\"", "\"w\"", 1), "line 3 was changed"),
+        (without_second, "line 2 is entry 3, not entry 2"),
+        (cut, "there are 3 entries, and there were 4"),
+        (String::new(), "there are 0 entries"),
+        ("{}\n".to_owned(), "line 1 is not a line of a deletion record"),
+        (exported.replace('\n', "\r\n"), "line 1 is not a line of a deletion record"),
+    ] {
+        let (code, told) = verify(&text, &["--head", &head, "--count", "4"]);
+        assert_eq!(code, Some(1), "{told}");
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert_eq!(run(&["verify-log"]).status.code(), Some(2));
+    assert_eq!(run(&["verify-log", "/nowhere/at/all"]).status.code(), Some(2));
+    let nowhere = directory.path().join("nowhere");
+    assert_eq!(run(&["verify-log", "--data", nowhere.to_str().unwrap()]).status.code(), Some(2));
+    assert!(!nowhere.exists());
+}
+
+/// A container may name an archive only where the server has one.
+#[test]
+fn t32_without_a_root_no_archive_can_be_wished_for_and_a_wish_from_before_waits() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = start(directory.path());
+    server.create_container(",\"defaultTtl\":1000");
+    wish(&server, r#"{"archive":{"directory":"cold"}}"#);
+    assert_eq!(server.create("x"), 201);
+    assert_eq!(server.terminate(), Some(0));
+    let server = Server::in_directory(&directory.path().join("data"), &["--test-clock"]);
+    advance(&server, 1000);
+    wait_for(&server, "\"waitingForArchive\":1");
+    let (_, shown) = server.admin("GET", "/_bolide/ttl/db/c", "");
+    assert!(shown.contains("started without"), "{shown}");
+    let (status, refused) = server.admin("PATCH", "/_bolide/ttl/db/c", r#"{"archive":{"directory":"warm"}}"#);
+    assert_eq!(status, 400);
+    assert!(refused.contains("archive-root"), "{refused}");
+    let inside = directory.path().join("data/archive");
+    let output = run(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--data",
+        directory.path().join("other").to_str().unwrap(),
+        "--archive-root",
+        inside.to_str().unwrap().replace("data/", "other/").as_str(),
+    ]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("lies in the data directory"));
+}
+
+#[expect(clippy::disallowed_methods, reason = "another process cannot be told to hurry")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(50));
+}
