@@ -2,20 +2,26 @@
 
 The server runs with libfaketime, which adds an offset from a file to the wall clock it sees and leaves the monotonic clock
 alone. The library comes from Debian's package of that name, unpacked into compat/.cache. Offsets stay below a quarter of
-an hour where the SDK is used, because signatures are judged by the same wall clock.
+an hour where the SDK is used, because signatures are judged by the same wall clock; what was long ago is signed by hand.
 """
 
 import glob
+import json
 import os
 import pathlib
 import shutil
 import subprocess
+import time
+import urllib.request
+from email.utils import formatdate
 
 import pytest
-from azure.cosmos import PartitionKey
+from azure.cosmos import PartitionKey, exceptions
 
 from bolide import Server
+from wire import ask, signed
 
+DAY = 24 * 3600
 CACHE = pathlib.Path(__file__).parent.parent / ".cache" / "faketime"
 
 
@@ -102,15 +108,117 @@ def test_t13_a_system_clock_set_back_revives_nothing(machine, how):
     assert ids(server) == ["stays"]
 
 
-def test_t34_a_leap_of_the_system_clock_is_suspect_until_an_operator_decides(machine):
-    server, set_offset = machine
-    filled(server)
-    before = server.clock.now()
-    set_offset(7 * 24 * 3600)
+def told(server, words):
+    """Waits until the log says it: the loop that writes it is not asked by anybody."""
+    for _ in range(1000):
+        if any(words in line for line in list(server.output)):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"never '{words}' in the log:\n" + "".join(server.output))
+
+
+def is_suspect(server):
+    """What the status says; the metric must say the same."""
+    with urllib.request.urlopen(server.endpoint + "metrics", timeout=20) as answer:
+        metric = "\nbolide_clock_suspect {}\n"
+        page = answer.read().decode()
     status, body = server.admin("GET", "clock")
-    assert status == 200 and body["suspect"], body
-    assert body["now"] - before < 60, "time goes on with the monotonic clock"
-    assert server.admin("POST", "clock", {"reject": True})[0] == 200
+    assert status == 200
+    assert metric.format(int(bool(body["suspect"]))) in page
+    return bool(body["suspect"])
+
+
+def backlog(server):
+    return server.admin("GET", "ttl/d/c")[1]["backlog"]["items"]
+
+
+@pytest.mark.parametrize("decision", ["accept", "reject"])
+def test_t34_a_leap_of_the_system_clock_is_suspect_until_an_operator_decides(machine, decision):
+    server, set_offset = machine
+    container = filled(server)
+    container.create_item({"id": "soon", "pk": "p", "ttl": 3600})
+    server.admin("POST", "purge", {"paused": False})
+    purge_until_empty(server)
+    assert not is_suspect(server)
+    before = server.clock.now()
+    set_offset(7 * DAY)
+    assert is_suspect(server)
+    assert server.clock.now() - before < 60, "time goes on with the monotonic clock"
+    told(server, "clock suspect")
+    assert backlog(server) == 0, "nothing has died by the leap"
+    status, body = server.admin("POST", "purge", {"now": True})
+    assert (status, "suspect" in body["message"]) == (409, True), body
+    assert server.admin("POST", "clock", {decision: True})[0] == 200
+    if decision == "reject":
+        set_offset(0)
+    assert not is_suspect(server)
+    told(server, "the clock is trusted again")
+    assert (server.clock.now() - before > 6 * DAY) == (decision == "accept")
+    purge_until_empty(server)
+    # The SDK's signatures are of today again.
     set_offset(0)
-    assert not server.admin("GET", "clock")[1]["suspect"]
-    assert ids(server) == ["stays"]
+    assert ids(server) == (["stays"] if decision == "accept" else ["soon", "stays"])
+
+
+def purge_until_empty(server):
+    for _ in range(1000):
+        if backlog(server) == 0:
+            return
+        time.sleep(0.01)
+    raise AssertionError(server.admin("GET", "purge"))
+
+
+def long_ago(server, kind, link, body, headers=None):
+    """A POST that was signed sixty days ago."""
+    date = formatdate(time.time() - 60 * DAY, usegmt=True)
+    status, text = ask(
+        server, "POST", f"/{link}/{kind}".replace("//", "/"),
+        {**signed("POST", kind, link, date), **(headers or {})}, json.dumps(body))
+    assert status == 201, text
+
+
+@pytest.mark.parametrize("how", ["stop", "kill -9"])
+@pytest.mark.parametrize("decision", ["accept", "reject"])
+def test_t34_a_start_sixty_days_late_hides_and_destroys_nothing_until_an_operator_decides(
+    machine, tmp_path, decision, how
+):
+    running, set_offset = machine
+    server = Server(data=tmp_path / "late", test_clock=False, environment=running.environment)
+    set_offset(-60 * DAY)
+    server.start()
+    try:
+        long_ago(server, "dbs", "", {"id": "d"})
+        partition_key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
+        long_ago(server, "colls", "dbs/d", {"id": "c", "partitionKey": partition_key, "defaultTtl": 30 * DAY})
+        for name, ttl in [("month", {}), ("quarter", {"ttl": 90 * DAY}), ("stays", {"ttl": -1})]:
+            key = {"x-ms-documentdb-partitionkey": '["p"]'}
+            long_ago(server, "docs", "dbs/d/colls/c", {"id": name, "pk": "p", **ttl}, key)
+        server.stop() if how == "stop" else server.kill()
+        set_offset(0)
+        server.start()
+
+        assert is_suspect(server)
+        told(server, "clock suspect")
+        assert ids(server) == ["quarter", "stays"], "hidden by the wall clock"
+        container = server.client().get_database_client("d").get_container_client("c")
+        with pytest.raises(exceptions.CosmosResourceNotFoundError):
+            container.read_item("month", "p")
+        with pytest.raises(exceptions.CosmosHttpResponseError) as refused:
+            container.create_item({"id": "month", "pk": "p", "life": 2})
+        assert (refused.value.status_code, "clock is suspect" in str(refused.value)) == (503, True)
+        container.create_item({"id": "new", "pk": "p"})
+        assert server.admin("POST", "purge", {"now": True})[0] == 409
+        assert server.admin("GET", "purge")[1]["purgedItems"] == 0, "nothing is destroyed"
+
+        assert server.admin("POST", "clock", {decision: True})[0] == 200
+        assert not is_suspect(server)
+        told(server, "the clock is trusted again")
+        if decision == "accept":
+            purge_until_empty(server)
+            assert server.admin("GET", "purge")[1]["purgedItems"] == 1
+            assert ids(server) == ["new", "quarter", "stays"]
+            container.create_item({"id": "month", "pk": "p", "life": 2})
+        else:
+            assert ids(server) == ["month", "new", "quarter", "stays"], "the rejected time never was"
+    finally:
+        server.kill()

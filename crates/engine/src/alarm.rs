@@ -1,8 +1,8 @@
-//! Wakes whoever runs the purge when something becomes due earlier than it knew.
+//! Wakes whoever runs the purge when something becomes due earlier than it knew, or when the clock is suspect (T34).
 //!
 //! Without it the loop would have to look every second; with it an idle store does nothing at all (T19).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use storage::Time;
@@ -14,6 +14,8 @@ type Ring = Box<dyn Fn() + Send + Sync>;
 pub(crate) struct Alarm {
     /// Milliseconds; the loop sleeps until then.
     sleeping_until: AtomicU64,
+    /// Whether the clock was suspect when somebody last looked.
+    suspect: AtomicBool,
     ring: RwLock<Option<Ring>>,
 }
 
@@ -41,6 +43,14 @@ impl Alarm {
         }
     }
 
+    /// Rings if the clock has become suspect since somebody last looked, or has ceased to be: the loop is who says so in the
+    /// log, and it may be asleep for long.
+    pub(crate) fn clock_is_suspect(&self, suspect: bool) {
+        if self.suspect.swap(suspect, Ordering::AcqRel) != suspect {
+            self.ring();
+        }
+    }
+
     /// Rings in any case: the time or a policy has changed.
     pub(crate) fn ring(&self) {
         if let Some(ring) = &*self.ring.read() {
@@ -62,14 +72,30 @@ mod tests {
 
     use super::*;
 
-    /// What is set while a step runs is not in the step's snapshot, so the step's own due time knows nothing of it.
-    #[test]
-    fn what_is_set_during_a_step_rings() {
-        let (alarm, rings) = (Alarm::default(), Arc::new(AtomicU32::new(0)));
+    fn counted(alarm: &Alarm) -> Arc<AtomicU32> {
+        let rings = Arc::new(AtomicU32::new(0));
         let counter = Arc::clone(&rings);
         alarm.on_ring(Box::new(move || {
             counter.fetch_add(1, Ordering::Relaxed);
         }));
+        rings
+    }
+
+    #[test]
+    fn t34_a_suspicion_rings_once_and_its_end_once() {
+        let alarm = Alarm::default();
+        let rings = counted(&alarm);
+        for (suspect, expected) in [(false, 0), (true, 1), (true, 1), (false, 2), (false, 2)] {
+            alarm.clock_is_suspect(suspect);
+            assert_eq!(rings.load(Ordering::Relaxed), expected);
+        }
+    }
+
+    /// What is set while a step runs is not in the step's snapshot, so the step's own due time knows nothing of it.
+    #[test]
+    fn what_is_set_during_a_step_rings() {
+        let alarm = Alarm::default();
+        let rings = counted(&alarm);
         alarm.sleep_until(Some(Time::from_seconds(10)));
         alarm.awake();
         alarm.set(Time::from_seconds(20));

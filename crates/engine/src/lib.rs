@@ -169,7 +169,9 @@ impl Engine {
 
     /// Time, and whether it can be trusted (T34).
     pub fn clock_status(&self) -> Result<ClockStatus> {
-        Ok(self.store.clock_status()?)
+        let status = self.store.clock_status()?;
+        self.alarm.clock_is_suspect(status.suspect.is_some());
+        Ok(status)
     }
 
     /// Moves the test clock forward (T29). Refused unless the store was opened with one.
