@@ -148,28 +148,70 @@ def test_t31_in_a_held_container_nothing_dies_or_is_changed(
     container.delete_item("new", "p")
 
 
-def test_t31_holds_outlive_kill_9(tmp_path):
-    server = Server(data=tmp_path / "data").start()
-    with server.client() as client:
-        database = client.create_database("db")
-        container = database.create_container("c", PartitionKey("/pk"), default_ttl=10)
-        for name in ("x", "y"):
-            container.create_item({"id": name, "pk": "p"})
-        Holds(server, container).hold("x")
-        whole = database.create_container("whole", PartitionKey("/pk"), default_ttl=10)
-        whole.create_item({"id": "x", "pk": "p"})
-        Holds(server, whole).hold_container()
+@pytest.fixture
+def server_on_disk(tmp_path):
+    """A server of this test's own, on disk."""
+    process = Server(data=tmp_path / "data").start()
+    yield process
+    process.kill()
+
+
+@pytest.mark.parametrize("how", ["stop", "kill -9"])
+def test_t31_holds_outlive_restarts_and_what_was_dead_before_stays_dead(server_on_disk, how):
+    server = server_on_disk
+
+    def restarted():
+        server.stop() if how == "stop" else server.kill()
+        server.start()
+        database = server.client().get_database_client("db")
+        return database, database.get_container_client("c"), database.get_container_client("whole")
+
+    def set_defaults(seconds):
+        for name in ("c", "whole"):
+            database.replace_container(name, PartitionKey("/pk"), default_ttl=seconds)
+
+    database = server.client().create_database("db")
+    container = database.create_container("c", PartitionKey("/pk"), default_ttl=10)
+    whole = database.create_container("whole", PartitionKey("/pk"), default_ttl=10)
+    # What dies first is still stored when the hold comes: a hold must not bring it back.
+    server.admin("POST", "purge", {"paused": True})
+    for place in (container, whole):
+        place.create_item({"id": "dead", "pk": "p"})
+    server.clock.advance(10)
+    for place in (container, whole):
+        place.create_item({"id": "x", "pk": "p"})
+        place.create_item({"id": "y", "pk": "p"})
+    Holds(server, container).hold("x")
+    Holds(server, whole).hold_container()
     server.clock.advance(100)
-    server.kill()
-    server.start()
-    with server.client() as client:
-        database = client.get_database_client("db")
-        container, whole = (database.get_container_client(name) for name in ("c", "whole"))
-        assert alive(container, "x") and alive(whole, "x") and alive(container, "y") is None
-        refused(container.delete_item, "x", "p")
-        refused(client.delete_database, "db")
-        Holds(server, container).lift("x")
-        Holds(server, whole).hold_container(None)
-        assert alive(container, "x") is None and alive(whole, "x") is None
-        client.delete_database("db")
-    server.stop()
+
+    database, container, whole = restarted()
+    assert [alive(container, name) is not None for name in ("dead", "x", "y")] == [False, True, False]
+    assert [alive(whole, name) is not None for name in ("dead", "x", "y")] == [False, True, True]
+    for place in (container, whole):
+        for name, change in changes(place, "x").items():
+            assert "case" in refused(change), name
+        refused(database.delete_container, place)
+    refused(server.client().delete_database, "db")
+    assert Holds(server, container).listed() == ["x"]
+
+    # The rules change while the holds are there, and the server is started anew again.
+    set_defaults(1_000_000)
+    database, container, whole = restarted()
+    assert [alive(container, name) is not None for name in ("dead", "x", "y")] == [False, True, False]
+    assert [alive(whole, name) is not None for name in ("dead", "x", "y")] == [False, True, True]
+    server.clock.advance(100)
+    set_defaults(150)
+    assert alive(container, "x") and alive(whole, "x") and alive(whole, "y")
+
+    # Lifted: the rule of now, from each item's own `_ts`, which is 200 seconds ago.
+    Holds(server, container).lift("x")
+    Holds(server, whole).hold_container(None)
+    set_defaults(1_000_000)
+    for place in (container, whole):
+        assert [alive(place, name) for name in ("dead", "x", "y")] == [None, None, None]
+    database, container, whole = restarted()
+    for place in (container, whole):
+        assert [alive(place, name) for name in ("dead", "x", "y")] == [None, None, None]
+        place.create_item({"id": "x", "pk": "p"})
+        database.delete_container(place)

@@ -8,7 +8,8 @@ from pymongo.errors import BulkWriteError
 
 import json
 
-from conftest import expire_after, ids, refused
+from bolide import Server
+from conftest import connect, expire_after, ids, refused, steer_purge
 
 ILLEGAL_OPERATION = 20
 
@@ -50,6 +51,13 @@ def holds(server, collection):
         made.hold_collection(None)
         for held in made.call("GET", "hold")["held"]:
             made.call("DELETE", "hold", {"_id": held["_id"]})
+
+
+@pytest.fixture
+def running_purge(server):
+    steer_purge(server, paused=False)
+    yield
+    steer_purge(server, paused=True)
 
 
 def write_refused(call, *arguments):
@@ -136,6 +144,88 @@ def test_t31_in_a_held_collection_nothing_dies_or_is_changed(collection, holds, 
     settle()
     collection.insert_one({"_id": "dead"})
     assert ids(collection) == ["dead"]
+
+
+def test_t31_nothing_takes_the_place_of_what_is_held(collection, holds):
+    """Whoever would put another collection in its place, or write over one of its documents, is refused."""
+    database = collection.database
+    collection.insert_many([{"_id": 1, "n": 1}, {"_id": 2, "n": 1}])
+    other = database["other"]
+    other.insert_many([{"_id": 1, "n": 2}])
+    holds.hold(1)
+
+    def check(held):
+        write_refused(lambda: other.rename(collection.name, dropTarget=True))
+        write_refused(lambda: other.aggregate([{"$out": collection.name}]))
+        write_refused(lambda: other.aggregate([{"$merge": {"into": collection.name, "whenMatched": "replace"}}]))
+        assert list(collection.find(sort=[("_id", 1)])) == [{"_id": 1, "n": 1}, {"_id": 2, "n": 1}]
+        assert ids(other) == [1], "nor was the other one lost"
+        assert holds.listed() == held
+
+    check([1])
+    holds.hold_collection()
+    check([1])
+    holds.hold_collection(None)
+    check([1])
+    holds.lift(1)
+    # Lifted, it goes as any other does, and what has its name then is not held.
+    other.rename(collection.name, dropTarget=True)
+    assert list(collection.find()) == [{"_id": 1, "n": 2}] and holds.listed() == []
+    collection.delete_one({"_id": 1})
+
+
+@pytest.mark.parametrize("seconds, lives", [(1000, True), (50, False)])
+def test_t31_a_lifted_document_is_judged_by_the_rule_then_in_force(collection, holds, clock, running_purge, seconds, lives):
+    expire_after(collection, 10)
+    collection.insert_many([{"_id": "x"}, {"_id": "y"}])
+    holds.hold("x")
+    clock.advance(60)
+    index = {"keyPattern": {"_ts": 1}, "expireAfterSeconds": seconds}
+    collection.database.command("collMod", collection.name, index=index)
+    assert ids(collection) == ["x"]
+    # While the purge stands still, this lift would wait for what the rule has left: 503.
+    holds.lift("x")
+    assert ids(collection) == (["x"] if lives else [])
+
+
+@pytest.mark.parametrize("how", ["stop", "kill -9"])
+def test_t31_holds_outlive_restarts_and_another_name_before_them(tmp_path, how):
+    server = Server(data=tmp_path / "data").start()
+    try:
+        with connect(server) as client:
+            server.admin("POST", "purge", {"paused": True})
+            for name in ("first", "whole"):
+                expire_after(client.db[name], 10)
+                client.db[name].insert_one({"_id": "dead"})
+            server.clock.advance(10)
+            for name in ("first", "whole"):
+                client.db[name].insert_many([{"_id": "x"}, {"_id": "y"}])
+            # What is held later has got another name before.
+            client.db.first.rename("c")
+            Holds(server, client.db.c).hold("x")
+            Holds(server, client.db.whole).hold_collection()
+        server.clock.advance(100)
+        server.stop() if how == "stop" else server.kill()
+        server.start()
+        with connect(server) as client:
+            one, whole = client.db.c, client.db.whole
+            assert (ids(one), ids(whole)) == (["x"], ["x", "y"])
+            for place in (one, whole):
+                write_refused(place.update_one, {"_id": "x"}, {"$set": {"n": 2}})
+                write_refused(place.delete_one, {"_id": "x"})
+                write_refused(place.rename, "elsewhere")
+                write_refused(place.drop)
+            write_refused(client.drop_database, "db")
+            assert Holds(server, one).listed() == ["x"]
+            server.admin("POST", "purge", {"paused": False})
+            Holds(server, one).lift("x")
+            Holds(server, whole).hold_collection(None)
+            assert (ids(one), ids(whole)) == ([], [])
+            one.rename("elsewhere")
+            client.drop_database("db")
+        server.stop()
+    finally:
+        server.kill()
 
 
 def test_t30_a_guarded_change_wants_to_be_confirmed(collection, holds, clock):
