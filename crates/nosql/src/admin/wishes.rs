@@ -175,4 +175,11 @@ mod tests {
         }
         assert!(wish(r#"{"immortality":true}"#, &mut wishes).unwrap_err().contains("immortality"));
     }
+    #[test]
+    fn the_documents_list_every_wish() {
+        let page = include_str!("../../../../docs/holds-and-forecasts.md");
+        for Wish { name, .. } in WISHES {
+            assert!(page.contains(&format!("\n| `{name}` | ")), "{name}");
+        }
+    }
 }
