@@ -134,7 +134,7 @@ impl Engine {
             }
         }
         page.end = page.end.max(last);
-        page.charge = Charge::feed(page.items.len() as u64, bytes);
+        page.charge = Charge::feed(page.items.len() as u64, bytes, page.more);
         toll.pay(page.charge);
         Ok(page)
     }

@@ -65,8 +65,12 @@ impl Charge {
         Charge::write(old_bytes, 0) + Charge::write(new_bytes, terms)
     }
 
-    /// A page of the change feed: so many items, of so many bytes in all.
-    pub fn feed(items: u64, bytes: u64) -> Charge {
+    /// A page of the change feed: so many items, of so many bytes in all. A page without any before the feed's end has only
+    /// walked past what is dead or none of the reader's; it costs nothing, as if that were not there (T21).
+    pub fn feed(items: u64, bytes: u64, more: bool) -> Charge {
+        if items == 0 && more {
+            return Charge::default();
+        }
         let loaded = QueryMetrics { loaded_items: items, loaded_bytes: bytes, ..QueryMetrics::default() };
         let shown = QueryMetrics { output_items: items, output_bytes: bytes, ..loaded };
         Charge::MINIMUM + Charge::touched(&shown)
@@ -194,7 +198,12 @@ mod tests {
         let entries = |index_entries| QueryMetrics { index_entries, ..QueryMetrics::default() };
         assert_eq!(Charge::query(&entries(0), 1).to_string(), "2.19");
         assert_eq!(Charge::query(&entries(10_000), 1).to_string(), "12.19");
-        assert_eq!(Charge::feed(0, 0), Charge::MINIMUM);
-        assert_eq!(Charge::feed(100, 100 * KB).to_string(), "11.25");
+        assert_eq!(Charge::feed(0, 0, false), Charge::MINIMUM);
+        assert_eq!(
+            Charge::feed(0, 0, true),
+            Charge::default(),
+            "T21: what it walked past is as good as not there"
+        );
+        assert_eq!(Charge::feed(100, 100 * KB, true).to_string(), "11.25");
     }
 }

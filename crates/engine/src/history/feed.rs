@@ -63,7 +63,7 @@ impl Engine {
             let toll = self.admit(container, partition)?;
             let page = self.container_history(container, partition, scope, &barrier, start, max_items)?;
             (places[at].1, sequence, more) = (page.next, page.sequence, page.more);
-            let paid = Charge::feed(page.events.len() as u64, page.bytes);
+            let paid = Charge::feed(page.events.len() as u64, page.bytes, page.more);
             toll.pay(paid);
             charge += paid;
             if !page.events.is_empty() || page.more {

@@ -142,10 +142,12 @@ fn read_latest(
     mut start: FeedStart,
     max_items: usize,
 ) -> Result<Changes, Error> {
+    let mut charge = Charge::default();
     loop {
         let changes = engine.changes(container, scope, &start, max_items)?;
+        charge += changes.charge;
         if !changes.items.is_empty() || !changes.more {
-            return Ok(changes);
+            return Ok(Changes { charge, ..changes });
         }
         start = FeedStart::After(changes.continuation);
     }
@@ -159,10 +161,12 @@ fn read_all_versions(
     mut from: HistoryFrom,
     max_items: usize,
 ) -> Result<History, Error> {
+    let mut charge = Charge::default();
     loop {
         let history = engine.history(container, scope, &from, max_items)?;
+        charge += history.charge;
         if !history.events.is_empty() || !history.more {
-            return Ok(history);
+            return Ok(History { charge, ..history });
         }
         from = HistoryFrom::After(history.continuation);
     }
