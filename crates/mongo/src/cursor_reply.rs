@@ -10,6 +10,7 @@ use crate::call::Call;
 use crate::change_stream::{ChangeBatch, Stream};
 use crate::cursors::{Cursor, Rest};
 use crate::error::Result;
+use crate::filling::Filling;
 use crate::reply::Reply;
 
 /// How many documents the first batch has if the client does not say.
@@ -72,18 +73,15 @@ pub(crate) fn list_beside(
 
 /// Some of the documents that are known, as many as fit into a reply.
 pub(crate) fn take(rest: &mut VecDeque<RawDocument>, count: Option<usize>) -> Vec<RawDocument> {
-    const BYTES_MAX: usize = 16 * 1024 * 1024;
-    let (mut batch, mut bytes) = (Vec::new(), 0);
-    while count.is_none_or(|count| batch.len() < count) {
+    let mut filling = Filling::new(count);
+    while !filling.is_complete() {
         let Some(document) = rest.pop_front() else { break };
-        bytes += document.as_bytes().len();
-        if !batch.is_empty() && bytes > BYTES_MAX {
+        if let Err(document) = filling.add(document) {
             rest.push_front(document);
             break;
         }
-        batch.push(document);
     }
-    batch
+    filling.documents
 }
 
 /// Answers with a further batch.

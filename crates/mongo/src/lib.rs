@@ -26,6 +26,7 @@ mod error;
 mod explanation;
 mod fail_points;
 mod fields;
+mod filling;
 mod index_uses;
 mod journal;
 pub mod limits;

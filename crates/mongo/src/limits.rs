@@ -8,6 +8,12 @@ use std::time::Duration;
 /// The largest stored document (`maxBsonObjectSize`).
 pub const DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
 
+/// The largest document in a reply: one that was computed may be a little larger than one that can be stored.
+pub const SHOWN_DOCUMENT_BYTES: usize = DOCUMENT_BYTES + 16 * 1024;
+
+/// Documents of one batch of a cursor, if it has more than one: a reply carries them and the words around them.
+pub const BATCH_BYTES: usize = 16 * 1024 * 1024;
+
 /// The largest message, compressed or not (`maxMessageSizeBytes`).
 pub const MESSAGE_BYTES: usize = 48_000_000;
 

@@ -49,6 +49,7 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
     }
     drop(listener);
     drop(stopped);
+    service.stop();
     let _ = stop.send(true);
     if timeout(limits.drain_timeout, stop.closed()).await.is_err() {
         tracing::warn!("commands were still in flight {:?} after the shutdown began", limits.drain_timeout);

@@ -1,7 +1,7 @@
 //! What all connections share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
 use bson::ObjectId;
@@ -59,6 +59,8 @@ pub struct Service {
     /// Room for large messages, in pieces.
     pub(crate) message_room: Semaphore,
     connections: AtomicI32,
+    /// Whether the shutdown has begun.
+    stopping: AtomicBool,
     account: AccountCredentials,
     /// When cursors and transactions were last looked through.
     tidied: Mutex<Instant>,
@@ -92,6 +94,7 @@ impl Service {
             process: ObjectId(random::bytes()),
             message_room: Semaphore::new(LARGE_MESSAGES_BYTES / MESSAGE_PIECE_BYTES),
             connections: AtomicI32::new(0),
+            stopping: AtomicBool::new(false),
             account: AccountCredentials::default(),
         };
         service.journal.say(started_at, &format!("started, version {}", env!("CARGO_PKG_VERSION")));
@@ -106,6 +109,16 @@ impl Service {
     /// The door to all users.
     pub(crate) fn users(&self) -> Users<'_> {
         Users { engine: &self.engine, account: &self.settings.account, derived: &self.account }
+    }
+
+    /// The shutdown begins: commands in flight come to their end, and what only waits ends at once.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// Whether the shutdown has begun.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
     }
 
     /// A number for a new connection: positive, and the same again only after two thousand million others.

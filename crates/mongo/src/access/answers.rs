@@ -15,14 +15,9 @@ use super::library::Library;
 use super::scans::Scans;
 use super::walk::Examined;
 use crate::error::{Error, Result};
-use crate::limits::DOCUMENT_BYTES;
+use crate::filling::{Filling, check_size};
 use crate::room::Room;
 use crate::service::Service;
-
-/// The largest batch, in bytes: a reply carries sixteen mebibytes and the words around them.
-const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// The largest document in a reply: one that was computed may be a little larger than one that can be stored.
-const SHOWN_BYTES_MAX: usize = DOCUMENT_BYTES + 16 * 1024;
 
 /// What an answer reads: the collections by name, and how.
 #[derive(Clone)]
@@ -59,7 +54,7 @@ pub(crate) struct Answers {
 }
 
 /// Some documents of an answer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) documents: Vec<RawDocument>,
     /// Whether there are no more.
@@ -139,22 +134,19 @@ impl Answers {
         context: &Context,
         count: Option<usize>,
     ) -> Result<Batch> {
-        let (mut batch, mut bytes) = (Batch::default(), 0);
-        while count.is_none_or(|count| batch.documents.len() < count) && self.left != Some(0) {
+        let (mut filling, mut finished) = (Filling::new(count), false);
+        while !filling.is_complete() && self.left != Some(0) {
             let Some((document, origin)) = self.next(room, reading, handles, context)? else {
-                batch.finished = true;
+                finished = true;
                 break;
             };
-            if !batch.documents.is_empty() && bytes + document.as_bytes().len() > BATCH_BYTES_MAX {
+            if let Err(document) = filling.add(document) {
                 self.held = Some((document, origin));
                 break;
             }
-            bytes += document.as_bytes().len();
-            batch.documents.push(document);
             self.left = self.left.map(|left| left - 1);
         }
-        batch.finished |= self.left == Some(0);
-        Ok(batch)
+        Ok(Batch { documents: filling.documents, finished: finished || self.left == Some(0) })
     }
 
     /// The next document that still lives. What an earlier request computed may come from a document that has died since, or
@@ -220,15 +212,4 @@ impl Answers {
             self.reads.leading.as_ref().and_then(|_| handles.first()).and_then(|(_, it)| it.clone());
         Ok(handles)
     }
-}
-
-fn check_size(document: &RawDocument) -> Result<()> {
-    let bytes = document.as_bytes().len();
-    if bytes <= SHOWN_BYTES_MAX {
-        return Ok(());
-    }
-    let text = format!(
-        "BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {SHOWN_BYTES_MAX}(16MB)"
-    );
-    Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, text))
 }

@@ -13,12 +13,11 @@ use super::NON_RESUMABLE;
 use super::event::{describe, invalidate};
 use super::token::Token;
 use crate::error::{Error, Result};
+use crate::filling::{Filling, check_size};
 use crate::room::Room;
 
 /// How many events are read at once.
 const PAGE: usize = 1000;
-/// The largest batch, in bytes.
-const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Expiries come without a commit: after so long it is looked for them.
 const LOOK_AGAIN_MS: u64 = 250;
 
@@ -29,16 +28,22 @@ pub(crate) struct Stream {
     pub(super) following: Following,
     /// Where a client that has seen everything up to now goes on.
     pub(super) token: Token,
-    /// Events that were read and not given yet.
+    /// Events that were read and not looked at yet.
     waiting: VecDeque<WatchEvent>,
+    /// What the event before them came to, as far as it was not given yet.
+    steps: VecDeque<Step>,
     /// Everything up to here was read.
     read_to: Position,
     /// Whether what stands at the position from which the stream goes on may have ended it.
     may_have_ended: bool,
-    /// The event that has ended the stream was given, or is not for the client to see.
-    ended: bool,
     /// The last commit and the time when it was looked for events.
     looked: (u64, Time),
+}
+
+/// One step of a client: what it is shown, if anything, and where it goes on behind.
+struct Step {
+    document: Option<RawDocument>,
+    token: Token,
 }
 
 /// Some documents of a stream.
@@ -64,9 +69,9 @@ impl Stream {
             following,
             token,
             waiting: VecDeque::new(),
+            steps: VecDeque::new(),
             read_to: token.position,
             may_have_ended,
-            ended: false,
             looked: (0, Time::from_millis(0)),
         }
     }
@@ -82,59 +87,83 @@ impl Stream {
         self.looked = (engine.last_sequence(), engine.now()?);
         engine.watch(&self.watch)?;
         let barrier = engine.barrier()?;
-        let (mut documents, mut bytes) = (Vec::new(), 0);
+        let mut filling = Filling::new(size);
         loop {
-            while !self.ended && !self.waiting.is_empty() {
-                if size.is_some_and(|size| documents.len() >= size) || bytes >= BATCH_BYTES_MAX {
-                    return Ok(self.told(documents));
-                }
-                let Some(event) = self.waiting.pop_front() else { break };
-                for document in self.give(event, room, context)? {
-                    bytes += document.as_bytes().len();
-                    documents.push(document);
-                }
-            }
-            if self.ended {
-                return Ok(self.told(documents));
+            if self.is_filled(&mut filling, room, context)? || self.has_ended() {
+                return Ok(self.told(filling));
             }
             if self.read_to >= barrier.position() {
                 self.token = self.token.max(Token::at(self.read_to));
-                return Ok(self.told(documents));
+                return Ok(self.told(filling));
             }
             context.spend(1)?;
             let page = engine.watch_page(&self.watch, &barrier, self.read_to, PAGE)?;
             if std::mem::take(&mut self.may_have_ended)
                 && page.before.as_ref().is_some_and(|event| self.ends_with(event))
             {
-                documents.extend(self.end(self.read_to, context)?);
+                self.end(self.read_to, context)?;
             }
             self.read_to = page.next;
             self.waiting.extend(page.events);
         }
     }
 
-    fn told(&self, documents: Vec<RawDocument>) -> ChangeBatch {
-        ChangeBatch { documents, token: self.token.to_document(), finished: self.ended }
+    fn told(&self, filling: Filling) -> ChangeBatch {
+        let (documents, finished) = (filling.documents, self.has_ended());
+        ChangeBatch { documents, token: self.token.to_document(), finished }
     }
 
-    /// The documents of an event: its own, and that of the stream's end if it brings it.
-    fn give(&mut self, event: WatchEvent, room: &Room, context: &Context) -> Result<Vec<RawDocument>> {
+    /// Whether the event that has ended the stream was given, or is not for the client to see.
+    fn has_ended(&self) -> bool {
+        self.token.invalidates
+    }
+
+    /// Gives what was read, as much as fits; whether there is more of it.
+    fn is_filled(&mut self, filling: &mut Filling, room: &Room, context: &Context) -> Result<bool> {
+        while !self.has_ended() {
+            if self.steps.is_empty() && self.waiting.is_empty() {
+                return Ok(false);
+            }
+            if filling.is_complete() {
+                return Ok(true);
+            }
+            let Some(Step { document, token }) = self.steps.pop_front() else {
+                if let Some(event) = self.waiting.pop_front() {
+                    self.take_up(event, room, context)?;
+                }
+                continue;
+            };
+            if let Some(document) = document
+                && let Err(document) = filling.add(document)
+            {
+                self.steps.push_front(Step { document: Some(document), token });
+                return Ok(true);
+            }
+            self.token = token;
+        }
+        Ok(false)
+    }
+
+    /// Makes steps of an event: its own, and that of the stream's end if it brings it.
+    fn take_up(&mut self, event: WatchEvent, room: &Room, context: &Context) -> Result<()> {
         let (position, ends) = (event.position, self.ends_with(&event));
-        let mut documents = Vec::new();
-        if let Some(document) = describe(event, &self.wish, room)? {
-            documents.extend(self.pass(document, Token::at(position), context)?);
-        }
-        self.token = Token::at(position);
+        let token = Token::at(position);
+        let document = match describe(event, &self.wish, room)? {
+            Some(document) => self.pass(document, token, context)?,
+            None => None,
+        };
+        self.steps.push_back(Step { document, token });
         if ends {
-            documents.extend(self.end(position, context)?);
+            self.end(position, context)?;
         }
-        Ok(documents)
+        Ok(())
     }
 
-    fn end(&mut self, position: Position, context: &Context) -> Result<Option<RawDocument>> {
-        self.ended = true;
-        self.token = Token { position, invalidates: true };
-        self.pass(invalidate(self.token), self.token, context)
+    fn end(&mut self, position: Position, context: &Context) -> Result<()> {
+        let token = Token { position, invalidates: true };
+        let document = self.pass(invalidate(token), token, context)?;
+        self.steps.push_back(Step { document, token });
+        Ok(())
     }
 
     /// Whether the stream ends with an event.
@@ -157,6 +186,7 @@ impl Stream {
     fn pass(&mut self, event: Document, token: Token, context: &Context) -> Result<Option<RawDocument>> {
         let passed = self.following.pass(event, context)?;
         if let Some(passed) = &passed {
+            check_size(passed)?;
             let id = passed.get("_id").and_then(ValueRef::as_document);
             if id.map(bson::DocumentRef::to_document) != Some(token.to_document()) {
                 let text = "Encountered an event whose _id field, which contains the resume token, was modified by the \

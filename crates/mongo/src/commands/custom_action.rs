@@ -1,7 +1,7 @@
 //! `customAction`: the service's own commands, for throughput, shard keys and whole sets of indexes.
 //!
-//! Throughput is stored and told, nothing is limited by it. A shard key must be in every document and cannot change; all
-//! documents of a collection lie in one partition all the same.
+//! Throughput is stored and told; requests are held to it only where the server was told to enforce it. A shard key must be in
+//! every document and cannot change; all documents of a collection lie in one partition all the same.
 
 use std::sync::Arc;
 

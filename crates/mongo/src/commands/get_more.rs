@@ -6,7 +6,7 @@ use std::time::Duration;
 use mql::Code;
 use tokio::time::{Instant, sleep_until};
 
-use crate::access::Batch;
+use crate::access::{Answers, Batch};
 use crate::call::Call;
 use crate::change_stream::{ChangeBatch, Stream};
 use crate::cursor_reply::{self, changes, more};
@@ -36,13 +36,17 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         call.service.cursors.put_back(id, cursor);
         return Err(error);
     }
-    let outcome = match &mut cursor.rest {
+    let Cursor { rest, time_left, .. } = &mut *cursor;
+    let told = |batch: Batch| (batch.finished, batch.documents.len(), more(id, &namespace, &batch));
+    let outcome = match rest {
         Rest::Changes(stream) => news(call, id, stream, size).await.map(|batch| {
             (batch.finished, batch.documents.len(), changes(id, &namespace, "nextBatch", &batch))
         }),
-        Rest::List(_) | Rest::Answers(_) => call
-            .blocking(|| next_in_time(call, &mut cursor, size))
-            .map(|batch| (batch.finished, batch.documents.len(), more(id, &namespace, &batch))),
+        Rest::List(list) => {
+            let documents = cursor_reply::take(list, size);
+            Ok(told(Batch { documents, finished: list.is_empty() }))
+        }
+        Rest::Answers(answers) => call.blocking(|| next_in_time(call, answers, time_left, size)).map(told),
     };
     let (finished, count, reply) = outcome.inspect_err(|_| call.service.cursors.finish(id))?;
     call.service.statistics.documents_returned.add(count as u64);
@@ -68,7 +72,8 @@ async fn news(call: &Call, id: i64, stream: &mut Stream, size: Option<usize>) ->
             if call.brake.pulled.load(Ordering::Acquire) {
                 return Err(Error::new(Code::INTERRUPTED, "operation was interrupted"));
             }
-            if Instant::now() >= deadline || call.service.cursors.is_doomed(id) {
+            let is_over = Instant::now() >= deadline || call.service.is_stopping();
+            if is_over || call.service.cursors.is_doomed(id) {
                 return Ok(batch);
             }
             sleep_until((Instant::now() + LOOK_PAUSE).min(deadline)).await;
@@ -80,27 +85,18 @@ async fn news(call: &Call, id: i64, stream: &mut Stream, size: Option<usize>) ->
 }
 
 /// The next documents, within what is left of the time limit of the command that opened the cursor.
-fn next_in_time(call: &Call, cursor: &mut Cursor, size: Option<usize>) -> Result<Batch> {
-    let Some(left) = cursor.time_left else { return next(call, cursor, size) };
+fn next_in_time(
+    call: &Call,
+    answers: &mut Answers,
+    time_left: &mut Option<Duration>,
+    size: Option<usize>,
+) -> Result<Batch> {
     let started = Instant::now();
-    let _timer = limited(call, left)?.map(|left| Timer::start(left, call.brake.clone()));
-    let batch = next(call, cursor, size);
-    cursor.time_left = Some(left.saturating_sub(started.elapsed()));
+    let limit = time_left.map(|left| limited(call, left)).transpose()?.flatten();
+    let _timer = limit.map(|left| Timer::start(left, call.brake.clone()));
+    let batch = answers.batch(&call.room, &call.context(), size);
+    *time_left = time_left.map(|left| left.saturating_sub(started.elapsed()));
     batch
-}
-
-fn next(call: &Call, cursor: &mut Cursor, size: Option<usize>) -> Result<Batch> {
-    match &mut cursor.rest {
-        Rest::List(rest) => {
-            let documents = cursor_reply::take(rest, size);
-            Ok(Batch { documents, finished: rest.is_empty() })
-        }
-        Rest::Answers(answers) => answers.batch(&call.room, &call.context(), size),
-        Rest::Changes(stream) => {
-            let batch = stream.batch(&call.room, &call.context(), size)?;
-            Ok(Batch { documents: batch.documents, finished: batch.finished })
-        }
-    }
 }
 
 /// Only the owner goes on with a cursor, and by the name of its collection.

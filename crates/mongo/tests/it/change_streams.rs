@@ -5,7 +5,7 @@ use std::time::Duration;
 use bson::{Document, Value};
 use tokio::net::TcpStream;
 
-use crate::client::{Client, Server, inner, json, labels};
+use crate::client::{Client, Server, inner, json, kind_0, labels, op_msg, reply, settings};
 
 struct Watcher {
     database: &'static str,
@@ -374,4 +374,68 @@ async fn what_is_not_known_any_more_or_not_offered_is_refused() {
         let told = client.fails(database, aggregate(on, json(options), &[])).await;
         assert_eq!(told.0, code, "{on} {options}: {}", told.1);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_carries_no_more_than_other_cursors_do() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let (mut watcher, _) = Watcher::open(&mut client, "db", "c", Document::new()).await;
+    let large = "x".repeat(9 * 1024 * 1024);
+    for id in [1, 2] {
+        let document = Document::new().with("_id", id).with("x", large.as_str());
+        let insert = Document::new().with("insert", "c").with("documents", vec![Value::Document(document)]);
+        client.done("db", insert).await;
+    }
+    assert_eq!(watcher.short(&mut client).await, ["insert c 1"]);
+    // What was held back comes next, also to a client that goes on elsewhere.
+    let after = Document::new().with("resumeAfter", watcher.token.clone());
+    let (_, resumed) = Watcher::open(&mut client, "db", "c", after).await;
+    assert_eq!(resumed.iter().map(short).collect::<Vec<_>>(), ["insert c 2"]);
+    assert_eq!(watcher.short(&mut client).await, ["insert c 2"]);
+    assert!(watcher.short(&mut client).await.is_empty());
+    // An update and the document after it are together larger than any document.
+    let options = json(r#"{"fullDocument": "updateLookup"}"#);
+    let (watcher, _) = Watcher::open(&mut client, "db", "c", options).await;
+    let set = Document::new().with("$set", Document::new().with("x", format!("{large}y")));
+    let update = Document::new().with("q", json(r#"{"_id": 1}"#)).with("u", set);
+    let update = Document::new().with("update", "c").with("updates", vec![Value::Document(update)]);
+    client.done("db", update).await;
+    let more = Document::new().with("getMore", watcher.cursor).with("collection", "c").with("maxTimeMS", 1);
+    assert_eq!(client.fails("db", more).await.0, 10334);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_stream_waits_for_its_place_in_a_batch() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let (mut watcher, _) = Watcher::open(&mut client, "db", "c", Document::new()).await;
+    run(&mut client, &[r#"{"insert": "c", "documents": [{"_id": 1}]}"#, r#"{"drop": "c"}"#]).await;
+    let mut told = Vec::new();
+    while watcher.cursor != 0 {
+        let more = Document::new().with("getMore", watcher.cursor).with("collection", "c");
+        let reply = client.done("db", more.with("maxTimeMS", 1).with("batchSize", 1)).await;
+        let Value::Int64(cursor) = *inner(&reply, "cursor.id") else { panic!("{reply:?}") };
+        watcher.cursor = cursor;
+        told.push(events(&reply, "nextBatch").iter().map(short).collect::<Vec<_>>().join(", "));
+    }
+    assert_eq!(told, ["insert c 1", "drop c", "invalidate"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_waits_does_not_hold_up_the_shutdown() {
+    let mut settings = settings();
+    settings.limits.drain_timeout = Duration::from_hours(1);
+    let mut server = Server::with(settings).await;
+    let (mut client, mut other) = (server.connect().await, server.connect().await);
+    let (watcher, _) = Watcher::open(&mut client, "db", "c", Document::new()).await;
+    let more = Document::new().with("getMore", watcher.cursor).with("collection", "c").with("$db", "db");
+    client.send(&op_msg(7, 0, &[kind_0(&more.with("maxTimeMS", 3_600_000))])).await;
+    let waiting = json(r#"{"currentOp": 1, "command.getMore": {"$exists": true}}"#);
+    while other.ok(waiting.clone()).await.get("inprog").and_then(Value::as_array).unwrap().is_empty() {}
+    server.shut_down();
+    let answer = client.read().await.expect("an answer");
+    assert!(events(&reply(&answer), "nextBatch").is_empty());
+    assert!(client.is_closed().await);
+    server.ended.take().unwrap().await.unwrap();
 }
