@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use engine::Engine;
 use engine::collection::{Collection, CollectionDefinition};
@@ -18,8 +19,11 @@ use crate::room::Common;
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Provisional {
-    /// How many open transactions hold each, by its `uuid`.
+    /// How many open transactions hold each, by its `uuid`. Locked while one is made or dropped.
     holders: Mutex<HashMap<[u8; 16], usize>>,
+    /// At least as many as there are: counted before one can be found, until nobody finds it any more. As a rule there are
+    /// none, and nobody need wait for the lock to learn that.
+    count: AtomicUsize,
 }
 
 /// Those that one transaction holds. When it is dropped, it lets go of them.
@@ -31,7 +35,17 @@ pub(crate) struct Held {
 impl Provisional {
     /// A collection is used outside of transactions: it stays.
     pub(crate) fn confirm(&self, collection: &Collection) {
-        self.holders.lock().remove(&collection.definition.uuid);
+        if !self.is_empty() && self.holders.lock().remove(&collection.definition.uuid).is_some() {
+            self.forget_one();
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    fn forget_one(&self) {
+        self.count.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Lets go of a collection. It is dropped while nobody else can take hold of it.
@@ -50,6 +64,7 @@ impl Provisional {
                 collection.namespace()
             ),
         }
+        self.forget_one();
     }
 }
 
@@ -60,7 +75,12 @@ impl Held {
 
     /// The collection of that name. One that the transaction, or another one, has made is held from now on.
     pub(crate) fn find(&self, database: &str, name: &str) -> Option<Arc<Collection>> {
+        let collection = self.common.engine.collection(database, name)?;
+        if self.common.provisional.is_empty() {
+            return Some(collection);
+        }
         let mut holders = self.common.provisional.holders.lock();
+        // The one that was found may be gone meanwhile.
         let collection = self.common.engine.collection(database, name)?;
         if let Some(count) = holders.get_mut(&collection.definition.uuid) {
             let mut mine = self.collections.lock();
@@ -79,18 +99,20 @@ impl Held {
         name: &str,
         definition: CollectionDefinition,
     ) -> engine::Result<Arc<Collection>> {
-        let mut holders = self.common.provisional.holders.lock();
-        let collection = self.common.engine.create_collection(database, name, definition, None)?;
+        let provisional = &self.common.provisional;
+        let mut holders = provisional.holders.lock();
+        provisional.count.fetch_add(1, Ordering::AcqRel);
+        let created = self.common.engine.create_collection(database, name, definition, None);
+        let collection = created.inspect_err(|_| provisional.forget_one())?;
         holders.insert(collection.definition.uuid, 1);
         self.collections.lock().push(Arc::clone(&collection));
         Ok(collection)
     }
 
-    /// The transaction has committed: what it holds stays.
-    pub(crate) fn confirm(&self) {
-        for collection in self.collections.lock().drain(..) {
-            self.common.provisional.confirm(&collection);
-        }
+    /// The transaction is being committed: what it holds stays, unless its commit is known to have come to nothing.
+    pub(crate) fn commit(&self) -> Committing {
+        let collections = std::mem::take(&mut *self.collections.lock());
+        Committing { common: Arc::clone(&self.common), collections }
     }
 }
 
@@ -99,5 +121,114 @@ impl Drop for Held {
         for collection in self.collections.get_mut().drain(..) {
             self.common.provisional.release(&self.common.engine, &collection);
         }
+    }
+}
+
+/// What a transaction held that is being committed. Whoever waits for the outcome may be stopped, when the process ends; the
+/// commit goes on, and what it has written must not go with a collection that nobody has confirmed. So dropping confirms.
+pub(crate) struct Committing {
+    common: Arc<Common>,
+    collections: Vec<Arc<Collection>>,
+}
+
+impl Committing {
+    /// The commit has come to nothing.
+    pub(crate) fn release(mut self) {
+        for collection in self.collections.drain(..) {
+            self.common.provisional.release(&self.common.engine, &collection);
+        }
+    }
+}
+
+impl Drop for Committing {
+    fn drop(&mut self) {
+        for collection in self.collections.drain(..) {
+            self.common.provisional.confirm(&collection);
+        }
+    }
+}
+
+#[cfg(test)]
+impl Provisional {
+    /// Lets nobody make or drop one while `work` runs.
+    pub(crate) fn stand_still<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _still = self.holders.lock();
+        work()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use bson::RawDocument;
+    use storage::{ClockOptions, ManualClock, MemoryStore, Time};
+
+    use super::*;
+    use crate::catalog;
+
+    fn common() -> Arc<Common> {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
+        let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
+        Arc::new(Common::new(Arc::new(Engine::open(store).unwrap())))
+    }
+
+    fn fresh() -> CollectionDefinition {
+        catalog::definition(RawDocument::default()).unwrap()
+    }
+
+    #[test]
+    fn who_uses_what_was_always_there_waits_for_no_transaction() {
+        let common = common();
+        let collection = common.engine.create_collection("db", "c", fresh(), None).unwrap();
+        let (say, hear) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let heard = common.provisional.stand_still(|| {
+                scope.spawn(|| {
+                    common.provisional.confirm(&collection);
+                    assert!(Held::new(&common).find("db", "c").is_some());
+                    say.send(()).unwrap();
+                });
+                hear.recv_timeout(Duration::from_secs(20))
+            });
+            assert_eq!(heard, Ok(()));
+        });
+    }
+
+    #[test]
+    fn what_is_counted_comes_to_nothing_whatever_becomes_of_it() {
+        let common = common();
+        let (held, other) = (Held::new(&common), Held::new(&common));
+        let made = held.create("db", "c", fresh()).unwrap();
+        held.create("db", "d", fresh()).unwrap();
+        assert!(held.create("db", "c", fresh()).is_err());
+        assert!(other.find("db", "c").is_some());
+        common.provisional.confirm(&made);
+        common.provisional.confirm(&made);
+        assert!(!common.provisional.is_empty());
+        drop(held);
+        drop(other);
+        assert!(common.provisional.is_empty());
+        let there = |name| common.engine.collection("db", name).is_some();
+        assert!(there("c") && !there("d"));
+    }
+
+    #[test]
+    fn a_collection_goes_only_with_a_commit_that_is_known_to_have_failed() {
+        let common = common();
+        for (name, fails) in [("unknown", false), ("failed", true)] {
+            let held = Held::new(&common);
+            held.create("db", name, fresh()).unwrap();
+            let made = held.commit();
+            drop(held);
+            if fails {
+                made.release();
+            } else {
+                drop(made);
+            }
+            assert_eq!(common.engine.collection("db", name).is_none(), fails, "{name}");
+        }
+        assert!(common.provisional.is_empty());
     }
 }

@@ -87,10 +87,13 @@ impl Transactions {
             drop(ended);
             return Ok(opened);
         }
-        match known.get_mut(session).filter(|transaction| transaction.number == number) {
-            None => Err(none(number)),
-            Some(transaction) => transaction.open(number),
-        }
+        let transaction = known.get_mut(session).filter(|transaction| transaction.number == number);
+        let transaction = transaction.ok_or_else(|| none(number))?;
+        let expired = transaction.expire();
+        let opened = transaction.opened(number);
+        drop(known);
+        drop(expired);
+        opened
     }
 
     /// What whoever commits a transaction holds; none if the session knows no transaction of that number.
@@ -107,15 +110,21 @@ impl Transactions {
     /// Takes the transaction that is to be committed.
     pub(crate) fn commit(&self, session: &SessionId, number: i64) -> Result<Commit> {
         let mut known = self.by_session.lock();
-        match known.get_mut(session).filter(|transaction| transaction.number == number) {
-            None => Err(none(number)),
-            Some(Transaction { state: State::Committed, .. }) => Ok(Commit::Done),
-            Some(transaction) => {
-                let opened = transaction.open(number).map_err(|_| aborted(number))?;
+        let transaction = known.get_mut(session).filter(|transaction| transaction.number == number);
+        let transaction = transaction.ok_or_else(|| none(number))?;
+        let expired = transaction.expire();
+        let found = match &transaction.state {
+            State::Committed => Ok(Commit::Done),
+            State::Aborted => Err(aborted(number)),
+            State::Open(opened) => {
+                let opened = Arc::clone(opened);
                 transaction.state = State::Aborted;
                 Ok(Commit::Open(opened))
             }
-        }
+        };
+        drop(known);
+        drop(expired);
+        found
     }
 
     /// Remembers that a transaction is committed.
@@ -167,14 +176,14 @@ impl Transactions {
 }
 
 impl Transaction {
-    /// Aborts it if it has outlived its time; then what it was, for the caller to let go.
+    /// Aborts it if it has outlived its time; then what it was.
+    #[must_use = "letting it go takes a while: first of all the lock is given back"]
     fn expire(&mut self) -> Option<State> {
         let is_over = matches!(self.state, State::Open(_)) && Instant::now() > self.until;
         is_over.then(|| std::mem::replace(&mut self.state, State::Aborted))
     }
 
-    fn open(&mut self, number: i64) -> Result<Arc<OpenTransaction>> {
-        self.expire();
+    fn opened(&self, number: i64) -> Result<Arc<OpenTransaction>> {
         match &self.state {
             State::Open(opened) => Ok(Arc::clone(opened)),
             State::Committed => Err(Error::new(
@@ -212,12 +221,16 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn a_collection_made_in_a_transaction_goes_with_it_when_its_time_is_over() {
+    fn common() -> Arc<Common> {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
         let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
-        let engine = Arc::new(Engine::open(store).unwrap());
-        let common = Arc::new(Common::new(Arc::clone(&engine)));
+        Arc::new(Common::new(Arc::new(Engine::open(store).unwrap())))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_collection_made_in_a_transaction_goes_with_it_when_its_time_is_over() {
+        let common = common();
+        let engine = Arc::clone(&common.engine);
         let transactions = Transactions::default();
         let session = SessionId { uuid: [1; 16], user: [0; 32] };
         let minute = Duration::from_mins(1);
@@ -238,5 +251,43 @@ mod tests {
         drop(room);
         transactions.room(&common, &session, 3, true, minute).unwrap();
         assert!(engine.collection("db", "d").is_none());
+    }
+
+    /// A transaction whose time is over takes a while to go; other sessions need not wait for that.
+    #[test]
+    fn nobody_waits_while_an_expired_transaction_goes() {
+        let common = common();
+        let transactions = Transactions::default();
+        let session = SessionId { uuid: [1; 16], user: [0; 32] };
+        for (number, commits) in [(1, false), (2, true)] {
+            let room = transactions.room(&common, &session, number, true, Duration::ZERO).unwrap();
+            crate::catalog::for_write(&room, "db", "c").unwrap();
+            drop(room);
+            std::thread::scope(|scope| {
+                let others_go_on = common.provisional.stand_still(|| {
+                    scope.spawn(|| {
+                        let refused = if commits {
+                            transactions.commit(&session, number).is_err()
+                        } else {
+                            transactions.enter(&common, &session, number, None).is_err()
+                        };
+                        assert!(refused);
+                    });
+                    loop {
+                        let Some(known) = transactions.by_session.try_lock_for(Duration::from_secs(20))
+                        else {
+                            break false;
+                        };
+                        if matches!(known[&session].state, State::Aborted) {
+                            break true;
+                        }
+                        drop(known);
+                        std::thread::yield_now();
+                    }
+                });
+                assert!(others_go_on, "number {number}");
+            });
+            assert!(common.engine.collection("db", "c").is_none());
+        }
     }
 }

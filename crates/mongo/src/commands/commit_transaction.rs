@@ -22,19 +22,33 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         return if call.engine.is_recorded(&receipt)? { Ok(Reply::ok()) } else { Err(none(number)) };
     };
     let _commit = lock.lock().await;
-    let Commit::Open(opened) = transactions.commit(session, number)? else { return Ok(Reply::ok()) };
+    let found = match transactions.commit(session, number) {
+        // Whoever committed it may have been stopped before that was noted: the receipt came with the commit.
+        Err(_) if call.engine.is_recorded(&receipt)? => return Ok(Reply::ok()),
+        found => found?,
+    };
+    let Commit::Open(opened) = found else { return Ok(Reply::ok()) };
     call.service.cursors.kill_of_transaction(session, number);
     let Some(workspace) = opened.take() else { return Ok(Reply::ok()) };
+    let made = opened.collections.commit();
     match call.engine.commit(workspace, Some(receipt)).await {
         Ok(()) => {
-            opened.collections.confirm();
             call.service.transactions.committed(session, number);
             Ok(Reply::ok())
         }
-        Err(engine::Error::Conflict { .. }) => {
-            let text = "Write conflict during the commit of the transaction: a document has changed or expired since it began.";
-            Err(Error::new(Code::WRITE_CONFLICT, text).with_label(TRANSIENT_TRANSACTION))
+        Err(error) => {
+            made.release();
+            Err(told(error))
         }
-        Err(error) => Err(error.into()),
+    }
+}
+
+fn told(error: engine::Error) -> Error {
+    match error {
+        engine::Error::Conflict { .. } => {
+            let text = "Write conflict during the commit of the transaction: a document has changed or expired since it began.";
+            Error::new(Code::WRITE_CONFLICT, text).with_label(TRANSIENT_TRANSACTION)
+        }
+        error => error.into(),
     }
 }

@@ -1,6 +1,7 @@
 //! Transactions: what stays of them, and what does not.
 
 use bson::{Binary, Document, Value};
+use engine::collection::Receipt;
 use tokio::net::TcpStream;
 
 use crate::client::{Client, Server, code, inner, json, labels, text};
@@ -120,6 +121,20 @@ async fn a_collection_that_others_use_stays_when_the_transaction_that_made_it_ab
     let reply = one.end("commitTransaction").await;
     assert_eq!((code(&reply), labels(&reply)), (112, vec!["TransientTransactionError"]));
     assert_eq!(names(&mut client).await, ["c"], "another one of the same name");
+}
+
+/// A command that commits may be stopped when the commit was made and nobody has noted it yet. Told that there is no such
+/// transaction, the client would do everything once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_was_made_is_told_as_made_whatever_is_remembered_of_it() {
+    let server = Server::start().await;
+    let mut transaction = Transaction::new(&server, 1).await;
+    transaction.done(INSERT).await;
+    transaction.end("abortTransaction").await;
+    assert_eq!(code(&transaction.end("commitTransaction").await), 251);
+    let receipt = Receipt { session: [[1; 16].as_slice(), &[0; 32]].concat(), number: 1, statement: -1 };
+    server.engine.commit(server.engine.begin().unwrap(), Some(receipt)).await.unwrap();
+    assert_eq!(transaction.end("commitTransaction").await.get("ok"), Some(&Value::Double(1.0)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
