@@ -9,6 +9,7 @@ use engine::collection::{Collection, CollectionDefinition};
 use mql::Code;
 use mql::pipeline::{self, Pipeline};
 
+use crate::access::is_staged;
 use crate::error::{Error, Result};
 use crate::random;
 use crate::room::Room;
@@ -67,9 +68,9 @@ pub(crate) fn refuse_secret(database: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Users can neither make nor change what belongs to the system.
+/// Users can neither make nor change what belongs to the system, nor what is in the making, which goes with the process.
 pub(crate) fn refuse_system(database: &str, name: &str) -> Result<()> {
-    if name.starts_with("system.") {
+    if name.starts_with("system.") || is_staged(name) {
         let text = format!("Invalid system namespace: {database}.{name}");
         return Err(Error::new(Code::INVALID_NAMESPACE, text));
     }

@@ -12,7 +12,7 @@ mod walk;
 
 pub(crate) use answers::{Answers, Batch, Reads};
 pub(crate) use choose::{Plan, Used, choose, named_id};
-pub(crate) use output::{remove_leftovers, unique_key};
+pub(crate) use output::{is_staged, remove_leftovers, unique_key};
 pub(crate) use walk::{Examined, Way};
 
 use mql::index::Hint;

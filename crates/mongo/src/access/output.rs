@@ -47,7 +47,8 @@ fn keep_wishes(engine: &Engine, replaced: &Arc<Collection>, by: &Arc<Collection>
     Ok(())
 }
 
-fn is_staged(name: &str) -> bool {
+/// Whether a collection of that name is in the making.
+pub(crate) fn is_staged(name: &str) -> bool {
     let number = name.strip_prefix(STAGED_PREFIX).unwrap_or_default();
     number.len() == 16 && number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -115,7 +116,9 @@ pub(super) fn stage(
         validator.check_insert(document, context)?;
     }
     let namespace = target.to_string();
-    for outcome in room.engine().insert(collection, documents, true, None).wait()? {
+    let inserted = room.engine().insert(collection, documents, true, None).wait()?;
+    room.meter().wrote(inserted.iter().flatten().copied().sum());
+    for outcome in inserted {
         outcome.map_err(|error| Error::in_namespace(error, &namespace))?;
     }
     Ok(())
@@ -285,5 +288,6 @@ fn modify(
     };
     let modified = room.engine().modify(collection, aim, decide, None).wait();
     let modified = modified.map_err(|error| Error::in_namespace(error, &collection.namespace()))?;
+    room.meter().wrote(modified.charge);
     Ok(modified.answer.is_some())
 }

@@ -2,8 +2,13 @@
 
 use bson::{Document, Value};
 use engine::Api;
+use engine::collection::CollectionDefinition;
+use tokio::net::TcpStream;
 
-use crate::client::{Server, inner, json};
+use crate::client::{Client, Server, inner, json};
+
+/// A name as `$out` gives them to what it makes.
+const STAGED: &str = "tmp.agg_out.0123456789abcdef";
 
 fn out(stage: &str) -> Document {
     json(&format!(r#"{{"aggregate": "c", "pipeline": [{stage}], "cursor": {{}}}}"#))
@@ -27,6 +32,8 @@ async fn what_is_written_has_a_name_that_commands_can_say() {
         r#"{"$merge": {"into": "x$y"}}"#,
         r#"{"$merge": {"into": {"db": "a$b", "coll": "x"}}}"#,
         r#"{"$merge": "system.x"}"#,
+        r#"{"$out": "tmp.agg_out.0123456789abcdef"}"#,
+        r#"{"$merge": "tmp.agg_out.0123456789abcdef"}"#,
     ] {
         assert_eq!(client.fails("db", out(stage)).await.0, 73, "{stage}");
     }
@@ -63,13 +70,60 @@ async fn a_counterpart_that_must_not_be_there_is_told_as_a_taken_key() {
 async fn what_out_was_making_when_a_process_ended_is_removed_by_the_next() {
     let server = Server::start().await;
     let mut client = server.connect().await;
-    for name in ["tmp.agg_out.0123456789abcdef", "tmp.agg_out.mine", "c"] {
+    for name in ["tmp.agg_out.mine", "c"] {
         client.done("db", Document::new().with("create", name)).await;
     }
+    let unnamed = server.engine.collection("db", "c").unwrap().definition.clone();
+    let definition = CollectionDefinition { uuid: [7; 16], ..unnamed };
+    server.engine.create_collection("db", STAGED, definition, None).unwrap();
     let again = server.again().await;
     let mut client = again.connect().await;
     let list = client.done("db", json(r#"{"listCollections": 1}"#)).await;
     assert_eq!(names(&list), ["c", "tmp.agg_out.mine"]);
+}
+
+/// It would be gone with the next start.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_makes_a_collection_that_looks_like_one_of_out_in_the_making() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1}]}"#)).await;
+    for command in [
+        r#"{"create": "NAME"}"#,
+        r#"{"insert": "NAME", "documents": [{"_id": 1}]}"#,
+        r#"{"findAndModify": "NAME", "query": {"_id": 1}, "update": {"a": 1}, "upsert": true}"#,
+        r#"{"createIndexes": "NAME", "indexes": [{"key": {"a": 1}, "name": "a_1"}]}"#,
+        r#"{"customAction": "CreateCollection", "collection": "NAME"}"#,
+    ] {
+        assert_eq!(client.fails("db", json(&command.replace("NAME", STAGED))).await.0, 73, "{command}");
+    }
+    let rename = Document::new().with("renameCollection", "db.c").with("to", format!("db.{STAGED}"));
+    assert_eq!(client.refused(rename).await.0, 73);
+    let list = client.done("db", json(r#"{"listCollections": 1}"#)).await;
+    assert_eq!(names(&list), ["c"]);
+}
+
+async fn charge(client: &mut Client<TcpStream>) -> f64 {
+    let told = client.ok(Document::new().with("getLastRequestStatistics", 1)).await;
+    let Some(Value::Double(charge)) = told.get("RequestCharge") else { panic!("{told:?}") };
+    *charge
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_pipeline_writes_is_charged_as_if_a_client_had_written_it() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let insert = json(r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}]}"#);
+    client.done("db", insert).await;
+    let written = charge(&mut client).await;
+    client.done("db", out(r#"{"$match": {}}"#)).await;
+    let read = charge(&mut client).await;
+    for stage in [r#"{"$out": "o"}"#, r#"{"$merge": "m"}"#] {
+        client.done("db", out(stage)).await;
+        let told = charge(&mut client).await;
+        // The documents are not in the answer.
+        assert!((told - read - written).abs() < 0.1, "{stage} costs {told}, not {read} and {written}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
