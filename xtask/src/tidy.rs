@@ -26,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("nosql", &["calendar", "document", "query", "engine", "storage"]),
     ("mongo", &["bson", "mql", "document", "engine", "storage"]),
     ("server", &["calendar", "document", "storage", "engine", "nosql", "mongo"]),
-    ("simulator", &["document", "storage", "query", "engine", "nosql"]),
+    ("simulator", &["bson", "document", "storage", "query", "mql", "engine"]),
 ];
 
 /// Crates that stay synchronous and know no protocol: none of these may appear among their dependencies.

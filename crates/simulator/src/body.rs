@@ -42,6 +42,7 @@ pub(crate) fn definition(
     default_ttl: DefaultTtl,
     indexing: Indexing,
     unique: bool,
+    feed: Option<u32>,
 ) -> String {
     let paths =
         if container == TREE { r#"["/a","/b"],"kind":"MultiHash""# } else { r#"["/pk"],"kind":"Hash""# };
@@ -58,6 +59,7 @@ pub(crate) fn definition(
         unique.then(|| r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]}]}"#.to_owned()),
         default_ttl.map(|text| format!(r#""defaultTtl":{text}"#)),
         indexing_text(indexing).map(|text| format!(r#""indexingPolicy":{text}"#)),
+        feed.map(|minutes| format!(r#""changeFeedPolicy":{{"retentionDuration":{minutes}}}"#)),
     ];
     object(members)
 }

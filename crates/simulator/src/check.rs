@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::body;
-use crate::model::{Answer, Container, Indexing, Item, Model, Stamp, Ttl};
+use crate::model::{Answer, Container, Indexing, Item, Model, Place, Stamp, Ttl};
 use crate::operation::{CONTAINERS, Filter, Reachable};
-use crate::world::{Raw, Seen, SeenContainer, SeenItem};
+use crate::world::{Raw, Seen, SeenContainer, SeenItem, SeenWishes};
 
 /// Compares every answer with the model's: nothing living is lost, nothing dead is seen, every figure is exact.
 pub(crate) fn compare(model: &Model, seen: &Seen) -> Result<(), String> {
@@ -32,6 +32,7 @@ fn compare_container(
         return Err(format!("{name}: D is {:?}, should be {:?}", seen.default_ttl, expected.default_ttl));
     }
     let visible = model.visible(name);
+    compare_wishes(expected, &visible, &seen.wishes).map_err(|error| format!("{name}: {error}"))?;
     for item in &seen.items {
         match visible.iter().find(|other| same_place(other, item)) {
             None => return Err(format!("{name}: listed and should not be: {item:?} at {}", model.now)),
@@ -62,6 +63,16 @@ fn compare_container(
         }
     }
     Ok(())
+}
+
+/// What an owner has asked for is what is in force.
+fn compare_wishes(container: &Container, visible: &[&Item], seen: &SeenWishes) -> Result<(), String> {
+    let held = visible.iter().filter(|item| item.held);
+    let mut held: Vec<_> = held.map(|item| (item.body.key, item.body.id.clone())).collect();
+    held.sort();
+    let feed = container.feed.as_ref().map(|feed| feed.minutes);
+    let expected = SeenWishes { hold: container.hold, feed, guard: container.guard, held };
+    if *seen == expected { Ok(()) } else { Err(format!("in force is {seen:?}, should be {expected:?}")) }
 }
 
 /// The feed shows every living item once, in the order of writing (T14).
@@ -146,7 +157,10 @@ pub(crate) fn expected_raw(model: &Model) -> BTreeMap<&'static str, u64> {
             add("id", 1);
             add("feed", 1);
             add("unique", usize::from(container.unique));
+            add("held", usize::from(item.held));
             let (queues, base) = match item.body.ttl {
+                // It stands in no queue by which it could die.
+                _ if item.held => (1, None),
                 Ttl::Absent => (1, Some(("inherit", item.ts))),
                 Ttl::After(own) | Ttl::AfterPoint(own) => (2, Some(("own", item.ts + own.unsigned_abs()))),
                 Ttl::Never | Ttl::Bad(_) => (1, None),
@@ -181,7 +195,7 @@ fn indexed(container: &str, indexing: Indexing, item: &Item) -> (usize, Option<(
 }
 
 /// Every kind of entry but the purge's hands, which stay where they are.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "item",
     "id",
     "unique",
@@ -192,6 +206,7 @@ const KINDS: [&str; 14] = [
     "bucket",
     "shape",
     "shape count",
+    "held",
     "policy",
     "index state",
     "index policy",
@@ -210,5 +225,23 @@ pub(crate) fn compare_raw(model: &Model, raw: &Raw) -> Result<(), String> {
             ));
         }
     }
-    Ok(())
+    compare_history_entries(model, raw.entries.get("history").copied().unwrap_or_default())
+}
+
+/// The trimming of what a feed does not tell any more may wait for more of it.
+const TRIM_PAUSE_MS: u64 = 60_000;
+
+/// What is recorded for feeds: what they tell, and not much that they do not tell any more.
+fn compare_history_entries(model: &Model, are: u64) -> Result<(), String> {
+    let (mut least, mut most) = (0, 0);
+    for feed in model.containers.values().filter_map(|container| container.feed.as_ref()) {
+        let told = feed.kept_from(model.trusted_ms);
+        let recorded = Place { time_ms: told.time_ms.saturating_sub(TRIM_PAUSE_MS), turn: 0 };
+        let since = |place| feed.events.iter().filter(|event| event.place >= place).count() as u64;
+        (least, most) = (least + 1 + since(told), most + 1 + since(recorded));
+    }
+    if (least..=most).contains(&are) {
+        return Ok(());
+    }
+    Err(format!("T28: the drained store holds {are} entries of feeds, should hold {least} to {most}"))
 }

@@ -3,9 +3,20 @@
 //! A simulator that never meets a deadline passes every test. So a run over many seeds fails if one of these
 //! situations did not occur at all.
 
-/// A situation worth reaching.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reach {
+/// Lists every situation once: the enum, and all of it.
+macro_rules! situations {
+    ($($(#[$documentation:meta])+ $name:ident,)+) => {
+        /// A situation worth reaching.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Reach {
+            $($(#[$documentation])+ $name,)+
+        }
+
+        const ALL: &[Reach] = &[$(Reach::$name,)+];
+    };
+}
+
+situations! {
     /// `defaultTtl` changed three times or more in one second.
     PolicyToggledWithinASecond,
     /// A policy was raised or removed while dead items still lay in the store (T13).
@@ -90,52 +101,95 @@ pub enum Reach {
     RestartSuspect,
     /// A restart after an orderly close.
     RestartClean,
+    /// A reader of the feed of all versions was told of an expiry.
+    ExpiryTold,
+    /// It was told less than there was, and went on.
+    HistoryInPages,
+    /// It went on after a process had died.
+    HistoryOverACrash,
+    /// It came too late.
+    HistoryGone,
+    /// All that the retention keeps was read.
+    HistoryWithinRetention,
+    /// A feed of all versions was wound up.
+    FeedTurnedOff,
+    /// One was begun while dead items of before still lay in the store.
+    FeedTurnedOnOverUnpurgedDead,
+    /// An item was held.
+    ItemHeld,
+    /// A container with living items was held.
+    ContainerHeld,
+    /// A container was held while dead items of before lay in the store.
+    HoldOverUnpurgedDead,
+    /// `defaultTtl` was changed while something was held.
+    PolicyChangedUnderHold,
+    /// A restart while something was held whose deadline had passed.
+    RestartHeldPastDeadline,
+    /// The end of a hold was the end of an item.
+    LiftKills,
+    /// The end of a hold was not.
+    LiftSpares,
+    /// Something was refused because of a hold.
+    RefusedByHold,
+    /// The purge was driven to its end while a container was held.
+    DrainedUnderHold,
+    /// Something was refused because too many would have died.
+    RefusedByGuard,
+    /// A dry run found somebody who would die.
+    DryRunKills,
+    /// A forecast had a death within its intervals.
+    DeathForeseen,
+    /// A purge that was paused although there was something to do.
+    PurgePaused,
+    /// A purge on demand removed something.
+    PurgedOnDemand,
+    /// A request was refused for its rate.
+    Throttled,
+    /// It came back when it was told to.
+    WaitedAsTold,
+    /// A purge for which users had left nothing.
+    PurgeWithoutUnits,
+    /// A purge that users had left something for, and not enough.
+    PurgeOnLeftOvers,
+    /// A purge that a promise let wait no longer, although users had left nothing.
+    PurgeUrgent,
+    /// A retention promise was broken, and told to be.
+    PromiseBroken,
+    /// A process ended, and with it what was spent.
+    BudgetForgotten,
+    /// A document was written that a date in it had killed already.
+    WrittenDead,
+    /// A document was written under several date rules.
+    SeveralDateRules,
+    /// A date rule killed somebody as it came into force.
+    NewRuleKills,
+    /// A changed one did.
+    ChangedRuleKills,
+    /// A date rule was changed while the dead still lay in the collection.
+    RuleChangedOverDead,
+    /// One was dropped.
+    RuleDroppedOverDead,
+    /// A write while the index of a rule was being built.
+    WriteDuringRuleBuild,
+    /// An update that changes nothing, which is no write.
+    UpdateThatChangesNothing,
+    /// A document was purged.
+    DocumentsPurged,
+    /// A crash among requests to collections.
+    CrashAmongDocuments,
+    /// A hold refused something there.
+    DocumentRefusedByHold,
+    /// The end of a hold was the end of a document.
+    DocumentLiftKills,
+    /// A collection got another name.
+    CollectionRenamed,
+    /// A collection was dropped.
+    CollectionDropped,
+    /// A watch told of an expiry.
+    DocumentExpiryTold,
+    /// A watch was read page by page.
+    WatchInPages,
 }
-
-const ALL: [Reach; 42] = [
-    Reach::PolicyToggledWithinASecond,
-    Reach::PolicyChangedOverUnpurgedDead,
-    Reach::BadDefaultTtl,
-    Reach::BadItemTtl,
-    Reach::BadItemTtlInBatch,
-    Reach::WriteAtTheDeadlinesSecond,
-    Reach::WriteInTheLastSecond,
-    Reach::WriteBegunBeforeRunAfter,
-    Reach::PageAfterADeath,
-    Reach::RecreateOverUnpurged,
-    Reach::RecreateDuringPurge,
-    Reach::UniqueTakenOverFromDead,
-    Reach::NumberOfADeadItem,
-    Reach::PartitionDeletedOverDead,
-    Reach::ContainerRecreated,
-    Reach::HandleOfADeletedContainer,
-    Reach::BatchRefused,
-    Reach::ClockForward,
-    Reach::ClockBackward,
-    Reach::TestClockAdvanced,
-    Reach::SuspectWhileRunning,
-    Reach::SuspectAtStart,
-    Reach::RefusedWhileSuspect,
-    Reach::ClockAccepted,
-    Reach::ClockRejected,
-    Reach::Purged,
-    Reach::PurgeIdle,
-    Reach::Drained,
-    Reach::CrashBetweenDeathAndPurge,
-    Reach::CrashInsidePurge,
-    Reach::CrashLostCommit,
-    Reach::CrashKeptCommit,
-    Reach::CommitFailed,
-    Reach::WriteDuringIndexBuild,
-    Reach::CrashInsideIndexBuild,
-    Reach::RestartTtlOff,
-    Reach::RestartTtlNever,
-    Reach::RestartTtlSeconds,
-    Reach::RestartWithDead,
-    Reach::RestartHalfPurged,
-    Reach::RestartSuspect,
-    Reach::RestartClean,
-];
 
 /// How often each situation occurred.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,12 +223,12 @@ impl Coverage {
 
     /// The situations that never occurred.
     pub fn missing(&self) -> Vec<Reach> {
-        ALL.into_iter().filter(|reach| self.0[*reach as usize] == 0).collect()
+        ALL.iter().copied().filter(|reach| self.0[*reach as usize] == 0).collect()
     }
 
     /// Every situation with its count.
     pub fn counts(&self) -> impl Iterator<Item = (Reach, u64)> + '_ {
-        ALL.into_iter().map(|reach| (reach, self.0[reach as usize]))
+        ALL.iter().map(|reach| (*reach, self.0[*reach as usize]))
     }
 }
 
@@ -184,8 +238,8 @@ mod tests {
 
     #[test]
     fn every_situation_has_its_own_counter() {
-        for (index, reach) in ALL.into_iter().enumerate() {
-            assert_eq!(reach as usize, index, "{reach:?}");
+        for (index, reach) in ALL.iter().enumerate() {
+            assert_eq!(*reach as usize, index, "{reach:?}");
         }
     }
 

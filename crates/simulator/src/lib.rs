@@ -6,7 +6,8 @@
 //! - `operation`: what happens next, drawn from the seed.
 //! - `world`: the real engine over a memory store, with a disk that survives crashes and clocks that are moved by hand;
 //!   `translate` and `body` put the model's words into the engine's and back.
-//! - `run`, `requests`, `lifecycle`: the world, its twin without purge and the model, step by step side by side.
+//! - `run`, `requests`, `history`, `owner`, `lifecycle`: the world, its twin without purge and the model, step by step side by side.
+//! - `budget`, `documents`: short lives of their own, under enforced throughput and in the MongoDB form.
 //! - `check`: the comparison. `coverage`, `situation`: whether the seeds went where the bugs would be.
 //! - `bugs`: defects that the binary `planted-bugs` plants into a copy of the engine, each of which must be caught.
 //!
@@ -20,13 +21,17 @@
 //! again in the same step.
 
 mod body;
+mod budget;
 pub mod bugs;
 mod check;
 mod clock;
 mod coverage;
+mod documents;
+mod history;
 mod lifecycle;
 mod model;
 mod operation;
+mod owner;
 mod requests;
 mod run;
 mod situation;
@@ -42,6 +47,12 @@ use run::Run;
 /// How many steps a seed takes unless told otherwise.
 pub const DEFAULT_STEPS: usize = 120;
 
+/// Each of the short lives takes so much of the steps.
+const SHORT_LIFE_PART: usize = 3;
+
+/// What became of a seed: its trace, what it reached, and why it failed.
+pub(crate) type Lived = (Vec<String>, Coverage, Option<Failure>);
+
 /// Runs a seed; says what it reached, or why it failed.
 pub fn run_seed(seed: u64, steps: usize) -> Result<Coverage, Failure> {
     let (_, coverage, failure) = run(seed, steps, false);
@@ -54,7 +65,39 @@ pub fn trace_seed(seed: u64, steps: usize) -> (Vec<String>, Option<Failure>) {
     (trace, failure)
 }
 
-fn run(seed: u64, steps: usize, traced: bool) -> (Vec<String>, Coverage, Option<Failure>) {
+fn run(seed: u64, steps: usize, traced: bool) -> Lived {
+    let (mut trace, mut coverage, failure) = run_world(seed, steps, traced);
+    if failure.is_some() {
+        return (trace, coverage, failure);
+    }
+    for life in [budget::run, documents::run] {
+        let (more, reached, failure) = contained(seed, steps / SHORT_LIFE_PART, life);
+        if traced {
+            trace.extend(more);
+        }
+        coverage.add(&reached);
+        if failure.is_some() {
+            return (trace, coverage, failure);
+        }
+    }
+    (trace, coverage, None)
+}
+
+/// A short life whose panic is a failure as any other.
+fn contained(seed: u64, steps: usize, life: fn(u64, usize) -> Lived) -> Lived {
+    catch_unwind(|| life(seed, steps)).unwrap_or_else(|panic| {
+        let failure = Failure { step: 0, message: panic_text(&*panic) };
+        (Vec::new(), Coverage::default(), Some(failure))
+    })
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    format!("a panic: {}", text.unwrap_or_default())
+}
+
+fn run_world(seed: u64, steps: usize, traced: bool) -> Lived {
     let mut run = match Run::new(seed, traced) {
         Ok(run) => run,
         Err(message) => return (Vec::new(), Coverage::default(), Some(Failure { step: 0, message })),
@@ -63,12 +106,7 @@ fn run(seed: u64, steps: usize, traced: bool) -> (Vec<String>, Coverage, Option<
     let failure = match outcome {
         Ok(Ok(())) => None,
         Ok(Err(failure)) => Some(failure),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            let message = format!("a panic: {}", text.unwrap_or_default());
-            Some(Failure { step: run.steps_taken(), message })
-        }
+        Err(panic) => Some(Failure { step: run.steps_taken(), message: panic_text(&*panic) }),
     };
     let coverage = run.situation.coverage.clone();
     (run.into_trace(), coverage, failure)

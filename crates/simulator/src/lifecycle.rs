@@ -41,7 +41,7 @@ impl Run {
 
     fn show(&mut self, shown: Shown) {
         self.shown = shown;
-        self.model.see(shown.now_ms / 1000, shown.trusted_ms / 1000, shown.suspect);
+        self.model.see(shown.now_ms, shown.trusted_ms, shown.suspect);
     }
 
     /// Time passes between two requests.
@@ -84,6 +84,7 @@ impl Run {
     /// One step of the purge.
     pub(crate) fn purge(&mut self, limit: usize, fault: Option<Fault>) -> Result<Ending, String> {
         let (backlog, commits) = (self.main.backlog(), self.main.commits());
+        let held = self.held_backlogs();
         let (report, _, struck) = self.perform(fault, |world| world.purge(limit));
         if struck {
             self.situation.coverage.reach(Reach::CrashInsidePurge);
@@ -100,19 +101,34 @@ impl Run {
             let purged = report.purged_items;
             return Err(format!("the purge removed {purged} of {backlog} dead items and left {left}"));
         }
-        if self.shown.suspect && (report.purged_items > 0 || self.main.commits() != commits) {
+        let did_something = report.purged_items > 0 || self.main.commits() != commits;
+        if self.shown.suspect && did_something {
             return Err("T34: the purge did something although the clock is suspect".to_owned());
         }
-        if self.situation.nothing_has_died && self.main.commits() != commits {
+        if self.paused && did_something {
+            return Err("T23: the purge did something although it is paused".to_owned());
+        }
+        self.situation.coverage.reach_if(self.paused && backlog > 0, Reach::PurgePaused);
+        if held != self.held_backlogs() {
+            return Err("T31: the purge took from the dead of a held container".to_owned());
+        }
+        if self.situation.nothing_to_purge && self.main.commits() != commits {
             return Err("T19: the purge wrote something although nothing has ever died".to_owned());
         }
         self.situation.purged(report.purged_items, left);
         Ok(self.crash_if(fault))
     }
 
+    /// The dead of held containers, which stay as they are.
+    fn held_backlogs(&self) -> Vec<(&'static str, u64, Option<u64>)> {
+        let mut backlogs = self.main.backlogs();
+        backlogs.retain(|(name, ..)| self.model.containers.get(name).is_some_and(|inside| inside.hold));
+        backlogs
+    }
+
     /// The purge until it has nothing left to do; then the store holds what the living need and nothing else (T22).
     pub(crate) fn drain(&mut self, fault: Option<Fault>) -> Result<Ending, String> {
-        if self.poisoned || self.shown.suspect {
+        if self.poisoned || self.paused || self.shown.suspect {
             return self.purge(DRAIN_LIMIT, fault);
         }
         for _ in 0..DRAIN_STEPS_MAX {
@@ -150,9 +166,15 @@ impl Run {
                 "T19: the purge is next due at {next_due:?}, but an item dies at {expected}"
             ));
         }
-        let left = self.main.backlog();
-        if left > 0 {
-            return Err(format!("T22: the purge is done and {left} dead items are left"));
+        let is_held = |name: &str| self.model.containers[name].hold;
+        let backlogs = self.main.backlogs();
+        if let Some((name, left, _)) = backlogs.iter().find(|(name, left, _)| *left > 0 && !is_held(name)) {
+            return Err(format!("T22: the purge is done and {left} dead items of {name} are left"));
+        }
+        if backlogs.iter().any(|(name, ..)| is_held(name)) {
+            // What was dead before the hold may be there or not.
+            self.situation.coverage.reach(Reach::DrainedUnderHold);
+            return Ok(());
         }
         self.situation.purged(0, 0);
         check::compare_raw(&self.model, &self.main.raw()?)
@@ -207,6 +229,8 @@ impl Run {
     }
 
     fn leave(&mut self) {
+        self.paused = false;
+        self.readers.values_mut().for_each(|reader| reader.crashed = true);
         let backlog = self.main.backlog();
         self.situation.restarting(&self.model, backlog, self.shown.suspect);
     }
@@ -246,7 +270,7 @@ impl Run {
         }
         let mut misfits = Vec::new();
         for (number, mut fork) in numbered {
-            fork.see(self.shown.now_ms / 1000, self.shown.trusted_ms / 1000, self.shown.suspect);
+            fork.see(self.shown.now_ms, self.shown.trusted_ms, self.shown.suspect);
             let seen = self.main.observe(&ids_of(&fork))?;
             match check::compare(&fork, &seen) {
                 Ok(()) => {
@@ -308,6 +332,9 @@ impl Run {
             return Err(format!("the sequence fell from {} to {}", self.sequence, main.sequence));
         }
         self.sequence = main.sequence;
+        if !self.poisoned {
+            self.audit_histories()?;
+        }
         let hidden: usize = CONTAINERS.iter().map(|name| self.model.withheld(name)).sum();
         let dead = self.model.dead.len() + hidden;
         let backlog = self.main.backlog();

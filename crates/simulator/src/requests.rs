@@ -3,7 +3,7 @@
 use crate::check;
 use crate::clock::Asked;
 use crate::coverage::Reach;
-use crate::model::{Answer, Change, DefaultTtl, Guard, Indexing, Item, Model, Name, Stamp};
+use crate::model::{Answer, Change, Consent, DefaultTtl, Guard, Indexing, Item, Model, Name, Stamp};
 use crate::operation::{Fault, Filter, Reachable};
 use crate::run::{Death, Ending, Run};
 use crate::world::{Reply, World};
@@ -56,11 +56,12 @@ impl Run {
         if expected != main.answer {
             return Err(format!("answered {:?}, should be {expected:?}", main.answer));
         }
-        if !main.answer.is_write() && self.main.sequence() != before {
+        if !main.answer.may_take_a_sequence() && self.main.sequence() != before {
             return Err(format!("the sequence moved although nothing was written: {:?}", main.answer));
         }
         self.check_reply(&main)?;
         self.situation.answered(&main.answer);
+        self.answered_under_hold(&main.answer);
         Ok(self.crash_if(fault))
     }
 
@@ -101,6 +102,9 @@ impl Run {
         change: &Change,
         fault: Option<Fault>,
     ) -> Result<Ending, String> {
+        if self.disturbs_the_dead(container, std::slice::from_ref(change)) {
+            return Ok(Ending::Running);
+        }
         self.situation.change(&self.model, container, key, change);
         let oldest = self.situation.steps.is_multiple_of(2);
         self.write(
@@ -149,14 +153,16 @@ impl Run {
         &mut self,
         container: &'static str,
         default_ttl: DefaultTtl,
+        consent: Consent,
         fault: Option<Fault>,
     ) -> Result<Ending, String> {
+        self.dry_run(container, default_ttl)?;
         self.situation.policy(&self.model, container, default_ttl);
         let indexing = self.model.containers.get(container).map(|inside| inside.indexing).unwrap_or_default();
         self.write(
             fault,
-            |world| world.redefine(container, default_ttl, indexing),
-            |model, _| model.set_default_ttl(container, default_ttl),
+            |world| world.redefine(container, default_ttl, indexing, consent),
+            |model, _| model.set_default_ttl(container, default_ttl, consent),
         )
     }
 
@@ -173,7 +179,7 @@ impl Run {
         let default_ttl = self.model.containers.get(container).map_or(DefaultTtl::Off, |it| it.default_ttl);
         self.write(
             None,
-            |world| world.redefine(container, default_ttl, indexing),
+            |world| world.redefine(container, default_ttl, indexing, Consent::NotGiven),
             |model, _| model.set_indexing(container, indexing),
         )?;
         for (key, change) in changes {

@@ -14,8 +14,9 @@ use storage::{ManualClock, Time, WallClock};
 
 use crate::clock::{Asked, Clock, Machine, Shown};
 use crate::coverage::Reach;
+use crate::history::Reader;
 use crate::model::Model;
-use crate::operation::{CONTAINERS, ClockStep, Fault, Generator, Planned, Sight, Step};
+use crate::operation::{CONTAINERS, ClockStep, Fault, Generator, OwnerStep, Planned, Sight, Step};
 use crate::situation::Situation;
 use crate::world::{Purging, World};
 
@@ -68,6 +69,12 @@ pub(crate) struct Run {
     pub(crate) numbers: BTreeSet<u64>,
     /// Where the consumer of each container's feed stands: its token, and the sequence that it has read up to.
     pub(crate) consumers: BTreeMap<&'static str, (Option<String>, u64)>,
+    /// Where the readers of the feeds of all versions stand, by container and partition key.
+    pub(crate) readers: BTreeMap<(&'static str, Option<usize>), Reader>,
+    /// Where those begin who look at all of a feed after every step.
+    pub(crate) auditors: BTreeMap<&'static str, Reader>,
+    /// An operator has stopped the purge.
+    pub(crate) paused: bool,
     steps: usize,
     trace: Option<Vec<String>>,
 }
@@ -95,6 +102,9 @@ impl Run {
             etags: BTreeSet::new(),
             numbers: BTreeSet::new(),
             consumers: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            auditors: BTreeMap::new(),
+            paused: false,
             steps: 0,
             trace: traced.then(Vec::new),
         };
@@ -130,7 +140,8 @@ impl Run {
     }
 
     fn step(&mut self) -> Result<(), String> {
-        let sight = Sight { now_ms: self.shown.now_ms, suspect: self.shown.suspect, poisoned: self.poisoned };
+        let Shown { now_ms, suspect, .. } = self.shown;
+        let sight = Sight { now_ms, suspect, poisoned: self.poisoned, paused: self.paused };
         let Planned { step, fault } = self.generator.next(&self.model, sight);
         let fault = fault.filter(|fault| !self.poisoned && is_possible(*fault, &step));
         self.note(|run| {
@@ -156,6 +167,9 @@ impl Run {
                 self.change(container, key, &change, fault)
             }
             Step::Ghost { container, key, change } => self.haunt(container, key, &change),
+            Step::Batch { container, changes, .. } if self.disturbs_the_dead(container, &changes) => {
+                Ok(Ending::Running)
+            }
             Step::Batch { container, key, changes } => self.write(
                 fault,
                 |world| world.batch(container, key, &changes),
@@ -177,23 +191,26 @@ impl Run {
                 self.read_feed(container, max_items)?;
                 Ok(self.crash_if(fault))
             }
-            Step::SetDefaultTtl { container, default_ttl } => {
-                self.set_default_ttl(container, default_ttl, fault)
+            Step::SetDefaultTtl { container, default_ttl, consent } => {
+                self.set_default_ttl(container, default_ttl, consent, fault)
             }
             Step::Reindex { container, indexing, changes, limit } => {
                 self.reindex(container, indexing, &changes, limit, fault)
             }
-            Step::CreateContainer { container, default_ttl } => {
+            Step::CreateContainer { container, default_ttl, feed } => {
+                let unique = container == CONTAINERS[0];
                 let ending = self.write(
                     fault,
-                    |world| world.create_container(container, default_ttl),
-                    |model, _| model.create_container(container, default_ttl, container == CONTAINERS[0]),
+                    |world| world.create_container(container, default_ttl, feed),
+                    |model, _| model.create_container(container, default_ttl, unique, feed),
                 )?;
-                self.situation.container_made(container);
+                self.situation.container_made(container, feed);
                 Ok(ending)
             }
             Step::DeleteContainer { container } => {
                 self.consumers.remove(container);
+                self.readers.retain(|(name, _), _| *name != container);
+                self.auditors.remove(container);
                 self.situation.container_deleted(container);
                 self.write(
                     fault,
@@ -201,6 +218,7 @@ impl Run {
                     |model, _| model.delete_container(container),
                 )
             }
+            Step::Owner(step) => self.owner_step(&step, fault),
             Step::Clock(step) => self.clock_step(step, fault),
             Step::Purge { limit } => self.purge(limit, fault),
             Step::Drain => self.drain(fault),
@@ -252,6 +270,12 @@ fn is_possible(fault: Fault, step: &Step) -> bool {
         | Step::Drain
         | Step::Query { .. }
         | Step::ReadFeed { .. }
+        | Step::Owner(
+            OwnerStep::ReadHistory { .. }
+            | OwnerStep::Forecast { .. }
+            | OwnerStep::Pause { .. }
+            | OwnerStep::PurgeNow { .. },
+        )
         | Step::Reindex { .. } => {
             matches!(fault, Fault::Crash { .. })
         }

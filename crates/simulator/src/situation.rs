@@ -1,7 +1,7 @@
 //! What a run is going through, for the coverage counters: facts about the past that the model has no use for.
 
 use crate::coverage::{Coverage, Reach};
-use crate::model::{Answer, Change, DefaultTtl, Item, Model, Name};
+use crate::model::{Answer, Change, DefaultTtl, Item, Model, Name, Wish, deadline};
 
 /// The recent past.
 #[derive(Debug)]
@@ -12,8 +12,8 @@ pub(crate) struct Situation {
     pub(crate) steps: u64,
     /// Dead items not yet purged, as of the last step.
     pub(crate) backlog: u64,
-    /// Nothing has died and no container was deleted.
-    pub(crate) nothing_has_died: bool,
+    /// Nothing has died, no container was deleted, and no feed was kept.
+    pub(crate) nothing_to_purge: bool,
     /// The purge has removed something and something is left.
     half_purged: bool,
     /// The second of the last policy change, and how many there were in it.
@@ -51,7 +51,7 @@ impl Default for Situation {
             coverage: Coverage::default(),
             steps: 0,
             backlog: 0,
-            nothing_has_died: true,
+            nothing_to_purge: true,
             half_purged: false,
             toggles: (0, 0),
             deleted_containers: Vec::new(),
@@ -120,7 +120,22 @@ impl Situation {
             self.coverage.reach_if(count >= 3, Reach::PolicyToggledWithinASecond);
             let dead = !model.expired(container).is_empty() && self.backlog > 0;
             self.coverage.reach_if(dead, Reach::PolicyChangedOverUnpurgedDead);
+            let held = model.visible(container).iter().any(|item| inside.hold || item.held);
+            self.coverage.reach_if(held, Reach::PolicyChangedUnderHold);
         }
+    }
+
+    /// An owner is about to ask for something.
+    pub(crate) fn wish(&mut self, model: &Model, container: &str, wish: Wish) {
+        let Some(inside) = model.containers.get(container) else { return };
+        self.nothing_to_purge &= !matches!(wish, Wish::Feed(Some(_)));
+        let dead = !model.expired(container).is_empty() && self.backlog > 0;
+        let coverage = &mut self.coverage;
+        coverage
+            .reach_if(wish == Wish::Hold(true) && !model.visible(container).is_empty(), Reach::ContainerHeld);
+        coverage.reach_if(wish == Wish::Hold(true) && dead, Reach::HoldOverUnpurgedDead);
+        coverage.reach_if(wish == Wish::Feed(None) && inside.feed.is_some(), Reach::FeedTurnedOff);
+        coverage.reach_if(matches!(wish, Wish::Feed(Some(_))) && dead, Reach::FeedTurnedOnOverUnpurgedDead);
     }
 
     /// A logical partition is about to be deleted.
@@ -131,14 +146,15 @@ impl Situation {
     }
 
     /// A container was made.
-    pub(crate) fn container_made(&mut self, name: &'static str) {
+    pub(crate) fn container_made(&mut self, name: &'static str, feed: Option<u32>) {
+        self.nothing_to_purge &= feed.is_none();
         self.coverage.reach_if(self.deleted_containers.contains(&name), Reach::ContainerRecreated);
     }
 
     /// A container is about to go.
     pub(crate) fn container_deleted(&mut self, name: &'static str) {
         self.deleted_containers.push(name);
-        self.nothing_has_died = false;
+        self.nothing_to_purge = false;
     }
 
     /// A purge step has run.
@@ -160,6 +176,13 @@ impl Situation {
         self.coverage.reach_if(backlog > 0, Reach::RestartWithDead);
         self.coverage.reach_if(backlog > 0 && self.half_purged, Reach::RestartHalfPurged);
         self.coverage.reach_if(suspect, Reach::RestartSuspect);
+        for (name, container) in &model.containers {
+            let overdue = |item: &&Item| {
+                let deadline = deadline(container.default_ttl, item.body.ttl, item.ts);
+                (container.hold || item.held) && deadline.is_some_and(|deadline| deadline <= model.now)
+            };
+            self.coverage.reach_if(model.visible(name).iter().any(overdue), Reach::RestartHeldPastDeadline);
+        }
     }
 
     /// A step has been settled.
@@ -167,7 +190,7 @@ impl Situation {
         self.steps += 1;
         self.backlog = backlog;
         self.half_purged &= backlog > 0;
-        self.nothing_has_died &= model.dead.is_empty();
+        self.nothing_to_purge &= model.dead.is_empty();
     }
 }
 

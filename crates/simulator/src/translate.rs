@@ -6,7 +6,7 @@ use engine::{Container, Effect, Error, ItemName, Operation, Patch, Precondition}
 use storage::Keyspace;
 
 use crate::body;
-use crate::model::{Answer, Change, DefaultTtl, Edit, Guard, Indexing, Name, Stamp};
+use crate::model::{Answer, Change, Consent, DefaultTtl, Edit, Guard, Indexing, Name, Stamp};
 use crate::operation::CONTAINERS;
 use crate::world::SeenItem;
 
@@ -18,6 +18,7 @@ pub(crate) fn kind(keyspace: Keyspace, key: &[u8]) -> &'static str {
         (Keyspace::Counter, _, Some(0x30)) => "hand",
         (Keyspace::Counter, _, Some(0x40)) => "shape count",
         (Keyspace::Counter, _, Some(0x50)) => "shape",
+        (Keyspace::Counter, _, Some(0x60)) => "held",
         (Keyspace::Catalog, Some(0x40), _) => "policy",
         (Keyspace::Catalog, Some(0x50), _) => "dropped",
         (Keyspace::Catalog, Some(0x70), _) => "index state",
@@ -67,12 +68,30 @@ pub(crate) fn seen_default_ttl(container: &Container) -> DefaultTtl {
     }
 }
 
+/// None for what T4 refuses.
+pub(crate) fn engine_default_ttl(default_ttl: DefaultTtl) -> Option<engine::DefaultTtl> {
+    match default_ttl {
+        DefaultTtl::Off => Some(engine::DefaultTtl::Off),
+        DefaultTtl::Never => Some(engine::DefaultTtl::Never),
+        DefaultTtl::After(seconds) => u32::try_from(seconds).ok().map(engine::DefaultTtl::Seconds),
+        DefaultTtl::Bad(_) => None,
+    }
+}
+
+pub(crate) fn engine_consent(consent: Consent) -> engine::Consent {
+    match consent {
+        Consent::NotGiven => engine::Consent::NotGiven,
+        Consent::Given => engine::Consent::Given,
+    }
+}
+
 pub(crate) fn parse_definition(
     name: &'static str,
     default_ttl: DefaultTtl,
     indexing: Indexing,
+    feed: Option<u32>,
 ) -> engine::Result<ContainerDefinition> {
-    let text = body::definition(name, default_ttl, indexing, name == CONTAINERS[0]);
+    let text = body::definition(name, default_ttl, indexing, name == CONTAINERS[0], feed);
     let value = parse_json(text.as_bytes()).expect("the text is JSON");
     Ok(ContainerDefinition::from_value(&value)?)
 }
@@ -160,6 +179,9 @@ pub(crate) fn answer_of(error: &Error) -> Answer {
         Error::InvalidTtl { .. } | Error::Definition(_) => Answer::BadTtl,
         Error::Patch(_) => Answer::BadPatch,
         Error::ClockSuspect { .. } => Answer::ClockSuspect,
+        Error::Held { .. } => Answer::Held,
+        Error::NotConfirmed { .. } => Answer::NotConfirmed,
+        Error::HistoryGone => Answer::HistoryGone,
         Error::Unavailable(_) => Answer::Unavailable,
         other => Answer::Other(other.to_string()),
     }

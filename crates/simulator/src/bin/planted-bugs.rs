@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use simulator::bugs::{BUGS, Bug};
+use simulator::bugs::{self, Bug};
 
 /// So many seeds may try to catch a bug.
 const SEEDS: &str = "20000";
@@ -52,7 +52,7 @@ fn plant_all(wanted: &[String]) -> Result<(usize, usize), String> {
         return Err(format!("a seed fails without any planted bug: {line}"));
     }
     let (mut caught, mut survivors) = (0, 0);
-    for bug in BUGS.iter().filter(|bug| wanted.is_empty() || wanted.iter().any(|name| name == bug.name)) {
+    for bug in bugs::all().filter(|bug| wanted.is_empty() || wanted.iter().any(|name| name == bug.name)) {
         let verdict = plant(bug, &copy, &ground.join("target"))?;
         match verdict {
             Some(_) => caught += 1,

@@ -1,5 +1,6 @@
 //! What each operation on an item does, by looking at every item there is.
 
+use super::history::What;
 use super::{Answer, BadTtl, Body, Change, Edit, Guard, Item, MAX_TTL, Model, Name, Stamp, Ttl};
 
 impl Model {
@@ -69,7 +70,7 @@ impl Model {
     }
 
     /// The living item of that name; a withheld one is not found either.
-    fn find(&self, name: &str, key: usize, which: &Name) -> Result<usize, Answer> {
+    pub(super) fn find(&self, name: &str, key: usize, which: &Name) -> Result<usize, Answer> {
         let container = &self.containers[name];
         let named = |item: &Item| {
             item.body.key == key
@@ -124,10 +125,12 @@ impl Model {
         if let Ok(index) = self.find(name, body.key, &which) {
             return match mode {
                 PutMode::Create => Answer::IdTaken,
-                PutMode::Upsert => match self.guard(name, index, guard) {
-                    Err(answer) => answer,
-                    Ok(()) => self.overwrite(name, index, body.clone(), stamps),
-                },
+                PutMode::Upsert => {
+                    match self.guard(name, index, guard).and_then(|()| self.check_hold(name, index)) {
+                        Err(answer) => answer,
+                        Ok(()) => self.overwrite(name, index, body.clone(), stamps),
+                    }
+                }
             };
         }
         if matches!(guard, Guard::Match(_) | Guard::Exists) {
@@ -144,7 +147,8 @@ impl Model {
         let item = self.version(body.clone(), None, stamps);
         let container = self.containers.get_mut(name).expect("the caller looked it up");
         container.items.retain(|item| !same_id(item));
-        container.items.push(item);
+        container.items.push(item.clone());
+        self.happen(name, What::Created, None, Some(item));
         // An item cannot be born dead: the least ttl is a second.
         Answer::Created
     }
@@ -162,6 +166,7 @@ impl Model {
         }
         let checked = self.find(name, key, which).and_then(|index| {
             self.guard(name, index, guard)?;
+            self.check_hold(name, index)?;
             Ok(index)
         });
         let index = match checked {
@@ -224,6 +229,9 @@ impl Model {
         if matches!(body.ttl, Ttl::Bad(_)) {
             return Answer::BadTtl;
         }
+        if let Err(answer) = self.check_hold(name, index) {
+            return answer;
+        }
         self.overwrite(name, index, body, stamps)
     }
 
@@ -232,10 +240,12 @@ impl Model {
             Err(answer) => return answer,
             Ok(index) => index,
         };
-        if let Err(answer) = self.guard(name, index, guard) {
+        if let Err(answer) = self.guard(name, index, guard).and_then(|()| self.check_hold(name, index)) {
             return answer;
         }
-        self.containers.get_mut(name).expect("the caller looked it up").items.remove(index);
+        let items = &mut self.containers.get_mut(name).expect("the caller looked it up").items;
+        let gone = items.remove(index);
+        self.happen(name, What::Deleted, Some(gone), None);
         Answer::Deleted
     }
 
@@ -246,7 +256,9 @@ impl Model {
         }
         let number = self.containers[name].items[index].stamp.as_ref().map(|stamp| stamp.number);
         let item = self.version(body, number, stamps);
-        self.containers.get_mut(name).expect("the caller looked it up").items[index] = item;
+        let items = &mut self.containers.get_mut(name).expect("the caller looked it up").items;
+        let old = std::mem::replace(&mut items[index], item.clone());
+        self.happen(name, What::Replaced, Some(old), Some(item));
         Answer::Replaced
     }
 
@@ -255,7 +267,7 @@ impl Model {
         self.versions += 1;
         let unknown = |number| Stamp { etag: String::new(), number, sequence: 0 };
         let stamp = if stamps.is_empty() { number.map(unknown) } else { Some(stamps.remove(0)) };
-        Item { version: self.versions, body, ts: self.now, stamp }
+        Item { version: self.versions, body, ts: self.now, stamp, held: false }
     }
 }
 

@@ -8,14 +8,20 @@
 //! The one surprising thing: the model never makes up what only a store can choose (etags, item numbers, sequences).
 //! It takes these *stamps* from the answers and checks what must hold of them.
 
+mod history;
 mod items;
+mod owner;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(crate) use history::{Event, Feed, Place, What};
 pub(crate) use words::{
-    Answer, BadTtl, Body, Change, DefaultTtl, Edit, Guard, Indexing, MAX_TTL, Name, Stamp, Ttl,
+    Answer, BadTtl, Body, Change, Consent, DefaultTtl, Edit, Guard, Indexing, MAX_TTL, Name, Stamp, Ttl, Wish,
 };
+
+/// Shares are told in millionths.
+const MILLION: u64 = 1_000_000;
 
 /// One version of one item, living or dead.
 #[derive(Debug, Clone)]
@@ -28,6 +34,8 @@ pub(crate) struct Item {
     pub(crate) ts: u64,
     /// Unknown after a crash that left a write unacknowledged, until read.
     pub(crate) stamp: Option<Stamp>,
+    /// Whether it may not die, be changed or deleted (T31).
+    pub(crate) held: bool,
 }
 
 /// A container.
@@ -41,6 +49,12 @@ pub(crate) struct Container {
     pub(crate) indexing: Indexing,
     /// Every version that has not been replaced or deleted, the dead included until another takes their id.
     pub(crate) items: Vec<Item>,
+    /// Whether nothing in it may die, be changed or deleted (T31).
+    pub(crate) hold: bool,
+    /// Which share of the living, in millionths, a change of rules may kill without consent (T30).
+    pub(crate) guard: Option<u32>,
+    /// The feed of all versions (T28).
+    pub(crate) feed: Option<Feed>,
 }
 
 /// Everything a store of the contract would hold.
@@ -50,6 +64,8 @@ pub(crate) struct Model {
     pub(crate) now: u64,
     /// The time by which something may be destroyed; behind `now` only while the clock is suspect after a start.
     pub(crate) trusted: u64,
+    /// The same in milliseconds: when something happens.
+    pub(crate) trusted_ms: u64,
     /// Whether an operator has to judge the clock (T34).
     pub(crate) suspect: bool,
     /// By name.
@@ -57,6 +73,9 @@ pub(crate) struct Model {
     /// Every version that ever died. It only grows (T13).
     pub(crate) dead: BTreeSet<u64>,
     versions: u64,
+    /// What has happened so far, by turn and by event.
+    turns: u64,
+    events: u64,
 }
 
 /// The second in which the truth table of T2 lets an item die; none = never.
@@ -75,7 +94,7 @@ pub(crate) fn deadline(default_ttl: DefaultTtl, ttl: Ttl, ts: u64) -> Option<u64
 impl Container {
     /// When an item of this container dies, as the rules stand.
     pub(crate) fn deadline(&self, item: &Item) -> Option<u64> {
-        deadline(self.default_ttl, item.body.ttl, item.ts)
+        if self.hold || item.held { None } else { deadline(self.default_ttl, item.body.ttl, item.ts) }
     }
 
     fn overdue(&self, item: &Item, now: u64) -> bool {
@@ -85,21 +104,21 @@ impl Container {
 
 impl Model {
     /// The clock shows this now.
-    pub(crate) fn see(&mut self, now: u64, trusted: u64, suspect: bool) {
+    pub(crate) fn see(&mut self, now_ms: u64, trusted_ms: u64, suspect: bool) {
         self.suspect = suspect;
-        self.move_to(now, trusted);
-    }
-
-    /// The clock stands here now; whatever the rules call dead is dead for ever.
-    fn move_to(&mut self, now: u64, trusted: u64) {
-        self.now = now;
-        self.trusted = trusted;
-        for container in self.containers.values() {
-            for item in &container.items {
-                if container.overdue(item, trusted) {
-                    self.dead.insert(item.version);
-                }
-            }
+        self.now = now_ms / 1000;
+        self.trusted = trusted_ms / 1000;
+        self.trusted_ms = trusted_ms;
+        let names: Vec<&'static str> = self.containers.keys().copied().collect();
+        for name in names {
+            let container = &self.containers[name];
+            let dying = container.items.iter().filter(|item| !self.dead.contains(&item.version));
+            let dying = dying.filter_map(|item| Some((container.deadline(item)?, item)));
+            let dying = dying.filter(|(deadline, _)| *deadline <= self.trusted);
+            let dying: Vec<(u64, Item)> = dying.map(|(deadline, item)| (deadline, item.clone())).collect();
+            // Whatever the rules call dead is dead for ever.
+            self.dead.extend(dying.iter().map(|(_, item)| item.version));
+            self.expire(name, dying);
         }
     }
 
@@ -137,6 +156,7 @@ impl Model {
         name: &'static str,
         default_ttl: DefaultTtl,
         unique: bool,
+        feed: Option<u32>,
     ) -> Answer {
         if matches!(default_ttl, DefaultTtl::Bad(_)) {
             return Answer::BadTtl;
@@ -144,21 +164,45 @@ impl Model {
         if self.containers.contains_key(name) {
             return Answer::IdTaken;
         }
-        let indexing = Indexing::default();
-        self.containers.insert(name, Container { default_ttl, unique, indexing, items: Vec::new() });
+        let container = Container {
+            default_ttl,
+            unique,
+            indexing: Indexing::default(),
+            items: Vec::new(),
+            hold: false,
+            guard: None,
+            feed: None,
+        };
+        self.containers.insert(name, container);
+        self.keep_feed(name, feed);
         Answer::Created
     }
 
     /// The container and all that is in it go.
     pub(crate) fn delete_container(&mut self, name: &str) -> Answer {
-        match self.containers.remove(name) {
-            Some(_) => Answer::Deleted,
+        let is_held = |container: &Container| container.hold || self.has_held(container, |_| true);
+        match self.containers.get(name) {
             None => Answer::NoContainer,
+            Some(container) if is_held(container) => Answer::Held,
+            Some(_) => {
+                self.containers.remove(name);
+                Answer::Deleted
+            }
         }
     }
 
+    fn has_held(&self, container: &Container, which: impl Fn(&Item) -> bool) -> bool {
+        let living = |item: &&Item| self.is_visible(container, item);
+        container.items.iter().filter(living).any(|item| item.held && which(item))
+    }
+
     /// A change of `D`: re-dates every inheriting item at once (T11) and revives none (T13).
-    pub(crate) fn set_default_ttl(&mut self, name: &str, default_ttl: DefaultTtl) -> Answer {
+    pub(crate) fn set_default_ttl(
+        &mut self,
+        name: &str,
+        default_ttl: DefaultTtl,
+        consent: Consent,
+    ) -> Answer {
         let Some(container) = self.containers.get(name) else { return Answer::NoContainer };
         if matches!(default_ttl, DefaultTtl::Bad(_)) || refuses(container.indexing, default_ttl) {
             return Answer::BadTtl;
@@ -167,10 +211,12 @@ impl Model {
         if self.suspect && container.default_ttl != default_ttl {
             return Answer::ClockSuspect;
         }
+        if container.default_ttl == default_ttl {
+            return Answer::Replaced;
+        }
+        let before = self.clone();
         self.containers.get_mut(name).expect("looked up above").default_ttl = default_ttl;
-        // What the new rule calls dead is dead from this instant on.
-        self.move_to(self.now, self.trusted);
-        Answer::Replaced
+        self.unless_too_many_die(name, before, consent, Answer::Replaced)
     }
 
     /// A new indexing policy: nothing that can be seen changes.
@@ -186,14 +232,17 @@ impl Model {
     /// Removes what lives under one partition key.
     pub(crate) fn delete_partition(&mut self, name: &str, key: usize) -> Answer {
         let Some(container) = self.containers.get(name) else { return Answer::NoContainer };
-        let gone: BTreeSet<u64> = container
-            .items
-            .iter()
-            .filter(|item| item.body.key == key && self.is_visible(container, item))
-            .map(|item| item.version)
-            .collect();
-        let container = self.containers.get_mut(name).expect("looked up above");
-        container.items.retain(|item| !gone.contains(&item.version));
+        if container.hold || self.has_held(container, |item| item.body.key == key) {
+            return Answer::Held;
+        }
+        let living = self.visible(name).into_iter();
+        let gone: Vec<Item> = living.filter(|item| item.body.key == key).cloned().collect();
+        self.turns += 1;
+        for item in gone {
+            let items = &mut self.containers.get_mut(name).expect("looked up above").items;
+            items.retain(|other| other.version != item.version);
+            self.happen_at_once(name, What::Deleted, Some(item), None);
+        }
         Answer::Deleted
     }
 }
@@ -228,15 +277,18 @@ mod tests {
     #[test]
     fn t13_the_model_forgets_no_death() {
         let mut model = Model::default();
-        model.move_to(100, 100);
-        model.create_container("c", DefaultTtl::After(5), false);
+        model.see(100_000, 100_000, false);
+        model.create_container("c", DefaultTtl::After(5), false, Some(10));
         let body = Body { id: "a".into(), key: 0, ttl: Ttl::Absent, unique: None, number: 0, padding: 0 };
         assert_eq!(model.apply("c", 0, &Change::Create(body), &mut Vec::new()), Answer::Created);
-        model.move_to(105, 105);
+        model.see(107_500, 107_500, false);
         assert!(model.visible("c").is_empty());
-        model.set_default_ttl("c", DefaultTtl::Off);
+        model.set_default_ttl("c", DefaultTtl::Off, Consent::NotGiven);
         assert!(model.visible("c").is_empty());
         let read = Change::Read(Name::Id("a".into()), Guard::None);
         assert_eq!(model.apply("c", 0, &read, &mut Vec::new()), Answer::NotFound);
+        let told = &model.containers["c"].feed.as_ref().unwrap().events;
+        let told: Vec<_> = told.iter().map(|event| (event.what, event.place.time_ms)).collect();
+        assert_eq!(told, [(What::Created, 100_000), (What::Expired, 105_000)], "as of the instant");
     }
 }

@@ -183,6 +183,28 @@ impl Change {
     }
 }
 
+/// What the owner of a container asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// All versions are kept in the feed for so many minutes (T28).
+    Feed(Option<u32>),
+    /// Nothing may die, be changed or deleted (T31).
+    Hold(bool),
+    /// `maxInstantExpiry`, in millionths (T30).
+    Guard(Option<u32>),
+    /// `maxPurgeDelay`, in seconds (T24).
+    PurgeDelay(Option<u32>),
+}
+
+/// Whether whoever changes a rule has said that items may die at once by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Consent {
+    /// No.
+    NotGiven,
+    /// Yes.
+    Given,
+}
+
 /// How a request ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -212,6 +234,16 @@ pub(crate) enum Answer {
     ClockSuspect,
     /// The container is not there (any more)
     NoContainer,
+    /// What an owner asked for is so now
+    Changed,
+    /// Refused because of a hold (T31)
+    Held,
+    /// Refused because too many would die at once (T30)
+    NotConfirmed,
+    /// What the reader of a feed has not seen is not kept any more (T28)
+    HistoryGone,
+    /// There is no feed of all versions
+    NoFeed,
     /// The store takes no writes
     Unavailable,
     /// Every operation of a batch
@@ -223,7 +255,12 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// Whether something changed.
+    /// Whether the sequence may have moved.
+    pub(crate) fn may_take_a_sequence(&self) -> bool {
+        self.is_write() || *self == Answer::Changed
+    }
+
+    /// Whether something changed that a client had stored.
     pub(crate) fn is_write(&self) -> bool {
         match self {
             Answer::Created | Answer::Replaced | Answer::Deleted => true,

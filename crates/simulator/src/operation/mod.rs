@@ -4,11 +4,14 @@
 //! each other, and half of the waits end exactly at a deadline or a millisecond before it.
 //! The generator looks at the model only, never at the engine, so a run and its twin without purge take the same steps.
 
+mod owner;
+
 use std::collections::VecDeque;
 
 use crate::model::{
-    BadTtl, Body, Change, DefaultTtl, Edit, Guard, Indexing, Item, MAX_TTL, Model, Name, Ttl,
+    BadTtl, Body, Change, Consent, DefaultTtl, Edit, Guard, Indexing, Item, MAX_TTL, Model, Name, Ttl,
 };
+pub(crate) use owner::OwnerStep;
 
 /// The containers that come and go. The first has a unique key, the second a hierarchical partition key.
 pub(crate) const CONTAINERS: [&str; 2] = ["plain", "tree"];
@@ -34,13 +37,15 @@ pub(crate) enum Step {
     /// A consumer of the change feed goes on from where it stands.
     ReadFeed { container: &'static str, max_items: usize },
     /// A new `defaultTtl`.
-    SetDefaultTtl { container: &'static str, default_ttl: DefaultTtl },
+    SetDefaultTtl { container: &'static str, default_ttl: DefaultTtl, consent: Consent },
     /// A new indexing policy, and writes between the steps in which it is built.
     Reindex { container: &'static str, indexing: Indexing, changes: Vec<(usize, Change)>, limit: usize },
     /// A new container.
-    CreateContainer { container: &'static str, default_ttl: DefaultTtl },
+    CreateContainer { container: &'static str, default_ttl: DefaultTtl, feed: Option<u32> },
     /// A container goes.
     DeleteContainer { container: &'static str },
+    /// What an owner or operator does.
+    Owner(OwnerStep),
     /// Something about time.
     Clock(ClockStep),
     /// One step of the purge.
@@ -137,6 +142,8 @@ pub(crate) struct Sight {
     pub(crate) suspect: bool,
     /// Whether the store refuses writes after a failed commit.
     pub(crate) poisoned: bool,
+    /// Whether an operator has stopped the purge.
+    pub(crate) paused: bool,
 }
 
 const SECOND: u64 = 1000;
@@ -190,7 +197,13 @@ impl Generator {
         }
         let container = CONTAINERS[usize::from(self.random.u8(..10) >= 7)];
         if !model.containers.contains_key(container) && self.random.u8(..3) != 0 {
-            return Step::CreateContainer { container, default_ttl: self.default_ttl() };
+            return self.create_container(container);
+        }
+        if model.containers.get(container).is_some_and(|inside| inside.hold) && self.random.u8(..8) == 0 {
+            return self.lift_container(container);
+        }
+        if self.random.u8(..6) == 0 {
+            return Step::Owner(self.owner_step(container, model, sight));
         }
         match self.random.u32(..1000) {
             0..380 => self.change_step(container, model),
@@ -198,10 +211,10 @@ impl Generator {
             440..460 => Step::DeletePartition { container, key: self.random.usize(..KEYS) },
             460..500 => self.query(container, model, sight),
             500..520 => Step::ReadFeed { container, max_items: self.random.usize(1..4) },
-            520..580 => Step::SetDefaultTtl { container, default_ttl: self.default_ttl() },
+            520..580 => self.set_default_ttl(container),
             580..610 => self.toggle(container),
             610..625 => Step::DeleteContainer { container },
-            625..640 => Step::CreateContainer { container, default_ttl: self.default_ttl() },
+            625..640 => self.create_container(container),
             640..790 => Step::Clock(ClockStep::Wait { ms: self.wait_ms(model, sight) }),
             790..840 => self.late(container, model, sight),
             840..850 => self.ghost(container, model),
@@ -233,6 +246,15 @@ impl Generator {
             }
         }
         Step::Reindex { container, indexing, changes, limit: self.random.usize(1..3) }
+    }
+
+    fn create_container(&mut self, container: &'static str) -> Step {
+        let feed = [None, Some(1), Some(60)][self.random.usize(..3)];
+        Step::CreateContainer { container, default_ttl: self.default_ttl(), feed }
+    }
+
+    fn set_default_ttl(&mut self, container: &'static str) -> Step {
+        Step::SetDefaultTtl { container, default_ttl: self.default_ttl(), consent: self.consent() }
     }
 
     fn default_ttl(&mut self) -> DefaultTtl {
@@ -420,10 +442,10 @@ impl Generator {
             if self.random.u8(..4) == 0 {
                 self.queued.push_back(Step::Purge { limit: 1 });
             }
-            let default_ttl = self.default_ttl();
-            self.queued.push_back(Step::SetDefaultTtl { container, default_ttl });
+            let step = self.set_default_ttl(container);
+            self.queued.push_back(step);
         }
-        Step::SetDefaultTtl { container, default_ttl: self.default_ttl() }
+        self.set_default_ttl(container)
     }
 
     /// How long to wait: to a deadline, to a millisecond before one, or just a while.

@@ -1,27 +1,6 @@
-//! Defects for the binary `planted-bugs`: each is a small textual change to the engine or the store, and each must be caught
-//! by some seed.
-//!
-//! The texts must occur exactly once in their file; a test says so, and fails when the code has moved on and the table has not.
+//! Defects of expiry itself: rules, writes, the purge, queries, the index, the clock.
 
-/// One defect.
-#[derive(Debug, Clone, Copy)]
-pub struct Bug {
-    /// What goes wrong, in a few words.
-    pub name: &'static str,
-    /// The changes that plant it.
-    pub edits: &'static [Edit],
-}
-
-/// One change to one file.
-#[derive(Debug, Clone, Copy)]
-pub struct Edit {
-    /// The file, from the workspace's root.
-    pub file: &'static str,
-    /// Text that occurs exactly once in it.
-    pub text: &'static str,
-    /// What takes its place.
-    pub replacement: &'static str,
-}
+use super::{Bug, edit};
 
 const EXPIRY: &str = "crates/engine/src/expiry/mod.rs";
 const EXPIRY_CHANGE: &str = "crates/engine/src/expiry/change.rs";
@@ -40,12 +19,8 @@ const PAGES: &str = "crates/engine/src/query/pages.rs";
 const TTL: &str = "crates/engine/src/definition/ttl.rs";
 const CLOCK: &str = "crates/storage/src/clock/mod.rs";
 
-const fn edit(file: &'static str, text: &'static str, replacement: &'static str) -> Edit {
-    Edit { file, text, replacement }
-}
-
-/// All defects.
-pub const BUGS: &[Bug] = &[
+/// What goes wrong with a life and its end.
+pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "the deadline's instant still alive",
         edits: &[edit(EXPIRY, "|through| place.base <= through)", "|through| place.base < through)")],
@@ -256,26 +231,3 @@ pub const BUGS: &[Bug] = &[
         edits: &[edit(CLOCK, "at: wall.max(durable.bound), since", "at: wall, since")],
     },
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_planted_bug_still_finds_its_place() {
-        for bug in BUGS {
-            for edit in bug.edits {
-                let path = format!("{}/../../{}", env!("CARGO_MANIFEST_DIR"), edit.file);
-                let source = std::fs::read_to_string(&path).unwrap();
-                assert_eq!(source.matches(edit.text).count(), 1, "{}: {}", bug.name, edit.text);
-            }
-        }
-    }
-
-    #[test]
-    fn planted_bugs_have_names_of_their_own() {
-        for (index, bug) in BUGS.iter().enumerate() {
-            assert!(BUGS[..index].iter().all(|other| other.name != bug.name), "{}", bug.name);
-        }
-    }
-}

@@ -3,6 +3,9 @@
 //!
 //! A world does what it is told and reports what it saw, as plain data in the model's words. It judges nothing.
 
+mod history;
+mod owner;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,12 +19,14 @@ use storage::{
 
 use crate::body;
 use crate::clock::Shown;
-use crate::model::{Answer, Body, Change, DefaultTtl, Guard, Indexing, Name, Stamp};
+use crate::model::{Answer, Body, Change, Consent, DefaultTtl, Guard, Indexing, Name, Stamp};
 use crate::operation::{CONTAINERS, Fault, Filter, Reachable};
 use crate::translate::{
-    answer_of, container_answer, effect, item_name, kind, operation, parse_definition, precondition,
-    seen_default_ttl, seen_item, seen_row,
+    answer_of, container_answer, effect, engine_consent, item_name, kind, operation, parse_definition,
+    precondition, seen_default_ttl, seen_item, seen_row,
 };
+pub(crate) use history::{SeenEvent, SeenHistory};
+pub(crate) use owner::{Figures, SeenWishes};
 
 const DATABASE: &str = "simulated";
 
@@ -90,6 +95,8 @@ pub(crate) struct SeenContainer {
     pub(crate) feed: SeenPage,
     /// The listing's charge and metrics.
     pub(crate) figures: String,
+    /// What its owner has asked for.
+    pub(crate) wishes: SeenWishes,
 }
 
 /// All that can be seen of a store, except by asking the purge.
@@ -270,9 +277,14 @@ impl World {
     }
 
     /// Makes a container.
-    pub(crate) fn create_container(&mut self, name: &'static str, default_ttl: DefaultTtl) -> Reply {
+    pub(crate) fn create_container(
+        &mut self,
+        name: &'static str,
+        default_ttl: DefaultTtl,
+        feed: Option<u32>,
+    ) -> Reply {
         let process = self.process();
-        let made = parse_definition(name, default_ttl, Indexing::default())
+        let made = parse_definition(name, default_ttl, Indexing::default(), feed)
             .and_then(|definition| process.engine.create_container(&process.database, definition, None));
         match made {
             Ok(container) => {
@@ -300,10 +312,17 @@ impl World {
     }
 
     /// Sets `defaultTtl` and the indexing policy.
-    pub(crate) fn redefine(&self, name: &'static str, default_ttl: DefaultTtl, indexing: Indexing) -> Reply {
+    pub(crate) fn redefine(
+        &self,
+        name: &'static str,
+        default_ttl: DefaultTtl,
+        indexing: Indexing,
+        consent: Consent,
+    ) -> Reply {
         let replaced = self.current(name).and_then(|container| {
-            let definition = parse_definition(name, default_ttl, indexing)?;
-            self.process().engine.replace_container(&container, definition, &Precondition::None)
+            let definition = parse_definition(name, default_ttl, indexing, None)?;
+            let consent = engine_consent(consent);
+            self.process().engine.replace_container_with(&container, definition, &Precondition::None, consent)
         });
         match replaced {
             Ok(_) => Reply::plain(Answer::Replaced),
@@ -519,6 +538,7 @@ impl World {
                 .changes(name, None, 1000)
                 .map_err(|answer| format!("{name}: the feed failed: {answer:?}"))?,
             figures: page.figures,
+            wishes: self.wishes(name)?,
         })
     }
 

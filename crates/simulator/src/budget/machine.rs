@@ -1,0 +1,140 @@
+//! One engine that enforces throughput, and one container in it.
+
+use std::sync::Arc;
+
+use document::{Document, PartitionKey, parse_json};
+use engine::{
+    Budget, Burst, Container, ContainerDefinition, Enforcement, Engine, Error, Holder, ItemName, Operation,
+    Options, Precondition, PurgeReport, Throughput,
+};
+use storage::{ClockOptions, ManualClock, MemoryDisk, MemoryStore};
+
+/// How a request ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// With an item of that number, for so many hundredths of units.
+    Done { number: u64, cost: u64 },
+    /// It was let in and failed.
+    Failed,
+    /// It should come back after so many milliseconds.
+    Refused(u64),
+}
+
+/// An engine, its disk and its clock.
+pub(super) struct Machine {
+    disk: MemoryDisk,
+    clock: Arc<ManualClock>,
+    bursts: bool,
+    engine: Option<Engine>,
+}
+
+impl Machine {
+    /// A fresh one, with a container of so many units.
+    pub(super) fn new(clock: Arc<ManualClock>, units: u32, bursts: bool) -> Result<Machine, String> {
+        let mut machine = Machine { disk: MemoryDisk::new(), clock, bursts, engine: None };
+        machine.restart()?;
+        let engine = machine.engine();
+        let database = engine.create_database("db", None).map_err(text)?;
+        let definition =
+            br#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":-1}"#;
+        let definition = parse_json(definition).expect("the text is JSON");
+        let definition = ContainerDefinition::from_value(&definition).map_err(|error| error.to_string())?;
+        engine.create_container(&database, definition, Some(Throughput::Manual(units))).map_err(text)?;
+        Ok(machine)
+    }
+
+    /// The process dies and another starts.
+    pub(super) fn restart(&mut self) -> Result<(), String> {
+        self.engine = None;
+        let store = MemoryStore::open(self.disk.clone(), ClockOptions::new(self.clock.clone()));
+        let store = store.map_err(|error| error.to_string())?;
+        let burst = if self.bursts { Burst::On } else { Burst::Off };
+        let enforcement = Enforcement::On { clock: self.clock.clone(), burst };
+        let options = Options { enforcement, ..Options::default() };
+        self.engine = Some(Engine::open_with(Arc::new(store), options).map_err(text)?);
+        Ok(())
+    }
+
+    /// The store's time.
+    pub(super) fn now_ms(&self) -> Result<u64, String> {
+        Ok(self.engine().now().map_err(text)?.millis())
+    }
+
+    /// Creates an item that dies by itself.
+    pub(super) fn create(&self, name: u64, ttl: u64, padding: usize) -> Outcome {
+        let body = format!(r#"{{"id":"{name}","pk":"p","ttl":{ttl},"pad":"{}"}}"#, "x".repeat(padding));
+        let body = Document::from_json(body.as_bytes()).expect("the text is a document");
+        let written = self.engine().write(&self.container(), None, Operation::Create { body }).wait();
+        outcome(written)
+    }
+
+    /// Reads an item that there is not.
+    pub(super) fn read_nothing(&self) -> Outcome {
+        let name = ItemName::Id("nobody".to_owned());
+        outcome(self.engine().read(&self.container(), &key(), &name, &Precondition::None))
+    }
+
+    /// One step of the purge.
+    pub(super) fn purge(&self, limit: usize) -> Result<PurgeReport, String> {
+        self.engine().purge_step(limit).map_err(text)
+    }
+
+    /// What the purge may spend now.
+    pub(super) fn left_over(&self) -> u64 {
+        self.budget().left_over().expect("throughput is enforced").0
+    }
+
+    /// Dead items that are still there.
+    pub(super) fn backlog(&self) -> Result<u64, String> {
+        let usage = self.engine().usage(&self.container()).map_err(text)?;
+        Ok(usage.dead.items)
+    }
+
+    /// Promises how long the bytes of the dead stay.
+    pub(super) fn promise(&self, seconds: Option<u32>) -> Result<(), String> {
+        let wished = self.engine().change_lifecycle(&Holder::Container(self.container()), |lifecycle| {
+            lifecycle.max_purge_delay = seconds;
+        });
+        wished.map(drop).map_err(text)
+    }
+
+    /// Whether a promise is told to be broken.
+    pub(super) fn look_at_promises(&self) -> Result<bool, String> {
+        Ok(!self.engine().retention_step().map_err(text)?.missed.is_empty())
+    }
+
+    fn budget(&self) -> Budget {
+        let container = self.container();
+        let partition = Arc::clone(&container.partitions[0]);
+        self.engine().budget(&Holder::Container(container), &partition)
+    }
+
+    fn container(&self) -> Arc<Container> {
+        let database = self.engine().database("db").expect("it was made");
+        self.engine().container(&database, "c").expect("it was made")
+    }
+
+    fn engine(&self) -> &Engine {
+        self.engine.as_ref().expect("a process runs")
+    }
+}
+
+fn outcome(answer: engine::Result<engine::Outcome>) -> Outcome {
+    match answer {
+        Ok(done) => {
+            let number = done.item.map_or(0, |item| item.rid.number);
+            Outcome::Done { number, cost: done.charge.0 }
+        }
+        Err(Error::TooManyRequests { retry_after_ms }) => Outcome::Refused(retry_after_ms),
+        Err(_) => Outcome::Failed,
+    }
+}
+
+fn key() -> PartitionKey {
+    PartitionKey::from_header("[\"p\"]").expect("the text is a partition key")
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is for map_err")]
+fn text(error: Error) -> String {
+    error.to_string()
+}

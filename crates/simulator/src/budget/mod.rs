@@ -1,0 +1,281 @@
+//! A short life under enforced throughput: users who spend all they have, and a purge that lives on what they leave (T20, T24).
+//!
+//! Every request must be let in or refused as the ledger says, to the millisecond, and just so in a twin without purge: a
+//! purge is never the reason for a refusal. Of the dead the purge takes no more than the left-over units pay for, something
+//! while there are any, nothing while there are none; unless a retention promise is near.
+//!
+//! Nothing is written but by creates, so that what a deletion costs is known: what the creation did.
+
+mod ledger;
+mod machine;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage::{ManualClock, Time, WallClock};
+
+use crate::Lived;
+use crate::coverage::{Coverage, Reach};
+use crate::run::Failure;
+use ledger::Ledger;
+use machine::{Machine, Outcome};
+
+/// A write of the least size costs so much: no item can be removed for less.
+const LEAST: u64 = 500;
+/// A request that fails pays so much.
+const FAILED: u64 = 100;
+
+/// An item.
+#[derive(Debug, Clone, Copy)]
+struct Mortal {
+    number: u64,
+    dies_ms: u64,
+    cost: u64,
+}
+
+struct Life {
+    random: fastrand::Rng,
+    clock: Arc<ManualClock>,
+    main: Machine,
+    twin: Machine,
+    ledger: Ledger,
+    /// Living and dead, until purged.
+    items: Vec<Mortal>,
+    /// `maxPurgeDelay`
+    bound_ms: Option<u64>,
+    names: u64,
+    /// Whether a miss was told since the start.
+    missed: bool,
+    coverage: Coverage,
+    trace: Vec<String>,
+}
+
+/// Runs the life of a seed; says what it reached.
+pub(crate) fn run(seed: u64, steps: usize) -> Lived {
+    let mut life = match Life::new(seed) {
+        Ok(life) => life,
+        Err(message) => return (Vec::new(), Coverage::default(), Some(Failure { step: 0, message })),
+    };
+    for step in 1..=steps {
+        if let Err(message) = life.step() {
+            let message = format!("under enforced throughput: {message}");
+            return (life.trace, life.coverage, Some(Failure { step, message }));
+        }
+    }
+    (life.trace, life.coverage, None)
+}
+
+impl Life {
+    fn new(seed: u64) -> Result<Life, String> {
+        let mut random = fastrand::Rng::with_seed(!seed);
+        let clock =
+            Arc::new(ManualClock::new(Time::from_millis(1_700_000_000_000 + random.u64(..3_600_000))));
+        let (units, bursts) = (random.u32(4..9) * 100, random.u8(..3) == 0);
+        let main = Machine::new(clock.clone(), units, bursts)?;
+        let twin = Machine::new(clock.clone(), units, bursts)?;
+        Ok(Life {
+            random,
+            clock,
+            main,
+            twin,
+            ledger: Ledger::new(units, bursts),
+            items: Vec::new(),
+            bound_ms: None,
+            names: 0,
+            missed: false,
+            coverage: Coverage::default(),
+            trace: Vec::new(),
+        })
+    }
+
+    fn real_ms(&self) -> u64 {
+        self.clock.monotonic().as_millis() as u64
+    }
+
+    /// The time by which items die; after a crash it may be ahead of the machine's.
+    fn now_ms(&self) -> Result<u64, String> {
+        let (main, twin) = (self.main.now_ms()?, self.twin.now_ms()?);
+        if main == twin { Ok(main) } else { Err(format!("T34: it is {main}, and without purge {twin}")) }
+    }
+
+    fn note(&mut self, text: impl Into<String>) {
+        let (now, text) = (self.real_ms(), text.into());
+        self.trace.push(format!("     {:>7}.{:03} {text}", now / 1000, now % 1000));
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        match self.random.u8(..20) {
+            0..5 => {
+                let padding = if self.random.u8(..3) == 0 { self.random.usize(..30_000) } else { 10 };
+                self.create(padding)?;
+            }
+            5..7 => self.fail()?,
+            7..9 => self.storm()?,
+            9..14 => self.pass(),
+            14..17 => self.purge()?,
+            17 => self.promise()?,
+            18 => self.look_at_promises()?,
+            _ => self.restart()?,
+        }
+        self.ledger.begin(self.real_ms());
+        // Both look, because a look is what begins a budget.
+        let (main, _) = (self.main.left_over(), self.twin.left_over());
+        let expected = self.ledger.left_over(self.real_ms());
+        if main != expected {
+            return Err(format!("T20: {main} units are left over, should be {expected}"));
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self) {
+        let ms = match self.random.u8(..4) {
+            0 => self.random.u64(1..300),
+            1 => 1000 - self.real_ms() % 1000,
+            2 => self.random.u64(1000..4000),
+            _ => self.random.u64(1..20_000),
+        };
+        self.clock.advance(Duration::from_millis(ms));
+        self.note(format!("wait {ms} ms"));
+    }
+
+    /// A request, let in or refused as the ledger says.
+    fn request(&mut self, act: impl Fn(&Machine) -> Outcome) -> Result<Option<(u64, u64)>, String> {
+        let (main, twin) = (act(&self.main), act(&self.twin));
+        if main != twin {
+            return Err(format!("invariant 7: answered {main:?}, and without purge {twin:?}"));
+        }
+        let now = self.real_ms();
+        self.ledger.begin(now);
+        let expected = self.ledger.wait_ms(now);
+        self.note(format!("{main:?}"));
+        match (main, expected) {
+            (Outcome::Refused(wait), Some(expected)) if wait == expected => {
+                self.coverage.reach(Reach::Throttled);
+                Ok(None)
+            }
+            (Outcome::Done { number, cost }, None) => {
+                self.ledger.pay(now, cost);
+                Ok(Some((number, cost)))
+            }
+            (Outcome::Failed, None) => {
+                self.ledger.pay(now, FAILED);
+                Ok(None)
+            }
+            (outcome, expected) => Err(format!("answered {outcome:?}, should wait {expected:?} ms")),
+        }
+    }
+
+    fn create(&mut self, padding: usize) -> Result<(), String> {
+        self.names += 1;
+        let (name, ttl) = (self.names, self.random.u64(1..12));
+        if let Some((number, cost)) = self.request(|machine| machine.create(name, ttl, padding))? {
+            let dies_ms = (self.now_ms()? / 1000 + ttl) * 1000;
+            self.items.push(Mortal { number, dies_ms, cost });
+        }
+        Ok(())
+    }
+
+    /// A read of what nobody has written.
+    fn fail(&mut self) -> Result<(), String> {
+        self.request(Machine::read_nothing).map(drop)
+    }
+
+    /// Users until they are refused, who then wait as long as they are told.
+    fn storm(&mut self) -> Result<(), String> {
+        for _ in 0..200 {
+            let now = self.real_ms();
+            let padding = self.random.usize(30_000..90_000);
+            self.create(padding)?;
+            if let Some(wait) = self.ledger.wait_ms(now) {
+                self.fail()?;
+                if self.random.bool() {
+                    self.clock.advance(Duration::from_millis(wait));
+                    self.coverage.reach(Reach::WaitedAsTold);
+                }
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The dead that are there, in the order in which they died.
+    fn dead(&self) -> Result<Vec<Mortal>, String> {
+        let now = self.now_ms()?;
+        let mut dead: Vec<_> = self.items.iter().filter(|item| item.dies_ms <= now).copied().collect();
+        dead.sort_by_key(|item| (item.dies_ms, item.number));
+        Ok(dead)
+    }
+
+    fn purge(&mut self) -> Result<(), String> {
+        let (now, limit, dead) = (self.real_ms(), self.random.usize(1..40), self.dead()?);
+        self.ledger.begin(now);
+        let left_over = self.ledger.left_over(now);
+        let patience = self.bound_ms.map(|bound| bound / 4);
+        let oldest = dead.first().map(|item| item.dies_ms);
+        let time = self.now_ms()?;
+        let urgent = patience.zip(oldest).is_some_and(|(patience, oldest)| oldest + patience <= time);
+        let report = self.main.purge(limit)?;
+        let purged = report.purged_items as usize;
+        self.note(format!(
+            "purge of {limit}: {purged} of {}, {left_over} units left over, urgent: {urgent}",
+            dead.len()
+        ));
+        let affordable =
+            if urgent { dead.len() } else { (left_over.div_ceil(LEAST) as usize).min(dead.len()) };
+        let most = affordable.min(limit);
+        if purged > most || purged == 0 && most > 0 || report.urgent != urgent {
+            return Err(format!("T20: {purged} were purged, at most {most} should have been: {report:?}"));
+        }
+        if !urgent && left_over == 0 && !dead.is_empty() && !report.out_of_units {
+            return Err(format!("T20: the purge has no units and does not say so: {report:?}"));
+        }
+        let gone: Vec<Mortal> = dead.iter().take(purged).copied().collect();
+        if !urgent {
+            self.ledger.purge(now, gone.iter().map(|item| item.cost).sum());
+        }
+        self.items.retain(|item| !gone.iter().any(|gone| gone.number == item.number));
+        self.coverage.reach_if(urgent && left_over == 0 && purged > 0, Reach::PurgeUrgent);
+        self.coverage.reach_if(!urgent && left_over == 0 && !dead.is_empty(), Reach::PurgeWithoutUnits);
+        self.coverage.reach_if(!urgent && purged > 0 && purged < dead.len(), Reach::PurgeOnLeftOvers);
+        let backlog = self.main.backlog()?;
+        if backlog != (dead.len() - purged) as u64 {
+            return Err(format!("T18: {backlog} dead are left, {purged} of {} were purged", dead.len()));
+        }
+        Ok(())
+    }
+
+    fn promise(&mut self) -> Result<(), String> {
+        let seconds = [None, Some(4), Some(20)][self.random.usize(..3)];
+        self.note(format!("maxPurgeDelay {seconds:?}"));
+        self.bound_ms = seconds.map(|seconds| u64::from(seconds) * 1000);
+        self.main.promise(seconds)?;
+        self.twin.promise(seconds)
+    }
+
+    /// A promise that was broken is told, and only such a one.
+    fn look_at_promises(&mut self) -> Result<(), String> {
+        let missed = self.main.look_at_promises()?;
+        let (oldest, time) = (self.dead()?.first().map(|item| item.dies_ms), self.now_ms()?);
+        let broken = self.bound_ms.zip(oldest).is_some_and(|(bound, oldest)| oldest + bound <= time);
+        self.note(format!("promises: told {missed}, broken {broken}"));
+        if broken && !missed && !self.missed {
+            return Err("T24: a promise was broken and nobody is told".to_owned());
+        }
+        if missed && self.bound_ms.is_none() {
+            return Err("T24: a promise that nobody has made is told to be broken".to_owned());
+        }
+        self.missed |= missed;
+        self.coverage.reach_if(missed, Reach::PromiseBroken);
+        Ok(())
+    }
+
+    fn restart(&mut self) -> Result<(), String> {
+        self.note("restart");
+        self.main.restart()?;
+        self.twin.restart()?;
+        self.ledger.forget();
+        self.missed = false;
+        self.coverage.reach(Reach::BudgetForgotten);
+        Ok(())
+    }
+}

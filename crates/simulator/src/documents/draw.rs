@@ -1,0 +1,227 @@
+//! What happens next in a life of documents.
+
+use super::machine::NAMES;
+use super::model::Model;
+use super::words::{Dates, Default, Doc, FIELDS, Form, Odd, Request, Rule, Ttl};
+
+/// One step.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    /// A request; a crash may strike its first commit, kept or not.
+    Request {
+        name: &'static str,
+        request: Request,
+        crash: Option<bool>,
+    },
+    Wait {
+        ms: u64,
+    },
+    /// A new rule, with requests while its index is built.
+    AddRule {
+        name: &'static str,
+        field: usize,
+        rule: Rule,
+        meanwhile: Vec<Request>,
+    },
+    Purge {
+        limit: usize,
+    },
+    Drain,
+    Restart,
+    /// The reader of the watch goes on.
+    Watch {
+        max_items: usize,
+    },
+}
+
+/// Draws steps.
+pub(super) struct Draw {
+    random: fastrand::Rng,
+}
+
+const IDS: i32 = 5;
+
+impl Draw {
+    pub(super) fn new(seed: u64) -> Draw {
+        Draw { random: fastrand::Rng::with_seed(seed.wrapping_mul(3) ^ 0x5EED) }
+    }
+
+    pub(super) fn start_ms(&mut self) -> u64 {
+        1_700_000_000_000 + self.random.u64(..400 * 24 * 3_600_000)
+    }
+
+    pub(super) fn is_watched(&mut self) -> bool {
+        self.random.bool()
+    }
+
+    pub(super) fn next(&mut self, model: &Model) -> Step {
+        let name = NAMES[usize::from(self.random.u8(..4) == 0)];
+        let Some(collection) = model.collections.get(name) else {
+            let other = if name == NAMES[0] { NAMES[1] } else { NAMES[0] };
+            if model.collections.contains_key(other) && self.random.u8(..3) == 0 {
+                return self.request(other, Request::Rename(name));
+            }
+            return self.request(name, Request::Make);
+        };
+        if collection.hold && self.random.u8(..4) == 0 {
+            return self.request(name, Request::HoldCollection(false));
+        }
+        match self.random.u8(..100) {
+            0..40 => {
+                let request = self.write(model, name);
+                match &request {
+                    Request::Insert(doc) | Request::Change { doc, .. }
+                        if model.disturbs_the_dead(name, doc.id) =>
+                    {
+                        Step::Purge { limit: 1 }
+                    }
+                    _ => self.request(name, request),
+                }
+            }
+            40..60 => Step::Wait { ms: self.wait_ms(model) },
+            60..66 => {
+                let default = self.default();
+                self.request(name, Request::SetDefault(default))
+            }
+            66..76 => self.rule_step(model, name),
+            76..82 => Step::Purge { limit: self.random.usize(1..4) },
+            82..84 => Step::Drain,
+            84..90 => Step::Watch { max_items: self.random.usize(1..6) },
+            90..95 => self.hold(model, name),
+            95 => self.request(name, Request::HoldCollection(true)),
+            96..98 => self.request(name, Request::Drop),
+            _ => Step::Restart,
+        }
+    }
+
+    /// A lift may let the purge run first, so that commits differ between the worlds: no crash there.
+    fn request(&mut self, name: &'static str, request: Request) -> Step {
+        let lift = matches!(request, Request::LiftItem(_));
+        let crash = (!lift && self.random.u8(..15) == 0).then(|| self.random.bool());
+        Step::Request { name, request, crash }
+    }
+
+    fn write(&mut self, model: &Model, name: &str) -> Request {
+        let doc = self.doc(model);
+        let same =
+            model.living(name).into_iter().find(|item| item.doc.id == doc.id).map(|item| item.doc.clone());
+        match self.random.u8(..10) {
+            0..5 => Request::Insert(doc),
+            5..9 => {
+                let doc = same.filter(|_| self.random.u8(..6) == 0).unwrap_or(doc);
+                Request::Change { doc, parts: self.random.bool(), upsert: self.random.u8(..3) == 0 }
+            }
+            _ => Request::Delete(doc.id),
+        }
+    }
+
+    fn doc(&mut self, model: &Model) -> Doc {
+        Doc {
+            id: self.random.i32(0..IDS),
+            ttl: self.ttl(),
+            dates: [self.dates(model), self.dates(model)],
+            tag: self.random.bool(),
+            number: self.random.i32(0..4),
+        }
+    }
+
+    fn ttl(&mut self) -> Ttl {
+        const ODD: [Odd; 6] = [Odd::Fraction, Odd::TooLarge, Odd::Text, Odd::Zero, Odd::Negative, Odd::Null];
+        match self.random.u8(..10) {
+            0..5 => Ttl::Absent,
+            5 => Ttl::Never,
+            6 => Ttl::Ignored(ODD[self.random.usize(..ODD.len())]),
+            _ => {
+                let form = [Form::Int32, Form::Int64, Form::Double][self.random.usize(..3)];
+                Ttl::After(self.random.i64(1..8), form)
+            }
+        }
+    }
+
+    /// Dates around now: most of them a little later, some in the past, some before there was anything.
+    fn date(&mut self, model: &Model) -> i64 {
+        let now = model.now_ms.cast_signed();
+        match self.random.u8(..10) {
+            0..6 => now + self.random.i64(1..12_000),
+            6 => now,
+            7..9 => now - self.random.i64(1..20_000),
+            _ => -self.random.i64(1..1_000_000),
+        }
+    }
+
+    fn dates(&mut self, model: &Model) -> Dates {
+        match self.random.u8(..10) {
+            0..4 => Dates::Missing,
+            4 => Dates::NoDate,
+            5..9 => Dates::One(self.date(model)),
+            _ => Dates::Several((0..self.random.usize(1..4)).map(|_| self.date(model)).collect()),
+        }
+    }
+
+    fn default(&mut self) -> Default {
+        match self.random.u8(..6) {
+            0..2 => Default::Off,
+            2 => Default::Never,
+            _ => Default::After(self.random.i64(1..9)),
+        }
+    }
+
+    fn rule(&mut self) -> Rule {
+        let seconds = match self.random.u8(..4) {
+            0..2 => 0,
+            2 => self.random.i64(1..10),
+            _ => self.random.i64(10..30),
+        };
+        let (partial, hidden) = (self.random.u8(..3) == 0, self.random.u8(..4) == 0);
+        Rule { seconds, partial, hidden, in_force: true }
+    }
+
+    /// A rule begins, changes or ends.
+    fn rule_step(&mut self, model: &Model, name: &'static str) -> Step {
+        let field = self.random.usize(..FIELDS);
+        let rule = self.rule();
+        match model.collections[name].rules[field] {
+            None => {
+                // Some give much time, so that a change can take it back.
+                let seconds = if self.random.bool() { self.random.i64(10..30) } else { rule.seconds };
+                let rule = Rule { seconds, ..rule };
+                let meanwhile = (0..self.random.usize(..5)).map(|_| self.write(model, name)).collect();
+                if model.collections[name].hold {
+                    // A build in a held collection goes on as any other; its writes would be refused.
+                    return Step::AddRule { name, field, rule, meanwhile: Vec::new() };
+                }
+                Step::AddRule { name, field, rule, meanwhile }
+            }
+            Some(_) if self.random.u8(..3) == 0 => self.request(name, Request::DropRule(field)),
+            // What the rule is for stays: that would be another index.
+            Some(before) => {
+                self.request(name, Request::ChangeRule(field, Rule { partial: before.partial, ..rule }))
+            }
+        }
+    }
+
+    fn hold(&mut self, model: &Model, name: &'static str) -> Step {
+        let living = model.living(name);
+        let held: Vec<i32> = living.iter().filter(|item| item.held).map(|item| item.doc.id).collect();
+        if !held.is_empty() && self.random.u8(..3) != 0 {
+            let id = held[self.random.usize(..held.len())];
+            return self.request(name, Request::LiftItem(id));
+        }
+        let id = self.random.i32(0..IDS);
+        self.request(name, Request::HoldItem(id))
+    }
+
+    /// To a deadline, to a millisecond before one, or just a while.
+    fn wait_ms(&mut self, model: &Model) -> u64 {
+        let items = model.collections.values().flat_map(|it| it.items.iter().map(move |item| (it, item)));
+        let deadlines = items.filter_map(|(collection, item)| collection.deadline_ms(item));
+        let waits: Vec<u64> = deadlines.filter_map(|deadline| deadline.checked_sub(model.now_ms)).collect();
+        let waits: Vec<u64> = waits.into_iter().filter(|wait| (1..60_000).contains(wait)).collect();
+        match self.random.u8(..10) {
+            0..5 if !waits.is_empty() => waits[self.random.usize(..waits.len())],
+            5..7 if !waits.is_empty() => waits[self.random.usize(..waits.len())] - 1,
+            0..8 => self.random.u64(1..2000),
+            _ => self.random.u64(1..12_000),
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! One engine with collections in one database, its disk and its clock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bson::{RawDocument, Value, ValueRef};
+use engine::collection::{Decision, IndexState, Target};
+use engine::{
+    Collection, CollectionDefinition, Consent, Engine, Error, EventKind, Holder, ItemAddress, Manner,
+    Position, PurgeReport, Watch, WatchEvent, Watched,
+};
+use mql::index::IndexSpec;
+use storage::{ClockOptions, CrashMode, Direction, ManualClock, MemoryDisk, MemoryStore};
+
+use super::form;
+use super::words::{Answer, Default, Event, FIELDS, Request, Rule, Seen, What};
+
+/// The names that collections come and go under.
+pub(super) const NAMES: [&str; 2] = ["one", "two"];
+const DATABASE: &str = "db";
+const REASON: &str = "a case";
+
+/// An engine over a memory store.
+pub(super) struct Machine {
+    disk: MemoryDisk,
+    clock: Arc<ManualClock>,
+    engine: Option<Engine>,
+}
+
+impl Machine {
+    pub(super) fn new(clock: Arc<ManualClock>) -> Result<Machine, String> {
+        let mut machine = Machine { disk: MemoryDisk::new(), clock, engine: None };
+        machine.restart()?;
+        Ok(machine)
+    }
+
+    /// The process dies and another starts.
+    pub(super) fn restart(&mut self) -> Result<(), String> {
+        self.engine = None;
+        self.disk.clear_faults();
+        let store = MemoryStore::open(self.disk.clone(), ClockOptions::new(self.clock.clone()));
+        let store = store.map_err(|error| error.to_string())?;
+        self.engine = Some(Engine::open(Arc::new(store)).map_err(text)?);
+        Ok(())
+    }
+
+    /// The next commit will be the last; on disk or not.
+    pub(super) fn plan_crash(&self, kept: bool) {
+        let mode = if kept { CrashMode::AfterCommit } else { CrashMode::BeforeCommit };
+        self.disk.crash_after(0, mode);
+    }
+
+    /// Whether the planned crash has happened; it will not any more.
+    pub(super) fn has_crashed(&self) -> bool {
+        let crashed = !self.disk.fault_is_planned();
+        self.disk.clear_faults();
+        crashed
+    }
+
+    pub(super) fn now_ms(&self) -> Result<u64, String> {
+        Ok(self.engine().now().map_err(text)?.millis())
+    }
+
+    pub(super) fn sequence(&self) -> u64 {
+        self.engine().last_sequence()
+    }
+
+    pub(super) fn purge(&self, limit: usize) -> Result<PurgeReport, String> {
+        self.engine().purge_step(limit).map_err(text)
+    }
+
+    /// Dead documents that are still there.
+    pub(super) fn backlog(&self) -> Result<BTreeMap<&'static str, u64>, String> {
+        let mut backlog = BTreeMap::new();
+        for name in NAMES {
+            if let Some(collection) = self.collection(name) {
+                let usage = self.engine().usage_of(&Holder::Collection(collection)).map_err(text)?;
+                backlog.insert(name, usage.dead.items);
+            }
+        }
+        Ok(backlog)
+    }
+
+    /// Everything in the store is as the documents call for.
+    pub(super) fn check(&self) -> Result<(), String> {
+        for name in NAMES {
+            let Some(collection) = self.collection(name) else { continue };
+            let check = self.engine().check_collection(&collection).map_err(text)?;
+            if !check.faults.is_empty() {
+                return Err(format!("T22: {name}: {:?}", check.faults));
+            }
+        }
+        Ok(())
+    }
+
+    /// One request to the collection of a name.
+    pub(super) fn request(&self, name: &'static str, request: &Request) -> Answer {
+        if *request == Request::Make {
+            let made = self.engine().create_collection(DATABASE, name, CollectionDefinition::default(), None);
+            return answer(made.map(drop));
+        }
+        let Some(collection) = self.collection(name) else { return Answer::NoCollection };
+        match request {
+            Request::Insert(doc) => self.insert(&collection, form::raw(doc)),
+            Request::Change { doc, parts, upsert } => {
+                self.change(&collection, form::raw(doc), *parts, *upsert)
+            }
+            Request::Delete(id) => {
+                let delete = |found: Option<&engine::collection::Found>| match found {
+                    Some(_) => Decision::Delete,
+                    None => Decision::Keep,
+                };
+                self.modify(&collection, *id, delete)
+            }
+            Request::SetDefault(default) => answer(self.set_default(&collection, *default)),
+            Request::ChangeRule(field, rule) => answer(self.change_rule(&collection, *field, *rule)),
+            Request::DropRule(field) => {
+                let number = number_of(&collection, &form::index_name(*field));
+                answer(number.and_then(|number| self.engine().drop_indexes(&collection, &[number])))
+            }
+            Request::HoldItem(id) | Request::LiftItem(id) => {
+                let (item, holder) =
+                    (ItemAddress::DocumentId(Value::Int32(*id)), Holder::Collection(collection));
+                let engine = self.engine();
+                answer(match request {
+                    Request::HoldItem(_) => engine.hold_item(&holder, &item, REASON),
+                    _ => engine.lift_item(&holder, &item),
+                })
+            }
+            Request::HoldCollection(hold) => {
+                let wish =
+                    |lifecycle: &mut engine::Lifecycle| lifecycle.hold = hold.then(|| REASON.to_owned());
+                answer(self.engine().change_lifecycle(&Holder::Collection(collection), wish).map(drop))
+            }
+            Request::Drop => answer(self.engine().drop_collection(&collection)),
+            Request::Rename(to) => {
+                answer(self.engine().rename_collection(&collection, DATABASE, to, false).map(drop))
+            }
+            Request::Make => Answer::Exists,
+        }
+    }
+
+    fn insert(&self, collection: &Arc<Collection>, document: RawDocument) -> Answer {
+        match self.engine().insert(collection, vec![document], true, None).wait() {
+            Ok(mut inserted) => answer(inserted.pop().expect("an outcome for each document").map(drop)),
+            Err(error) => answer(Err(error)),
+        }
+    }
+
+    fn change(
+        &self,
+        collection: &Arc<Collection>,
+        document: RawDocument,
+        parts: bool,
+        upsert: bool,
+    ) -> Answer {
+        let id = form::id(&document);
+        self.modify(collection, id, move |found| match found {
+            Some(_) if parts => Decision::Update(document),
+            Some(_) => Decision::Replace(document),
+            None if upsert => Decision::Insert(document),
+            None => Decision::Keep,
+        })
+    }
+
+    fn modify(
+        &self,
+        collection: &Arc<Collection>,
+        id: i32,
+        decide: impl FnOnce(Option<&engine::collection::Found>) -> Decision + Send + 'static,
+    ) -> Answer {
+        let decide = move |found: Option<&engine::collection::Found>, _| Ok(decide(found).into());
+        match self.engine().modify(collection, Target::Id(Value::Int32(id)), decide, None).wait() {
+            Ok(modified) if modified.is_write() => Answer::Written,
+            Ok(modified) if modified.before.is_some() => Answer::Same,
+            Ok(_) => Answer::NotFound,
+            Err(error) => answer(Err(error)),
+        }
+    }
+
+    fn set_default(&self, collection: &Arc<Collection>, default: Default) -> engine::Result<()> {
+        let engine = self.engine();
+        let existing = number_of(collection, form::DEFAULT_INDEX).ok();
+        let seconds = match default {
+            Default::Off => {
+                return existing.map_or(Ok(()), |number| engine.drop_indexes(collection, &[number]));
+            }
+            Default::Never => -1,
+            Default::After(seconds) => seconds,
+        };
+        let spec = form::default_index(seconds);
+        match existing {
+            None => engine.create_indexes(collection, vec![spec]).map(drop),
+            Some(number) => engine.change_index(collection, number, spec).map(drop),
+        }
+    }
+
+    fn change_rule(&self, collection: &Arc<Collection>, field: usize, rule: Rule) -> engine::Result<()> {
+        let number = number_of(collection, &form::index_name(field))?;
+        self.engine().change_index(collection, number, form::rule_index(field, rule)).map(drop)
+    }
+
+    /// A rule begins.
+    pub(super) fn add_rule(&self, name: &str, field: usize, rule: Rule) -> Result<(), String> {
+        let collection = self.collection(name).ok_or("no collection")?;
+        let specs: Vec<IndexSpec> = vec![form::rule_index(field, rule)];
+        self.engine().create_indexes_with(&collection, specs, Consent::Given).map(drop).map_err(text)
+    }
+
+    /// A piece of the build of a rule's index; says whether it is whole.
+    pub(super) fn build(&self, name: &str, field: usize, limit: usize) -> Result<bool, String> {
+        let collection = self.collection(name).ok_or("no collection")?;
+        let number = number_of(&collection, &form::index_name(field)).map_err(text)?;
+        Ok(self.engine().build_indexes_step(&collection, &[number], limit).map_err(text)?.done)
+    }
+
+    /// Everything that can be seen.
+    pub(super) fn observe(&self) -> Result<BTreeMap<&'static str, Seen>, String> {
+        let mut all = BTreeMap::new();
+        for name in NAMES {
+            if let Some(collection) = self.collection(name) {
+                all.insert(name, self.observe_collection(&collection)?);
+            }
+        }
+        Ok(all)
+    }
+
+    fn observe_collection(&self, collection: &Arc<Collection>) -> Result<Seen, String> {
+        let reading = self.engine().reading(&[collection]).map_err(text)?;
+        let found =
+            reading.natural(collection, None, Direction::Forward, usize::MAX, usize::MAX).map_err(text)?;
+        let documents: Vec<_> =
+            found.iter().map(|found| form::doc(&found.document)).collect::<Result<_, _>>()?;
+        for doc in &documents {
+            let by_id = reading.by_id(collection, ValueRef::Int32(doc.id)).map_err(text)?;
+            let by_id = by_id.map(|found| form::doc(&found.document)).transpose()?;
+            if by_id.as_ref() != Some(doc) {
+                return Err(format!("listed is {doc:?}, by its id is {by_id:?}"));
+            }
+        }
+        let owner = Holder::Collection(Arc::clone(collection));
+        let mut held = Vec::new();
+        for item in self.engine().held_items(&owner, None).map_err(text)? {
+            let ItemAddress::DocumentId(Value::Int32(id)) = item.address else {
+                return Err(format!("held is {item:?}"));
+            };
+            held.push(id);
+        }
+        held.sort_unstable();
+        let mut rules = [None; FIELDS];
+        for index in collection.indexes().iter() {
+            let field = (0..FIELDS).find(|field| form::index_name(*field) == index.spec.name());
+            if let Some((field, seconds)) = field.zip(index.spec.expire_after_seconds()) {
+                let in_force = index.state == IndexState::Ready;
+                let (partial, hidden) = (index.spec.partial_filter().is_some(), index.spec.is_hidden());
+                rules[field] = Some(Rule { seconds: seconds.into(), partial, hidden, in_force });
+            }
+        }
+        let default = match owner.default_ttl() {
+            engine::DefaultTtl::Off => Default::Off,
+            engine::DefaultTtl::Never => Default::Never,
+            engine::DefaultTtl::Seconds(seconds) => Default::After(seconds.into()),
+        };
+        let living = reading.usage(collection).map_err(text)?.living.items;
+        let is_held = owner.lifecycle().hold.is_some();
+        Ok(Seen { default, rules, hold: is_held, held, documents, living })
+    }
+
+    /// Begins to watch the database.
+    pub(super) fn watch(&self) -> Result<Position, String> {
+        self.engine().watch(&watched()).map_err(text)
+    }
+
+    /// What happened behind a position, and where to go on.
+    pub(super) fn watched(
+        &self,
+        after: Position,
+        max_items: usize,
+    ) -> Result<(Vec<Event>, Position), String> {
+        let barrier = self.engine().barrier().map_err(text)?;
+        let page = self.engine().watch_page(&watched(), &barrier, after, max_items).map_err(text)?;
+        Ok((page.events.iter().map(event).collect::<Result<_, _>>()?, page.next))
+    }
+
+    fn collection(&self, name: &str) -> Option<Arc<Collection>> {
+        self.engine().collection(DATABASE, name)
+    }
+
+    fn engine(&self) -> &Engine {
+        self.engine.as_ref().expect("a process runs")
+    }
+}
+
+fn watched() -> Watch {
+    Watch::Database(DATABASE.to_owned())
+}
+
+fn event(event: &WatchEvent) -> Result<Event, String> {
+    let known = |name: &str| NAMES.into_iter().find(|known| *known == name).ok_or(format!("a name {name}"));
+    let what = match &event.what {
+        Watched::Created => What::Made,
+        Watched::Dropped => What::Dropped,
+        Watched::Renamed { name, .. } => What::Renamed(known(name)?),
+        Watched::DatabaseDropped => return Err("a database that nobody dropped".to_owned()),
+        Watched::Item(_, item) => {
+            let image = |found: &Option<engine::collection::Found>| {
+                form::doc(&found.as_ref().ok_or("an image is missing")?.document)
+            };
+            match item.kind {
+                EventKind::Create => What::Inserted(image(&item.current)?),
+                EventKind::Replace => What::Changed {
+                    before: image(&item.previous)?,
+                    after: image(&item.current)?,
+                    parts: item.manner == Manner::Parts,
+                },
+                EventKind::Delete => What::Deleted(image(&item.previous)?),
+                EventKind::Expire => What::Expired(image(&item.previous)?),
+            }
+        }
+    };
+    Ok(Event { turn: 0, time_ms: event.position.time().millis(), name: known(&event.name)?, what })
+}
+
+fn number_of(collection: &Collection, index: &str) -> engine::Result<u32> {
+    let found = collection.indexes().named(index).map(|index| index.number);
+    found.ok_or_else(|| Error::NotFound { what: format!("index '{index}'") })
+}
+
+fn answer(done: engine::Result<()>) -> Answer {
+    match done {
+        Ok(()) => Answer::Written,
+        Err(Error::NotFound { .. }) => Answer::NotFound,
+        Err(Error::DuplicateKey { .. }) => Answer::Duplicate,
+        Err(Error::Held { .. }) => Answer::Held,
+        Err(Error::Exists { .. }) => Answer::Exists,
+        Err(other) => Answer::Other(other.to_string()),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is for map_err")]
+fn text(error: Error) -> String {
+    error.to_string()
+}

@@ -1,0 +1,260 @@
+//! A short life of the MongoDB form: documents with dates, several rules that come, change and go (T26, T27), holds, renaming
+//! and drops, and a watch that tells all of it (T28).
+//!
+//! As in the life of containers there is a twin without purge, and a model that knows no queues; a crash that strikes a
+//! commit forks the model, and what is read after the restart decides.
+
+mod draw;
+mod form;
+mod machine;
+mod model;
+mod watcher;
+mod words;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage::{ManualClock, Time};
+
+use crate::Lived;
+use crate::coverage::{Coverage, Reach};
+use crate::run::Failure;
+use draw::{Draw, Step};
+use machine::Machine;
+use model::Model;
+use watcher::Watcher;
+use words::{Answer, Request, Rule};
+
+struct Life {
+    draw: Draw,
+    clock: Arc<ManualClock>,
+    main: Machine,
+    twin: Machine,
+    model: Model,
+    watcher: Option<Watcher>,
+    coverage: Coverage,
+    trace: Vec<String>,
+}
+
+/// Runs the life of a seed; says what it reached.
+pub(crate) fn run(seed: u64, steps: usize) -> Lived {
+    let mut life = match Life::new(seed) {
+        Ok(life) => life,
+        Err(message) => return (Vec::new(), Coverage::default(), Some(Failure { step: 0, message })),
+    };
+    for step in 1..=steps {
+        if let Err(message) = life.step() {
+            let message = format!("in collections: {message}");
+            return (life.trace, life.coverage, Some(Failure { step, message }));
+        }
+    }
+    (life.trace, life.coverage, None)
+}
+
+impl Life {
+    fn new(seed: u64) -> Result<Life, String> {
+        let mut draw = Draw::new(seed);
+        let clock = Arc::new(ManualClock::new(Time::from_millis(draw.start_ms())));
+        let (main, twin) = (Machine::new(clock.clone())?, Machine::new(clock.clone())?);
+        let mut life = Life {
+            draw,
+            clock,
+            main,
+            twin,
+            model: Model::default(),
+            watcher: None,
+            coverage: Coverage::default(),
+            trace: Vec::new(),
+        };
+        life.look()?;
+        if life.draw.is_watched() {
+            life.watcher = Some(Watcher::begin(&life.main, &life.twin)?);
+        }
+        Ok(life)
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        let step = self.draw.next(&self.model);
+        let now = self.model.now_ms;
+        self.trace.push(format!("     {}.{:03} {step:?}", now / 1000, now % 1000));
+        match step {
+            Step::Request { name, request, crash } => self.request(name, &request, crash)?,
+            Step::Wait { ms } => self.clock.advance(Duration::from_millis(ms)),
+            Step::AddRule { name, field, rule, meanwhile } => self.add_rule(name, field, rule, meanwhile)?,
+            Step::Purge { limit } => self.purge(limit)?,
+            Step::Drain => self.drain()?,
+            Step::Restart => self.restart(vec![self.model.clone()])?,
+            Step::Watch { max_items } => self.read_watch(max_items)?,
+        }
+        self.look()?;
+        self.check()
+    }
+
+    /// The clocks of both worlds, and the model's.
+    fn look(&mut self) -> Result<(), String> {
+        let (main, twin) = (self.main.now_ms()?, self.twin.now_ms()?);
+        if main != twin || main < self.model.now_ms {
+            return Err(format!("it is {main}, without purge {twin}, and was {}", self.model.now_ms));
+        }
+        self.model.see(main);
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        let (main, twin) = (self.main.observe()?, self.twin.observe()?);
+        let expected = self.model.expected();
+        if main != expected {
+            return Err(format!("seen is {main:?}, should be {expected:?}"));
+        }
+        if main != twin {
+            return Err(format!("invariant 7: seen is {main:?}, and without purge {twin:?}"));
+        }
+        match &self.watcher {
+            Some(watcher) => watcher.audit(&self.main, &self.twin, &self.model, &mut self.coverage),
+            None => Ok(()),
+        }
+    }
+
+    /// A request to both worlds and the model; `crash` strikes its first commit, which is kept or not.
+    fn request(&mut self, name: &'static str, request: &Request, crash: Option<bool>) -> Result<(), String> {
+        if let Some(kept) = crash {
+            self.main.plan_crash(kept);
+            self.twin.plan_crash(kept);
+        }
+        let (main, twin) = (self.main.request(name, request), self.twin.request(name, request));
+        if main != twin {
+            return Err(format!("invariant 7: answered {main:?}, and without purge {twin:?}"));
+        }
+        self.trace.push(format!("       {main:?}"));
+        if crash.is_some() && self.main.has_crashed() | self.twin.has_crashed() {
+            let mut after = self.model.clone();
+            after.apply(name, request);
+            return self.restart(vec![self.model.clone(), after]);
+        }
+        let (before, dead) = (self.model.clone(), self.model.dead.len());
+        let expected = self.model.apply(name, request);
+        if main != expected {
+            return Err(format!("answered {main:?}, should be {expected:?}"));
+        }
+        self.cover(name, request, &main, &before, self.model.dead.len() > dead);
+        Ok(())
+    }
+
+    /// A rule begins; while its index is built, there are other requests.
+    fn add_rule(
+        &mut self,
+        name: &'static str,
+        field: usize,
+        rule: Rule,
+        meanwhile: Vec<Request>,
+    ) -> Result<(), String> {
+        // Where nobody lives, the rule may be in force at once: that depends on the purge.
+        let lives = !self.model.living(name).is_empty();
+        self.main.add_rule(name, field, rule)?;
+        self.twin.add_rule(name, field, rule)?;
+        self.model.add_rule(name, field, rule);
+        for request in meanwhile.into_iter().filter(|_| lives) {
+            self.coverage.reach(Reach::WriteDuringRuleBuild);
+            self.request(name, &request, None)?;
+            let built = (self.main.build(name, field, 1)?, self.twin.build(name, field, 1)?);
+            if built.0 || built.1 {
+                break;
+            }
+        }
+        for machine in [&self.main, &self.twin] {
+            while !machine.build(name, field, 10)? {}
+        }
+        let dead = self.model.dead.len();
+        self.model.enforce(name, field);
+        self.coverage.reach_if(self.model.dead.len() > dead, Reach::NewRuleKills);
+        Ok(())
+    }
+
+    fn purge(&mut self, limit: usize) -> Result<(), String> {
+        let before = self.main.backlog()?;
+        let purged = self.main.purge(limit)?.purged_items;
+        let after = self.main.backlog()?;
+        let gone: u64 = before.iter().map(|(name, count)| count - after[name]).sum();
+        let touched = before.iter().any(|(name, count)| {
+            self.model.collections.get(name).is_some_and(|inside| inside.hold) && after[name] != *count
+        });
+        if gone != purged || touched {
+            return Err(format!("the purge says {purged}; {before:?} became {after:?}"));
+        }
+        self.coverage.reach_if(purged > 0, Reach::DocumentsPurged);
+        Ok(())
+    }
+
+    fn drain(&mut self) -> Result<(), String> {
+        let now = self.model.now_ms;
+        while self.main.purge(16)?.next_due.is_some_and(|due| due.millis() <= now) {}
+        for (name, left) in self.main.backlog()? {
+            if left > 0 && !self.model.collections[name].hold {
+                return Err(format!("T22: the purge is done and {left} documents of {name} are left"));
+            }
+        }
+        self.main.check()?;
+        self.twin.check()
+    }
+
+    /// The process dies; one of the states that it may have left is there.
+    fn restart(&mut self, forks: Vec<Model>) -> Result<(), String> {
+        let sequence = self.main.sequence();
+        self.main.restart()?;
+        self.twin.restart()?;
+        let now = self.main.now_ms()?;
+        let seen = self.main.observe()?;
+        // If the sequence has moved, the change that nobody was told of is there; it may have died meanwhile.
+        let mut forks = forks;
+        if self.main.sequence() > sequence {
+            forks.reverse();
+        }
+        let mut misfits = Vec::new();
+        for mut fork in forks {
+            fork.see(now);
+            let expected = fork.expected();
+            if expected == seen {
+                self.model = fork;
+                self.coverage.reach(Reach::CrashAmongDocuments);
+                return Ok(());
+            }
+            misfits.push(expected);
+        }
+        Err(format!("after the restart is seen {seen:?}, should be one of {misfits:?}"))
+    }
+
+    fn read_watch(&mut self, max_items: usize) -> Result<(), String> {
+        match &mut self.watcher {
+            Some(watcher) => {
+                watcher.go_on(&self.main, &self.twin, &self.model, max_items, &mut self.coverage)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What was reached by a request.
+    fn cover(&mut self, name: &str, request: &Request, answer: &Answer, before: &Model, killed: bool) {
+        let coverage = &mut self.coverage;
+        coverage.reach_if(*answer == Answer::Held, Reach::DocumentRefusedByHold);
+        coverage.reach_if(*answer == Answer::Same, Reach::UpdateThatChangesNothing);
+        let several = before.collections.get(name).is_some_and(|it| it.rules.iter().flatten().count() > 1);
+        let dead = before.collections.get(name).is_some_and(|it| it.items.len() > before.living(name).len());
+        match request {
+            Request::Insert(_) | Request::Change { .. } => {
+                coverage.reach_if(killed, Reach::WrittenDead);
+                coverage.reach_if(several, Reach::SeveralDateRules);
+            }
+            Request::ChangeRule(..) => {
+                coverage.reach_if(killed, Reach::ChangedRuleKills);
+                coverage.reach_if(dead, Reach::RuleChangedOverDead);
+            }
+            Request::DropRule(_) => coverage.reach_if(dead, Reach::RuleDroppedOverDead),
+            Request::LiftItem(_) | Request::HoldCollection(false) => {
+                coverage.reach_if(killed, Reach::DocumentLiftKills);
+            }
+            Request::Rename(_) => coverage.reach_if(*answer == Answer::Written, Reach::CollectionRenamed),
+            Request::Drop => coverage.reach_if(*answer == Answer::Written, Reach::CollectionDropped),
+            _ => {}
+        }
+    }
+}

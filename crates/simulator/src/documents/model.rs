@@ -1,0 +1,280 @@
+//! T6, T26 and T27 as a plain program: every rule is asked about every document, and who has died is written down for ever.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::words::{Answer, Default, Doc, Event, FIELDS, Request, Rule, Seen, Ttl, What};
+
+#[derive(Debug, Clone)]
+pub(super) struct Item {
+    pub(super) version: u64,
+    pub(super) doc: Doc,
+    /// Seconds of its last write.
+    ts: u64,
+    pub(super) held: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Collection {
+    pub(super) default: super::words::Default,
+    pub(super) rules: [Option<Rule>; FIELDS],
+    /// In the order of creation, the dead included until another takes their id.
+    pub(super) items: Vec<Item>,
+    pub(super) hold: bool,
+}
+
+impl Collection {
+    /// The millisecond in which the earliest rule lets an item die.
+    pub(super) fn deadline_ms(&self, item: &Item) -> Option<u64> {
+        if self.hold || item.held {
+            return None;
+        }
+        let own = match (self.default, item.doc.ttl) {
+            (Default::Off, _) | (_, Ttl::Never) => None,
+            (_, Ttl::After(seconds, _)) => Some(seconds),
+            (default, Ttl::Absent | Ttl::Ignored(_)) => default.seconds(),
+        };
+        let own = own.map(|seconds| (item.ts.cast_signed() + seconds) * 1000);
+        let by_date = self.rules.iter().zip(&item.doc.dates).filter_map(|(rule, dates)| {
+            let rule = rule.filter(|rule| rule.in_force && (!rule.partial || item.doc.tag))?;
+            Some(dates.earliest()? + rule.seconds * 1000)
+        });
+        own.into_iter().chain(by_date).min().map(|deadline| deadline.max(0).unsigned_abs())
+    }
+}
+
+/// Everything there is, and everything that has happened.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Model {
+    pub(super) now_ms: u64,
+    pub(super) collections: BTreeMap<&'static str, Collection>,
+    pub(super) dead: BTreeSet<u64>,
+    pub(super) events: Vec<Event>,
+    versions: u64,
+    turns: u64,
+}
+
+impl Model {
+    /// The clock shows this now.
+    pub(super) fn see(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
+        let mut dying = Vec::new();
+        for (name, collection) in &self.collections {
+            for item in collection.items.iter().filter(|item| !self.dead.contains(&item.version)) {
+                let deadline = collection.deadline_ms(item).filter(|deadline| *deadline <= now_ms);
+                dying.extend(deadline.map(|deadline| (deadline, *name, item.clone())));
+            }
+        }
+        dying.sort_by_key(|(deadline, ..)| *deadline);
+        let mut last = None;
+        for (deadline, name, item) in dying {
+            self.turns += u64::from(last != Some(deadline));
+            last = Some(deadline);
+            self.dead.insert(item.version);
+            self.tell(name, deadline, What::Expired(item.doc));
+        }
+    }
+
+    /// Whom the rules as they have just become call overdue dies now.
+    fn judge(&mut self, name: &'static str) {
+        let collection = &self.collections[name];
+        let overdue =
+            |item: &&Item| collection.deadline_ms(item).is_some_and(|deadline| deadline <= self.now_ms);
+        let living = collection.items.iter().filter(|item| !self.dead.contains(&item.version));
+        let dying: Vec<Item> = living.filter(overdue).cloned().collect();
+        self.turns += 1;
+        for item in dying {
+            self.dead.insert(item.version);
+            self.tell(name, self.now_ms, What::Expired(item.doc));
+        }
+    }
+
+    fn tell(&mut self, name: &'static str, time_ms: u64, what: What) {
+        self.events.push(Event { turn: self.turns, time_ms, name, what });
+    }
+
+    fn happen(&mut self, name: &'static str, what: What) {
+        self.turns += 1;
+        self.tell(name, self.now_ms, what);
+    }
+
+    /// The living, in the order of their creation.
+    pub(super) fn living(&self, name: &str) -> Vec<&Item> {
+        let Some(collection) = self.collections.get(name) else { return Vec::new() };
+        collection.items.iter().filter(|item| !self.dead.contains(&item.version)).collect()
+    }
+
+    /// Whether an insert would take the place of a dead document in a held collection: see the containers' model.
+    pub(super) fn disturbs_the_dead(&self, name: &str, id: i32) -> bool {
+        self.collections.get(name).is_some_and(|collection| {
+            let dead = |item: &&Item| self.dead.contains(&item.version);
+            collection.hold && collection.items.iter().filter(dead).any(|item| item.doc.id == id)
+        })
+    }
+
+    /// What can be seen of everything.
+    pub(super) fn expected(&self) -> BTreeMap<&'static str, Seen> {
+        let seen = |(name, collection): (&&'static str, &Collection)| {
+            let living = self.living(name);
+            let mut held: Vec<i32> = living.iter().filter(|item| item.held).map(|item| item.doc.id).collect();
+            held.sort_unstable();
+            let seen = Seen {
+                default: collection.default,
+                rules: collection.rules,
+                hold: collection.hold,
+                held,
+                living: living.len() as u64,
+                documents: living.into_iter().map(|item| item.doc.clone()).collect(),
+            };
+            (*name, seen)
+        };
+        self.collections.iter().map(seen).collect()
+    }
+
+    /// A rule begins: it kills nobody until its index is built.
+    pub(super) fn add_rule(&mut self, name: &'static str, field: usize, rule: Rule) {
+        self.collection(name).rules[field] = Some(Rule { in_force: false, ..rule });
+    }
+
+    /// The index of a rule is whole.
+    pub(super) fn enforce(&mut self, name: &'static str, field: usize) {
+        if let Some(rule) = &mut self.collection(name).rules[field] {
+            rule.in_force = true;
+        }
+        self.judge(name);
+    }
+
+    fn collection(&mut self, name: &str) -> &mut Collection {
+        self.collections.get_mut(name).expect("the caller looked it up")
+    }
+
+    /// One request to the collection of a name.
+    pub(super) fn apply(&mut self, name: &'static str, request: &Request) -> Answer {
+        if *request == Request::Make {
+            if self.collections.contains_key(name) {
+                return Answer::Exists;
+            }
+            self.collections.insert(name, Collection::default());
+            self.happen(name, What::Made);
+            return Answer::Written;
+        }
+        if !self.collections.contains_key(name) {
+            return Answer::NoCollection;
+        }
+        match request {
+            Request::Insert(doc) => match self.find(name, doc.id) {
+                Some(_) => Answer::Duplicate,
+                None => self.insert(name, doc),
+            },
+            Request::Change { doc, parts, upsert } => match self.find(name, doc.id) {
+                Some(at) => self.change(name, at, doc, *parts),
+                None if *upsert => self.insert(name, doc),
+                None => Answer::NotFound,
+            },
+            Request::Delete(id) => self.delete(name, *id),
+            Request::SetDefault(default) => {
+                self.collection(name).default = *default;
+                self.judge(name);
+                Answer::Written
+            }
+            Request::ChangeRule(field, rule) => {
+                self.collection(name).rules[*field] = Some(*rule);
+                self.judge(name);
+                Answer::Written
+            }
+            Request::DropRule(field) => {
+                self.collection(name).rules[*field] = None;
+                Answer::Written
+            }
+            Request::HoldItem(id) => self.hold(name, *id, true),
+            Request::LiftItem(_) if self.collections[name].hold => Answer::Held,
+            Request::LiftItem(id) => self.hold(name, *id, false),
+            Request::HoldCollection(hold) => {
+                self.collection(name).hold = *hold;
+                self.judge(name);
+                Answer::Written
+            }
+            Request::Drop | Request::Rename(_) if self.is_held(name) => self.refuse(request),
+            Request::Drop => {
+                self.collections.remove(name);
+                self.happen(name, What::Dropped);
+                Answer::Written
+            }
+            Request::Rename(to) if self.collections.contains_key(to) => Answer::Exists,
+            Request::Rename(to) => {
+                let collection = self.collections.remove(name).expect("looked up above");
+                self.collections.insert(to, collection);
+                self.happen(name, What::Renamed(to));
+                Answer::Written
+            }
+            Request::Make => Answer::Exists,
+        }
+    }
+
+    fn refuse(&self, request: &Request) -> Answer {
+        match request {
+            Request::Rename(to) if self.collections.contains_key(to) => Answer::Exists,
+            _ => Answer::Held,
+        }
+    }
+
+    fn is_held(&self, name: &str) -> bool {
+        self.collections[name].hold || self.living(name).iter().any(|item| item.held)
+    }
+
+    fn find(&self, name: &str, id: i32) -> Option<usize> {
+        let living = |item: &Item| item.doc.id == id && !self.dead.contains(&item.version);
+        self.collections[name].items.iter().position(living)
+    }
+
+    fn version(&mut self, doc: &Doc) -> Item {
+        self.versions += 1;
+        Item { version: self.versions, doc: doc.clone(), ts: self.now_ms / 1000, held: false }
+    }
+
+    /// One that is dead already is inserted, and gone.
+    fn insert(&mut self, name: &'static str, doc: &Doc) -> Answer {
+        let item = self.version(doc);
+        let items = &mut self.collection(name).items;
+        items.retain(|other| other.doc.id != doc.id);
+        items.push(item);
+        self.happen(name, What::Inserted(doc.clone()));
+        self.judge(name);
+        Answer::Written
+    }
+
+    fn change(&mut self, name: &'static str, at: usize, doc: &Doc, parts: bool) -> Answer {
+        let before = self.collections[name].items[at].clone();
+        if before.doc == *doc {
+            return Answer::Same;
+        }
+        if self.collections[name].hold || before.held {
+            return Answer::Held;
+        }
+        let item = self.version(doc);
+        self.collection(name).items[at] = item;
+        self.happen(name, What::Changed { before: before.doc, after: doc.clone(), parts });
+        self.judge(name);
+        Answer::Written
+    }
+
+    fn delete(&mut self, name: &'static str, id: i32) -> Answer {
+        let Some(at) = self.find(name, id) else { return Answer::NotFound };
+        if self.collections[name].hold || self.collections[name].items[at].held {
+            return Answer::Held;
+        }
+        let gone = self.collection(name).items.remove(at);
+        self.happen(name, What::Deleted(gone.doc));
+        Answer::Written
+    }
+
+    fn hold(&mut self, name: &'static str, id: i32, hold: bool) -> Answer {
+        let Some(at) = self.find(name, id) else { return Answer::NotFound };
+        let item = &mut self.collection(name).items[at];
+        if !hold && !item.held {
+            return Answer::NotFound;
+        }
+        item.held = hold;
+        self.judge(name);
+        Answer::Written
+    }
+}

@@ -1,0 +1,138 @@
+//! T28 as a plain program: everything that ever happened in a container whose feed of all versions is kept, written down in
+//! the order in which it happened.
+//!
+//! There is no merging, trimming or recording here: whoever changes the model adds to the list, and a death is added when
+//! the clock reaches its instant, whether or not anybody looks.
+//!
+//! The one surprising thing: some events happen at once, and no rule says which of them comes first (those who die at the
+//! same instant, those whom one request deletes). They have the same *turn*.
+
+use super::{Answer, Item, Model};
+
+/// What happened to an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// It was created.
+    Created,
+    /// Another version took its place.
+    Replaced,
+    /// A client deleted it.
+    Deleted,
+    /// It expired.
+    Expired,
+}
+
+/// Where something happened: the time, and the order within it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// Trusted time.
+    pub(crate) time_ms: u64,
+    /// Events of the same turn have no order.
+    pub(crate) turn: u64,
+}
+
+/// One event.
+#[derive(Debug, Clone)]
+pub(crate) struct Event {
+    /// Its own number.
+    pub(crate) id: u64,
+    /// Where it stands.
+    pub(crate) place: Place,
+    /// What happened.
+    pub(crate) what: What,
+    /// The version that it made.
+    pub(crate) current: Option<Item>,
+    /// The version that it ended.
+    pub(crate) previous: Option<Item>,
+}
+
+impl Event {
+    /// The partition key that it happened under.
+    pub(crate) fn key(&self) -> usize {
+        self.current.iter().chain(&self.previous).next().map_or(usize::MAX, |item| item.body.key)
+    }
+}
+
+/// The feed of all versions of a container, while it is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Feed {
+    /// For how long.
+    pub(crate) minutes: u32,
+    /// Nothing before is told any more, however long the feed is kept from now on.
+    floor: Place,
+    /// Everything since it was turned on.
+    pub(crate) events: Vec<Event>,
+}
+
+impl Feed {
+    /// From where on it is told what happened.
+    pub(crate) fn kept_from(&self, trusted_ms: u64) -> Place {
+        self.floor.max(horizon(trusted_ms, self.minutes))
+    }
+}
+
+fn horizon(trusted_ms: u64, minutes: u32) -> Place {
+    Place { time_ms: trusted_ms.saturating_sub(u64::from(minutes) * 60_000), turn: 0 }
+}
+
+impl Model {
+    /// Where a reader stands who has been told everything up to now.
+    pub(crate) fn here(&self) -> Place {
+        Place { time_ms: self.trusted_ms, turn: self.turns }
+    }
+
+    /// The owner wants the feed to be kept for so long, or not at all.
+    pub(super) fn keep_feed(&mut self, name: &str, minutes: Option<u32>) -> Answer {
+        self.turns += 1;
+        let here = self.here();
+        let Some(container) = self.containers.get_mut(name) else { return Answer::NoContainer };
+        container.feed = match (container.feed.take(), minutes) {
+            (Some(feed), Some(minutes)) if feed.minutes == minutes => Some(feed),
+            (Some(feed), Some(minutes)) => {
+                Some(Feed { floor: feed.kept_from(here.time_ms), minutes, events: feed.events })
+            }
+            (None, Some(minutes)) => Some(Feed { minutes, floor: here, events: Vec::new() }),
+            (_, None) => None,
+        };
+        Answer::Changed
+    }
+
+    /// Something happens now, after all that has happened.
+    pub(super) fn happen(&mut self, name: &str, what: What, previous: Option<Item>, current: Option<Item>) {
+        self.turns += 1;
+        self.happen_at_once(name, what, previous, current);
+    }
+
+    /// Something happens in the same turn as the last event.
+    pub(super) fn happen_at_once(
+        &mut self,
+        name: &str,
+        what: What,
+        previous: Option<Item>,
+        current: Option<Item>,
+    ) {
+        let place = self.here();
+        self.tell(name, place, what, previous, current);
+    }
+
+    /// Items die at these seconds, all of which lie behind everything that has happened.
+    pub(super) fn expire(&mut self, name: &str, mut dying: Vec<(u64, Item)>) {
+        dying.sort_by_key(|(second, _)| *second);
+        let mut last = None;
+        for (second, item) in dying {
+            self.turns += u64::from(last != Some(second));
+            last = Some(second);
+            let place = Place { time_ms: second * 1000, turn: self.turns };
+            self.tell(name, place, What::Expired, Some(item), None);
+        }
+    }
+
+    fn tell(&mut self, name: &str, place: Place, what: What, previous: Option<Item>, current: Option<Item>) {
+        self.events += 1;
+        let id = self.events;
+        let feed = self.containers.get_mut(name).and_then(|container| container.feed.as_mut());
+        if let Some(feed) = feed {
+            feed.events.push(Event { id, place, what, current, previous });
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Steps of owners and operators.
+
+use engine::Interval;
+
+use super::{Generator, KEYS, Sight, Step};
+use crate::model::{Consent, Model, Wish};
+
+/// A step of an owner or operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OwnerStep {
+    /// An owner asks for something.
+    Wish { container: &'static str, wish: Wish, consent: Consent },
+    /// An item is held, or its hold is lifted.
+    HoldItem { container: &'static str, key: usize, id: String, hold: bool },
+    /// A reader of the feed of all versions goes on.
+    ReadHistory { container: &'static str, key: Option<usize>, max_items: usize },
+    /// Somebody asks who will die when.
+    Forecast { container: &'static str, interval: Interval, count: usize },
+    /// The purge is stopped or goes on.
+    Pause { paused: bool },
+    /// The purge on demand, of one container or of all.
+    PurgeNow { container: Option<&'static str>, limit: usize },
+}
+
+impl Generator {
+    /// What an owner or operator does next.
+    pub(super) fn owner_step(&mut self, container: &'static str, model: &Model, sight: Sight) -> OwnerStep {
+        match self.random.u8(..20) {
+            0..5 => {
+                let key = if self.random.u8(..3) == 0 { Some(self.random.usize(..KEYS)) } else { None };
+                OwnerStep::ReadHistory { container, key, max_items: self.random.usize(1..5) }
+            }
+            5..7 => {
+                let minutes = [None, Some(1), Some(2), Some(60)][self.random.usize(..4)];
+                self.wish(container, Wish::Feed(minutes))
+            }
+            7..9 => {
+                let hold = !model.containers.get(container).is_some_and(|inside| inside.hold);
+                self.wish(container, Wish::Hold(hold))
+            }
+            9..14 => self.hold_or_lift(container, model, sight),
+            14..16 => {
+                let interval = [Interval::Minute, Interval::Hour, Interval::Day][self.random.usize(..3)];
+                OwnerStep::Forecast { container, interval, count: self.random.usize(1..4) }
+            }
+            16 if self.random.u8(..4) == 0 => {
+                let seconds = [None, Some(1), Some(60)][self.random.usize(..3)];
+                self.wish(container, Wish::PurgeDelay(seconds))
+            }
+            16 => {
+                let share = [None, Some(0), Some(400_000), Some(1_000_000)][self.random.usize(..4)];
+                self.wish(container, Wish::Guard(share))
+            }
+            17 => OwnerStep::Pause { paused: !sight.paused },
+            _ => {
+                let container = if self.random.bool() { Some(container) } else { None };
+                OwnerStep::PurgeNow { container, limit: self.random.usize(1..20) }
+            }
+        }
+    }
+
+    fn wish(&mut self, container: &'static str, wish: Wish) -> OwnerStep {
+        OwnerStep::Wish { container, wish, consent: self.consent() }
+    }
+
+    pub(super) fn consent(&mut self) -> Consent {
+        if self.random.u8(..3) == 0 { Consent::Given } else { Consent::NotGiven }
+    }
+
+    /// A hold on an item, or its end. A lift may have to wait for the purge, which must be able to run then.
+    fn hold_or_lift(&mut self, container: &'static str, model: &Model, sight: Sight) -> OwnerStep {
+        let visible = model.visible(container);
+        let held: Vec<_> = visible.iter().filter(|item| item.held).collect();
+        if !held.is_empty() && !sight.suspect && self.random.u8(..3) != 0 {
+            let item = held[self.random.usize(..held.len())];
+            let (key, id) = (item.body.key, item.body.id.clone());
+            let lift = OwnerStep::HoldItem { container, key, id, hold: false };
+            if sight.paused {
+                self.queued.push_back(Step::Owner(lift));
+                return OwnerStep::Pause { paused: false };
+            }
+            return lift;
+        }
+        let (key, id) = match self.any_item(container, model) {
+            Some(item) => (item.body.key, item.body.id.clone()),
+            None => (self.random.usize(..KEYS), self.id()),
+        };
+        OwnerStep::HoldItem { container, key, id, hold: true }
+    }
+
+    /// What ends a hold on a container, which stops nearly everything in it.
+    pub(super) fn lift_container(&mut self, container: &'static str) -> Step {
+        Step::Owner(OwnerStep::Wish { container, wish: Wish::Hold(false), consent: self.consent() })
+    }
+}

@@ -1,0 +1,110 @@
+//! The feed of all versions as a consumer sees it (T28).
+
+use engine::{Event, EventKind, HistoryFrom, HistoryStart, Scope};
+use storage::Time;
+
+use super::{SeenItem, World};
+use crate::body;
+use crate::model::{Answer, What};
+use crate::translate::{answer_of, container_answer, seen_item};
+
+/// One event as the engine told it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SeenEvent {
+    /// What happened.
+    pub(crate) what: What,
+    /// When.
+    pub(crate) time_ms: u64,
+    /// The number of its commit.
+    pub(crate) lsn: u64,
+    /// The number of the commit that made the previous version.
+    pub(crate) previous_lsn: Option<u64>,
+    /// The item's number.
+    pub(crate) number: u64,
+    /// The version that it made.
+    pub(crate) current: Option<SeenItem>,
+    /// The version that it ended.
+    pub(crate) previous: Option<SeenItem>,
+}
+
+/// A page of events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SeenHistory {
+    /// In order.
+    pub(crate) events: Vec<SeenEvent>,
+    /// Where to go on.
+    pub(crate) continuation: Option<String>,
+    /// Whether there is more.
+    pub(crate) more: bool,
+    /// Charge and sequence.
+    pub(crate) figures: String,
+}
+
+impl World {
+    /// Events behind a token, or behind everything so far; of one partition key, or of all.
+    pub(crate) fn history(
+        &self,
+        name: &'static str,
+        key: Option<usize>,
+        after: Option<&str>,
+        max_items: usize,
+    ) -> Result<SeenHistory, Answer> {
+        let container = self.current(name).map_err(|error| container_answer(&error))?;
+        let scope = Scope { key: key.map(|key| body::partition_key(name, key)), range: None };
+        let from = after.map_or(HistoryFrom::Now, |token| HistoryFrom::After(token.to_owned()));
+        let page = self.process().engine.history(&container, &scope, &from, max_items);
+        let page = page.map_err(|error| history_answer(&error))?;
+        Ok(SeenHistory {
+            events: seen_events(name, &page.events)?,
+            continuation: Some(page.continuation),
+            more: page.more,
+            figures: format!("{:?} {}", page.charge, page.sequence),
+        })
+    }
+
+    /// Everything that happened at or after a time.
+    pub(crate) fn history_since(&self, name: &'static str, time_ms: u64) -> Result<SeenHistory, Answer> {
+        let container = self.current(name).map_err(|error| container_answer(&error))?;
+        let engine = &self.process().engine;
+        let barrier = engine.barrier().map_err(|error| answer_of(&error))?;
+        let start = HistoryStart::At(Time::from_millis(time_ms));
+        let partition = &container.partitions[0];
+        let page =
+            engine.container_history(&container, partition, &Scope::default(), &barrier, start, usize::MAX);
+        let page = page.map_err(|error| history_answer(&error))?;
+        Ok(SeenHistory {
+            events: seen_events(name, &page.events)?,
+            continuation: None,
+            more: page.more,
+            figures: format!("{} {}", page.bytes, page.sequence),
+        })
+    }
+}
+
+fn history_answer(error: &engine::Error) -> Answer {
+    match error {
+        engine::Error::Invalid { .. } => Answer::NoFeed,
+        other => answer_of(other),
+    }
+}
+
+fn seen_events(name: &str, events: &[Event<engine::Item>]) -> Result<Vec<SeenEvent>, Answer> {
+    let image = |item: &Option<engine::Item>| item.as_ref().map(|item| seen_item(name, item)).transpose();
+    let seen = |event: &Event<engine::Item>| {
+        Ok(SeenEvent {
+            what: match event.kind {
+                EventKind::Create => What::Created,
+                EventKind::Replace => What::Replaced,
+                EventKind::Delete => What::Deleted,
+                EventKind::Expire => What::Expired,
+            },
+            time_ms: event.position.time().millis(),
+            lsn: event.lsn,
+            previous_lsn: event.previous_lsn,
+            number: event.number.0,
+            current: image(&event.current)?,
+            previous: image(&event.previous)?,
+        })
+    };
+    events.iter().map(seen).collect::<Result<_, String>>().map_err(Answer::Other)
+}

@@ -1,0 +1,173 @@
+//! What owners and operators do: holds, wishes, forecasts, and the purge on demand.
+
+use engine::{Holder, Interval, ItemAddress, PurgeReport, Tally};
+
+use super::{Purging, Reply, World};
+use crate::body;
+use crate::model::{Answer, Consent, DefaultTtl, Wish};
+use crate::operation::{CONTAINERS, KEYS};
+use crate::translate::{answer_of, container_answer, engine_consent, engine_default_ttl};
+
+const REASON: &str = "a case";
+
+/// Items and bytes.
+pub(crate) type Figures = (u64, u64);
+
+/// A forecast as the engine made it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SeenForecast {
+    /// Dead and not purged.
+    pub(crate) overdue: Figures,
+    /// By interval.
+    pub(crate) intervals: Vec<Figures>,
+    /// Behind the last interval.
+    pub(crate) later: Figures,
+    /// Never.
+    pub(crate) never: Figures,
+    /// Whether nobody is counted twice.
+    pub(crate) exact: bool,
+}
+
+/// What an owner has asked for, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SeenWishes {
+    /// Whether the container is held.
+    pub(crate) hold: bool,
+    /// How long its feed of all versions is kept.
+    pub(crate) feed: Option<u32>,
+    /// Its `maxInstantExpiry`.
+    pub(crate) guard: Option<u32>,
+    /// The items that are held one by one.
+    pub(crate) held: Vec<(usize, String)>,
+}
+
+impl World {
+    /// An owner asks for something.
+    pub(crate) fn wish(&self, name: &'static str, wish: Wish, consent: Consent) -> Reply {
+        let changed = self.holder(name).and_then(|holder| {
+            self.process().engine.change_lifecycle_with(&holder, engine_consent(consent), |lifecycle| {
+                match wish {
+                    Wish::Feed(minutes) => lifecycle.history_minutes = minutes,
+                    Wish::Hold(hold) => lifecycle.hold = hold.then(|| REASON.to_owned()),
+                    Wish::Guard(share) => lifecycle.max_instant_expiry = share,
+                    Wish::PurgeDelay(seconds) => lifecycle.max_purge_delay = seconds,
+                }
+            })
+        });
+        match changed {
+            Ok(_) => Reply::plain(Answer::Changed),
+            Err(error) => Reply::plain(container_answer(&error)),
+        }
+    }
+
+    /// Holds an item, or lifts its hold.
+    pub(crate) fn hold_item(&self, name: &'static str, key: usize, id: &str, hold: bool) -> Reply {
+        let holder = match self.holder(name) {
+            Ok(holder) => holder,
+            Err(error) => return Reply::plain(container_answer(&error)),
+        };
+        let item = ItemAddress::Id(body::partition_key(name, key), id.to_owned());
+        let engine = &self.process().engine;
+        let changed =
+            if hold { engine.hold_item(&holder, &item, REASON) } else { engine.lift_item(&holder, &item) };
+        match changed {
+            Ok(()) => Reply::plain(Answer::Changed),
+            Err(error) => Reply::plain(answer_of(&error)),
+        }
+    }
+
+    /// What an owner has asked for.
+    pub(crate) fn wishes(&self, name: &'static str) -> Result<SeenWishes, String> {
+        let holder = self.holder(name).map_err(|error| error.to_string())?;
+        let lifecycle = holder.lifecycle();
+        let items = self.process().engine.held_items(&holder, None).map_err(|error| error.to_string())?;
+        let mut held = Vec::new();
+        for item in items {
+            let ItemAddress::Id(key, id) = item.address else {
+                return Err("a held item without partition key".to_owned());
+            };
+            let key = (0..KEYS)
+                .find(|number| body::partition_key(name, *number) == key)
+                .ok_or("a key of nobody")?;
+            held.push((key, id));
+        }
+        held.sort();
+        Ok(SeenWishes {
+            hold: lifecycle.hold.is_some(),
+            feed: lifecycle.history_minutes,
+            guard: lifecycle.max_instant_expiry,
+            held,
+        })
+    }
+
+    /// What another `defaultTtl` would kill at once: those who live, and those of them who would die.
+    pub(crate) fn dry_run(
+        &self,
+        name: &'static str,
+        default_ttl: DefaultTtl,
+    ) -> Result<(Figures, Figures), Answer> {
+        let holder = self.holder(name).map_err(|error| container_answer(&error))?;
+        let Some(default_ttl) = engine_default_ttl(default_ttl) else { return Err(Answer::BadTtl) };
+        let run = self.process().engine.dry_run(&holder, default_ttl).map_err(|error| answer_of(&error))?;
+        if !run.dying.exact {
+            return Err(Answer::Other("a dry run of a container's rule is not exact".to_owned()));
+        }
+        Ok((figures(run.living), figures(run.dying.tally)))
+    }
+
+    /// Who dies when.
+    pub(crate) fn forecast(
+        &self,
+        name: &'static str,
+        interval: Interval,
+        count: usize,
+    ) -> Result<SeenForecast, String> {
+        let holder = self.holder(name).map_err(|error| error.to_string())?;
+        let forecast = self.process().engine.forecast(&holder, interval, count);
+        let forecast = forecast.map_err(|error| error.to_string())?;
+        Ok(SeenForecast {
+            overdue: figures(forecast.overdue),
+            intervals: forecast.intervals.into_iter().map(figures).collect(),
+            later: figures(forecast.later),
+            never: figures(forecast.never),
+            exact: forecast.exact,
+        })
+    }
+
+    /// Stops or restarts the purge.
+    pub(crate) fn pause(&self, paused: bool) {
+        self.process().engine.pause_purge(paused);
+    }
+
+    /// The purge of one container, or of all, on an operator's demand.
+    pub(crate) fn purge_now(
+        &self,
+        of: Option<&'static str>,
+        limit: usize,
+    ) -> Result<Option<PurgeReport>, String> {
+        if self.purging == Purging::Off {
+            return self.look().map(|_| None);
+        }
+        let holder = of.map(|name| self.holder(name)).transpose().map_err(|error| error.to_string())?;
+        let report = self.process().engine.purge_at_once(holder.as_ref(), limit);
+        report.map(Some).map_err(|error| error.to_string())
+    }
+
+    /// How many dead items of each container wait for the purge, and for how long the oldest has.
+    pub(crate) fn backlogs(&self) -> Vec<(&'static str, u64, Option<u64>)> {
+        let figures = |name: &'static str| {
+            let holder = self.holder(name).ok()?;
+            let figures = self.process().engine.purge_figures(&holder).ok()?;
+            Some((name, figures.backlog.items, figures.oldest_death.map(storage::Time::millis)))
+        };
+        CONTAINERS.into_iter().filter_map(figures).collect()
+    }
+
+    pub(super) fn holder(&self, name: &str) -> engine::Result<Holder> {
+        self.current(name).map(Holder::Container)
+    }
+}
+
+fn figures(tally: Tally) -> Figures {
+    (tally.items, tally.bytes)
+}
