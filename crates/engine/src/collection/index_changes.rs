@@ -40,13 +40,27 @@ impl Engine {
     ) -> Result<Vec<u32>> {
         self.change_indexes(collection, consent, move |tx, desk, list| {
             let mut changes = Vec::new();
-            let mut numbers = Vec::with_capacity(specs.len());
-            for spec in specs {
-                numbers.push(match existing(list, &spec)? {
-                    Some(number) => number,
-                    None => add(tx, desk.gate.partition, list, spec, &mut changes)?,
-                });
+            let numbers = add_all(tx, desk.gate.partition, list, specs, &mut changes)?;
+            Ok((numbers, changes))
+        })
+    }
+
+    /// Makes a list the whole of a collection's indexes, beside that on `_id`, and says their numbers. Those that are in it
+    /// as they are stay. All or nothing; builds follow as they do for [`create_indexes_with`](Engine::create_indexes_with).
+    pub fn replace_indexes(
+        &self,
+        collection: &Arc<Collection>,
+        specs: Vec<IndexSpec>,
+        consent: Consent,
+    ) -> Result<Vec<u32>> {
+        self.change_indexes(collection, consent, move |tx, desk, list| {
+            let mut changes = Vec::new();
+            let wanted: Vec<_> = specs.iter().map(IndexSpec::to_document).collect();
+            let stays = |spec: &IndexSpec| spec.is_id() || wanted.contains(&spec.to_document());
+            for index in desk.list.iter().filter(|index| !stays(&index.spec)) {
+                remove(list, index, &mut changes);
             }
+            let numbers = add_all(tx, desk.gate.partition, list, specs, &mut changes)?;
             Ok((numbers, changes))
         })
     }
@@ -152,6 +166,21 @@ fn existing(list: &IndexList, spec: &IndexSpec) -> Result<Option<u32>> {
         }
     }
     Ok(found)
+}
+
+/// Adds those indexes to the list that are not there; the numbers of all of them.
+fn add_all(
+    tx: &Transaction<'_>,
+    partition: PartitionId,
+    list: &mut IndexList,
+    specs: Vec<IndexSpec>,
+    changes: &mut Vec<Change>,
+) -> Result<Vec<u32>> {
+    let add_missing = |spec| match existing(list, &spec)? {
+        Some(number) => Ok(number),
+        None => add(tx, partition, list, spec, changes),
+    };
+    specs.into_iter().map(add_missing).collect()
 }
 
 /// Adds an index to the list, and to `changes` what it means for the rules.

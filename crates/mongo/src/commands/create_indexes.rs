@@ -68,8 +68,8 @@ fn parse(spec: &RawDocument, lenient: bool, collection: Option<&Collection>) -> 
 }
 
 /// Indexes of a whole set: that on `_id` must be among them, and needs no making.
-pub(super) fn with_id(specs: &[RawDocument]) -> Result<Vec<IndexSpec>> {
-    let specs = specs.iter().map(|spec| parse(spec, false, None)).collect::<Result<Vec<_>>>()?;
+pub(super) fn with_id(specs: &[RawDocument], collection: Option<&Collection>) -> Result<Vec<IndexSpec>> {
+    let specs = specs.iter().map(|spec| parse(spec, false, collection)).collect::<Result<Vec<_>>>()?;
     if !specs.is_empty() && !specs.iter().any(IndexSpec::is_id) {
         return Err(Error::bad_value("the list of indexes must contain the index on '_id'"));
     }

@@ -6,14 +6,15 @@
 use std::sync::Arc;
 
 use bson::{Document, RawDocument};
-use engine::Throughput;
 use engine::collection::{Collection, CollectionDefinition};
+use engine::{Consent, Throughput};
 use mql::Code;
+use mql::index::IndexSpec;
 use mql::path::FieldPath;
 
 use crate::call::{Call, check_collection};
 use crate::catalog;
-use crate::error::{Error, Result};
+use crate::error::{CONFIRM_EXPIRY, Error, Result};
 use crate::fields::Fields;
 use crate::reply::Reply;
 
@@ -92,7 +93,7 @@ fn create_collection(call: &Call, fields: Fields<'_>) -> Result<Reply> {
     if rate > UNSHARDED_MAX && shard_key.is_none() {
         return Err(Error::bad_value(format!("a throughput above {UNSHARDED_MAX} requires a shardKey")));
     }
-    let specs = call.documents("indexes")?.map(|specs| create_indexes::with_id(&specs)).transpose()?;
+    let specs = call.documents("indexes")?.map(|specs| create_indexes::with_id(&specs, None)).transpose()?;
     let definition = CollectionDefinition {
         shard_key: shard_key.map(str::to_owned),
         ..catalog::definition(RawDocument::default())?
@@ -112,36 +113,55 @@ fn create_collection(call: &Call, fields: Fields<'_>) -> Result<Reply> {
 }
 
 fn update_collection(call: &Call, fields: Fields<'_>) -> Result<Reply> {
-    fields.only(&["customAction", "collection", "offerThroughput", "autoScaleSettings", "indexes"])?;
+    fields.only(&[
+        "customAction",
+        "collection",
+        "offerThroughput",
+        "autoScaleSettings",
+        "indexes",
+        CONFIRM_EXPIRY,
+    ])?;
     let name = named(call, fields)?;
     catalog::refuse_system(&call.database, name)?;
     let collection = call.room.find_collection(&call.database, name);
     let collection = collection.ok_or_else(|| catalog::missing(&call.database, name))?;
-    let throughput = throughput(fields)?;
-    let specs = call.documents("indexes")?.map(|specs| create_indexes::with_id(&specs)).transpose()?;
+    catalog::refuse_view(&collection)?;
+    let (throughput, consent) = (throughput(fields)?, fields.consent()?);
+    let specs = call.documents("indexes")?;
+    let specs = specs.map(|specs| create_indexes::with_id(&specs, Some(&collection))).transpose()?;
     if throughput.is_none() && specs.is_none() {
         return Err(Error::bad_value("UpdateCollection needs a throughput or indexes"));
+    }
+    // What may be refused comes first.
+    if let Some(specs) = specs {
+        replace_indexes(call, &collection, specs, consent)?;
     }
     if throughput.is_some() {
         call.engine.change_collection(&collection, collection.definition.clone(), throughput)?;
     }
-    if let Some(specs) = specs {
-        let doomed: Vec<u32> = collection
-            .indexes()
-            .iter()
-            .filter(|index| !index.spec.is_id())
-            .filter(|index| !specs.iter().any(|spec| spec.to_document() == index.spec.to_document()))
-            .map(|index| index.number)
-            .collect();
-        call.engine.drop_indexes(&collection, &doomed)?;
-        if !specs.is_empty() {
-            let namespace = collection.namespace();
-            let numbers = call.engine.create_indexes(&collection, specs);
-            let numbers = numbers.map_err(|error| Error::in_namespace(error, &namespace))?;
-            create_indexes::build(call, &collection, &numbers)?;
-        }
-    }
     Ok(Reply::ok())
+}
+
+/// Gives a collection another set of indexes. If a new one cannot be built, those that were there before come back.
+fn replace_indexes(
+    call: &Call,
+    collection: &Arc<Collection>,
+    specs: Vec<IndexSpec>,
+    consent: Consent,
+) -> Result<()> {
+    let before = collection.indexes();
+    let before = before.iter().filter(|index| !index.spec.is_id()).map(|index| (*index.spec).clone());
+    let before: Vec<IndexSpec> = before.collect();
+    let replaced = call.engine.replace_indexes(collection, specs, consent);
+    let numbers = replaced.map_err(|error| Error::in_namespace(error, &collection.namespace()))?;
+    let built = create_indexes::build(call, collection, &numbers);
+    // A command that was only stopped leaves the rest to the background; an index that cannot be is not in the list any more.
+    let list = collection.indexes();
+    if built.is_err() && numbers.iter().any(|number| list.get(*number).is_none()) {
+        let numbers = call.engine.replace_indexes(collection, before, Consent::Given)?;
+        create_indexes::build(call, collection, &numbers)?;
+    }
+    built
 }
 
 fn get_collection(call: &Call, fields: Fields<'_>) -> Result<Reply> {

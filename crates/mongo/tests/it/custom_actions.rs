@@ -1,8 +1,10 @@
 //! The service's own commands: throughput, shard keys, sets of indexes.
 
 use bson::{Document, Value};
+use engine::{Api, DefaultTtl};
+use tokio::net::TcpStream;
 
-use crate::client::{Server, inner, json};
+use crate::client::{Client, Server, inner, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn throughput_is_kept_and_told() {
@@ -69,16 +71,58 @@ async fn a_set_of_indexes_replaces_another() {
     let update = r#"{"customAction": "UpdateCollection", "collection": "c", "offerThroughput": 500,
         "indexes": [{"key": {"_id": 1}, "name": "_id_"}, {"key": {"y": 1}, "name": "y_1", "unique": true}]}"#;
     client.done("db", json(update)).await;
-    let listed = client.done("db", json(r#"{"listIndexes": "c"}"#)).await;
-    let names: Vec<_> = inner(&listed, "cursor.firstBatch")
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|index| index.as_document()?.get("name")?.as_str())
-        .collect();
-    assert_eq!(names, ["_id_", "y_1"]);
+    assert_eq!(indexes(&mut client).await, ["_id_", "y_1"]);
     let got = client.done("db", json(r#"{"customAction": "GetCollection", "collection": "c"}"#)).await;
     assert_eq!(got.get("provisionedThroughput"), Some(&Value::Int32(500)));
+}
+
+async fn indexes(client: &mut Client<TcpStream>) -> Vec<String> {
+    let listed = client.done("db", json(r#"{"listIndexes": "c"}"#)).await;
+    let all = inner(&listed, "cursor.firstBatch").as_array().unwrap().iter();
+    all.map(|index| crate::client::text(index.as_document().unwrap(), "name").to_owned()).collect()
+}
+
+/// The whole set, with the index on `_id`; a throughput comes along, which must not change either if the set is refused.
+fn update(indexes: &str) -> Document {
+    json(&format!(
+        r#"{{"customAction": "UpdateCollection", "collection": "c", "offerThroughput": 500,
+            "indexes": [{{"key": {{"_id": 1}}, "name": "_id_"}}, {indexes}]}}"#
+    ))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t26_t30_a_set_of_indexes_that_is_refused_leaves_everything_as_it_was() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client
+        .done("db", json(r#"{"insert": "c", "documents": [{"_id": 1, "y": 1}, {"_id": 2, "y": 1}]}"#))
+        .await;
+    let rule = r#"{"createIndexes": "c", "indexes": [{"key": {"_ts": 1}, "name": "t", "expireAfterSeconds": 100},
+        {"key": {"x": 1}, "name": "x_1"}]}"#;
+    client.done("db", json(rule)).await;
+    let holder = || server.engine.holder(Api::MongoDb, "db", "c").unwrap();
+    server.engine.change_lifecycle(&holder(), |wishes| wishes.max_instant_expiry = Some(0)).unwrap();
+    let dated = r#"{"key": {"d": 1}, "name": "d_1", "expireAfterSeconds": 5}"#;
+    for (set, code) in [
+        (r#"{"key": {"a": 1}, "name": "n"}, {"key": {"b": 1}, "name": "n"}"#, 86),
+        // The second build fails, when the old set is gone already.
+        (
+            r#"{"key": {"x": 1}, "name": "x_1", "sparse": true}, {"key": {"y": 1}, "name": "y_1", "unique": true}"#,
+            11000,
+        ),
+        (dated, 20),
+    ] {
+        assert_eq!(client.fails("db", update(set)).await.0, code, "{set}");
+        let mut names = indexes(&mut client).await;
+        names.sort();
+        assert_eq!(names, ["_id_", "t", "x_1"], "{set}");
+        assert_eq!(holder().default_ttl(), DefaultTtl::Seconds(100), "{set}");
+        let got = client.done("db", json(r#"{"customAction": "GetCollection", "collection": "c"}"#)).await;
+        assert_eq!(got.get("provisionedThroughput"), None, "{set}");
+    }
+    client.done("db", update(dated).with("bolideConfirmExpiry", true)).await;
+    assert_eq!(indexes(&mut client).await, ["_id_", "d_1"]);
+    assert_eq!(holder().default_ttl(), DefaultTtl::Off);
 }
 
 fn code_of(reply: &Document) -> i32 {
