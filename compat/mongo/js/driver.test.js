@@ -1,36 +1,17 @@
 // What applications do with the Node driver: documents, cursors, bulk writes, sessions, transactions, compression.
 
-import { after, before, beforeEach, describe, test } from "node:test";
+import { beforeEach, describe, test } from "node:test";
 import assert from "node:assert/strict";
 import {
   Binary, BSON, BSONRegExp, Code, Decimal128, Double, Int32, Long, MaxKey, MinKey, MongoClient, ObjectId, Timestamp,
   UUID,
 } from "mongodb";
 import { EMULATOR_KEY, Server, USER, refused } from "./bolide.js";
+import { client, collection, database, number, server, serveTests } from "./fixture.js";
 
 const { EJSON } = BSON;
 
-let server;
-let client;
-let database;
-let collection;
-let number = 0;
-
-before(async () => {
-  server = await Server.start({ extra: ["--mongo-test-commands"] });
-  client = await server.client().connect();
-  database = client.db("driver");
-});
-
-after(async () => {
-  await client.close();
-  assert.equal(await server.stop(), 0);
-});
-
-beforeEach(() => {
-  number += 1;
-  collection = database.collection(`c${number}`);
-});
+serveTests("driver", { extra: ["--mongo-test-commands"] });
 
 const range = (count) => Array.from({ length: count }, (_, n) => n);
 

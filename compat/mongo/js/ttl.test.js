@@ -1,31 +1,12 @@
 // The TTL contract through the Node driver: T6, T9-T16, T26, T27.
 
-import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { afterEach, beforeEach, describe, test } from "node:test";
 import assert from "node:assert/strict";
 import { Decimal128, Double, Int32, Long, Timestamp } from "mongodb";
-import { DAY, Server, living, refused } from "./bolide.js";
+import { DAY, living, refused } from "./bolide.js";
+import { client, collection, database, number, server, serveTests } from "./fixture.js";
 
-let server;
-let client;
-let database;
-let collection;
-let number = 0;
-
-before(async () => {
-  server = await Server.start();
-  client = await server.client().connect();
-  database = client.db("ttl");
-});
-
-after(async () => {
-  await client.close();
-  assert.equal(await server.stop(), 0);
-});
-
-beforeEach(() => {
-  number += 1;
-  collection = database.collection(`c${number}`);
-});
+serveTests("ttl");
 
 const seconds = (instant) => new Date(instant * 1000);
 const setDefault = (expireAfterSeconds) => collection.createIndex({ _ts: 1 }, { expireAfterSeconds });

@@ -1,31 +1,11 @@
 // Change streams through the Node driver and Mongoose: T28.
 
-import { after, before, beforeEach, test } from "node:test";
+import { test } from "node:test";
 import assert from "node:assert/strict";
 import mongoose from "mongoose";
-import { Server } from "./bolide.js";
+import { client, collection, server, serveTests } from "./fixture.js";
 
-let server;
-let client;
-let database;
-let collection;
-let number = 0;
-
-before(async () => {
-  server = await Server.start();
-  client = await server.client().connect();
-  database = client.db("watch");
-});
-
-after(async () => {
-  await client.close();
-  assert.equal(await server.stop(), 0);
-});
-
-beforeEach(() => {
-  number += 1;
-  collection = database.collection(`c${number}`);
-});
+serveTests("watch");
 
 const short = (event) =>
   [event.operationType, event.documentKey?._id, event.bolide?.expired ? "expired" : undefined]
