@@ -4,7 +4,8 @@
 //! or was cut short has left behind the last whole line is cut off before the next one: its items will come again.
 //!
 //! Others may take files away at any time. Lines that went into a file that has no name any more are nowhere, so an append
-//! looks whether its file is still there, and is a failure if not.
+//! looks whether its file is still there, and is a failure if not. The next file gets another name: whoever has taken one away
+//! may put the next one beside it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -23,21 +24,53 @@ const FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// How much is read at a time to find the last whole line.
 const CHUNK_BYTES: u64 = 64 * 1024;
 
+/// A file with a higher number is somebody else's.
+const NUMBER_MAX: u32 = 1_000_000;
+
 const EXTENSION: &str = "jsonl";
 
 /// Directories below one root.
 pub(crate) struct DirectoryArchive {
     root: PathBuf,
     file_bytes: u64,
-    open: Mutex<BTreeMap<ArchiveDirectory, Current>>,
+    known: Mutex<BTreeMap<ArchiveDirectory, Known>>,
+}
+
+/// What is known of one directory.
+#[derive(Default)]
+struct Known {
+    /// The file that lines are appended to; none before the first one, and after a failure.
+    current: Option<Current>,
+    /// The file that was opened last, whether it is still there or not.
+    last: Option<Name>,
 }
 
 /// The file that lines are appended to.
 struct Current {
     file: File,
     path: PathBuf,
-    day: String,
+    name: Name,
     length: u64,
+}
+
+/// `2026-11-15-0001.jsonl`. The order is that of time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Name {
+    day: String,
+    number: u32,
+}
+
+impl Name {
+    fn parse(name: &str) -> Option<Name> {
+        let (day, number) = name.strip_suffix(EXTENSION)?.strip_suffix('.')?.rsplit_once('-')?;
+        let is_day = day.len() == 10 && day.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        let number = number.parse().ok().filter(|number| *number <= NUMBER_MAX)?;
+        is_day.then_some(Name { day: day.to_owned(), number })
+    }
+
+    fn path(&self, place: &Path) -> PathBuf {
+        place.join(format!("{}-{:04}.{EXTENSION}", self.day, self.number))
+    }
 }
 
 impl DirectoryArchive {
@@ -50,39 +83,57 @@ impl DirectoryArchive {
         if data.is_some_and(|data| root.starts_with(&data)) {
             bail!("the archive root '{}' lies in the data directory", root.display());
         }
-        Ok(DirectoryArchive { root, file_bytes: FILE_BYTES, open: Mutex::default() })
+        Ok(DirectoryArchive { root, file_bytes: FILE_BYTES, known: Mutex::default() })
     }
 
     fn append(&self, directory: &ArchiveDirectory, at: Time, lines: &[u8]) -> io::Result<()> {
         let day = day_of(at);
-        let mut open = self.open.lock();
-        let mut current = match open.remove(directory) {
+        let mut all = self.known.lock();
+        let known = all.entry(directory.clone()).or_default();
+        let mut current = match known.current.take() {
             Some(current)
-                if current.day == day && current.length < self.file_bytes && current.is_in_place()? =>
+                if current.name.day == day
+                    && current.length < self.file_bytes
+                    && current.is_in_place()? =>
             {
                 current
             }
-            _ => self.next_file(directory, day)?,
+            _ => self.next_file(directory, day, known.last.as_ref())?,
         };
+        known.last = Some(current.name.clone());
         if let Err(error) = current.write(lines) {
             // The next try cuts it off otherwise.
             let _ = current.file.set_len(current.length);
             return Err(named(&current.path, &error));
         }
-        open.insert(directory.clone(), current);
+        known.current = Some(current);
         Ok(())
     }
 
     /// The last file of the day if it has room, else a new one.
-    fn next_file(&self, directory: &ArchiveDirectory, day: String) -> io::Result<Current> {
+    fn next_file(
+        &self,
+        directory: &ArchiveDirectory,
+        day: String,
+        opened_last: Option<&Name>,
+    ) -> io::Result<Current> {
         let place = self.root.join(directory.as_str());
         if !place.is_dir() {
             fs::create_dir(&place).map_err(|error| named(&place, &error))?;
             sync_directory(&self.root)?;
         }
-        let mut number = last_number(&place, &day)?.unwrap_or(1);
+        let last = last_file(&place)?;
+        if let Some(earlier) = last.as_ref().filter(|last| last.day != day) {
+            // Nobody waits for that: what a crash has left there is no whole line, and its item will come again.
+            let _ = mend(&earlier.path(&place));
+        }
+        let of_today = |name: &&Name| name.day == day;
+        let there = last.as_ref().filter(of_today).map_or(0, |last| last.number);
+        let opened = opened_last.filter(of_today).map_or(0, |last| last.number);
+        let number = if opened > there { opened + 1 } else { there.max(1) };
+        let mut name = Name { day, number };
         loop {
-            let path = place.join(format!("{day}-{number:04}.{EXTENSION}"));
+            let path = name.path(&place);
             let is_new = !path.exists();
             let file = OpenOptions::new().read(true).append(true).create(true).open(&path);
             let mut file = file.map_err(|error| named(&path, &error))?;
@@ -91,9 +142,9 @@ impl DirectoryArchive {
                 if is_new {
                     sync_directory(&place)?;
                 }
-                return Ok(Current { file, path, day, length });
+                return Ok(Current { file, path, name, length });
             }
-            number += 1;
+            name.number += 1;
         }
     }
 }
@@ -138,19 +189,28 @@ fn day_of(at: Time) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// The number of the last file of a day.
-fn last_number(place: &Path, day: &str) -> io::Result<Option<u32>> {
+/// The last file of a directory.
+fn last_file(place: &Path) -> io::Result<Option<Name>> {
     let mut last = None;
     for entry in fs::read_dir(place).map_err(|error| named(place, &error))? {
-        let name = entry?.file_name();
-        let number = name.to_str().and_then(|name| {
-            let number =
-                name.strip_prefix(day)?.strip_prefix('-')?.strip_suffix(EXTENSION)?.strip_suffix('.')?;
-            number.parse().ok()
-        });
-        last = last.max(number);
+        last = last.max(entry?.file_name().to_str().and_then(Name::parse));
     }
     Ok(last)
+}
+
+/// Cuts off what a crash has left behind the last whole line of a file. Mostly there is nothing, and the file may be one that
+/// nobody may write any more.
+fn mend(path: &Path) -> io::Result<()> {
+    let mut end = [b'\n'];
+    let mut file = OpenOptions::new().read(true).open(path)?;
+    if file.metadata()?.len() > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut end)?;
+    }
+    if end != [b'\n'] {
+        cut_to_whole_lines(&mut OpenOptions::new().read(true).write(true).open(path)?)?;
+    }
+    Ok(())
 }
 
 /// Cuts off what lies behind the last whole line; returns the length of the rest.
@@ -251,10 +311,28 @@ mod tests {
         archive.append(&cold(), at, b"{\"n\":1}\n").unwrap();
         fs::remove_file(root.path().join("cold/2023-11-14-0001.jsonl")).unwrap();
         archive.append(&cold(), at, b"{\"n\":2}\n").unwrap();
-        assert_eq!(files(root.path()), [file("2023-11-14-0001.jsonl", "{\"n\":2}\n")]);
+        let second = file("2023-11-14-0002.jsonl", "{\"n\":2}\n");
+        assert_eq!(files(root.path()), [second], "the first may lie elsewhere by that name");
         fs::rename(root.path().join("cold"), root.path().join("moved")).unwrap();
         archive.append(&cold(), at, b"{\"n\":3}\n").unwrap();
-        assert_eq!(files(root.path()), [file("2023-11-14-0001.jsonl", "{\"n\":3}\n")]);
+        assert_eq!(files(root.path()), [file("2023-11-14-0003.jsonl", "{\"n\":3}\n")]);
+    }
+
+    #[test]
+    fn t32_what_a_crash_has_left_in_an_earlier_file_is_cut_off() {
+        let root = tempfile::tempdir().unwrap();
+        let at = Time::from_seconds(1_700_000_000);
+        archive(root.path()).append(&cold(), at, b"{\"n\":1}\n").unwrap();
+        let path = root.path().join("cold/2023-11-14-0001.jsonl");
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"n\":2,\"half").unwrap();
+        fs::write(root.path().join("cold/notes"), "not ours").unwrap();
+        archive(root.path()).append(&cold(), at.plus_millis(86_400_000), b"{\"n\":2}\n").unwrap();
+        let expected = [
+            file("2023-11-14-0001.jsonl", "{\"n\":1}\n"),
+            file("2023-11-15-0001.jsonl", "{\"n\":2}\n"),
+            file("notes", "not ours"),
+        ];
+        assert_eq!(files(root.path()), expected);
     }
 
     /// The device has no room for anything, as a full volume has none.
@@ -272,7 +350,7 @@ mod tests {
         assert_eq!(fs::read_dir(root.path().join("cold")).unwrap().count(), 1);
         fs::remove_file(&path).unwrap();
         archive.append(&cold(), at, b"{\"n\":1}\n").unwrap();
-        assert_eq!(files(root.path()), [file("2023-11-14-0001.jsonl", "{\"n\":1}\n")]);
+        assert_eq!(files(root.path()), [file("2023-11-14-0002.jsonl", "{\"n\":1}\n")]);
     }
 
     #[test]

@@ -63,6 +63,7 @@ impl Engine {
             partition.archive.forget();
             return Ok((Leave::All, 0));
         };
+        let _turn = partition.archive.take_turn();
         let now = self.store.now()?;
         if let Some(retry_at) = partition.archive.waits_until(now) {
             return Ok((Leave::Nothing(retry_at), 0));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use document::{ItemNumber, Sequence};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use storage::Time;
 
 use super::{ArchiveDirectory, ArchiveError, unarchived};
@@ -108,7 +108,12 @@ pub enum ArchiveNews {
 
 /// What is known of one partition's archive.
 #[derive(Debug, Default)]
-pub(crate) struct ArchiveState(Mutex<Known>);
+pub(crate) struct ArchiveState {
+    known: Mutex<Known>,
+    /// Held by whoever writes a batch: the purge, an operator who hurries it, or a drop. Without it each of them would write
+    /// lines of its own.
+    turn: Mutex<()>,
+}
 
 #[derive(Debug, Default)]
 struct Known {
@@ -119,9 +124,14 @@ struct Known {
 }
 
 impl ArchiveState {
+    /// Waits for whoever writes a batch.
+    pub(super) fn take_turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock()
+    }
+
     /// The batch whose items are not all gone yet.
     pub(super) fn batch(&self, directory: &ArchiveDirectory) -> Option<Arc<Batch>> {
-        self.0.lock().batch.clone().filter(|batch| batch.directory == *directory)
+        self.known.lock().batch.clone().filter(|batch| batch.directory == *directory)
     }
 
     /// Whether an item's line is in the archive for sure.
@@ -131,7 +141,7 @@ impl ArchiveState {
 
     /// A sweep has removed so many items of a batch.
     pub(crate) fn swept(&self, of: &Arc<Batch>, items: u64) {
-        let mut known = self.0.lock();
+        let mut known = self.known.lock();
         if of.is_spent_by(items) && known.batch.as_ref().is_some_and(|batch| Arc::ptr_eq(batch, of)) {
             known.batch = None;
         }
@@ -139,7 +149,7 @@ impl ArchiveState {
 
     /// A batch was written; true if that ends a time of failures.
     pub(super) fn written(&self, batch: &Arc<Batch>, lines: Tally) -> bool {
-        let mut known = self.0.lock();
+        let mut known = self.known.lock();
         known.batch = Some(Arc::clone(batch));
         known.archived = known.archived.plus(lines);
         known.failure.take().is_some()
@@ -147,7 +157,7 @@ impl ArchiveState {
 
     /// A batch could not be written; true if it is the first. Returns when to try again.
     pub(super) fn failed(&self, error: &ArchiveError, now: Time) -> (bool, Time) {
-        let mut known = self.0.lock();
+        let mut known = self.known.lock();
         known.failures += 1;
         let before = known.failure.take();
         let is_first = before.is_none();
@@ -161,12 +171,17 @@ impl ArchiveState {
 
     /// When to try again, if the last try has failed and the time has not come.
     pub(super) fn waits_until(&self, now: Time) -> Option<Time> {
-        self.0.lock().failure.as_ref().map(|failure| failure.retry_at).filter(|retry_at| *retry_at > now)
+        self.known.lock().failure.as_ref().map(|failure| failure.retry_at).filter(|retry_at| *retry_at > now)
+    }
+
+    /// Whether the last try has failed.
+    pub(super) fn is_failing(&self) -> bool {
+        self.known.lock().failure.is_some()
     }
 
     /// An operator wants another try now; false if nothing has failed.
     fn hurry(&self, now: Time) -> bool {
-        let mut known = self.0.lock();
+        let mut known = self.known.lock();
         known.failure.as_mut().is_some_and(|failure| {
             failure.retry_at = now;
             true
@@ -175,7 +190,7 @@ impl ArchiveState {
 
     /// The owner wants no archive any more.
     pub(crate) fn forget(&self) {
-        let mut known = self.0.lock();
+        let mut known = self.known.lock();
         (known.batch, known.failure) = (None, None);
     }
 }
@@ -204,7 +219,7 @@ impl Engine {
             status.aside = status.aside.plus(unarchived::sum(&*view.snapshot, view.gate.partition)?);
         }
         for partition in holder.partitions() {
-            let known = partition.archive.0.lock();
+            let known = partition.archive.known.lock();
             status.archived = status.archived.plus(known.archived);
             let failures = status.failure.take().into_iter().chain(known.failure.clone());
             status.failure = failures.min_by_key(|failure| failure.since);
@@ -217,7 +232,7 @@ impl Engine {
         let mut sums = ArchiveSums::default();
         let mut last = None;
         for (holder, partition) in self.catalog().holdings() {
-            let known = partition.archive.0.lock();
+            let known = partition.archive.known.lock();
             sums.archived = sums.archived.plus(known.archived);
             sums.failures += known.failures;
             let first = holder.partitions()[0].id;

@@ -1,6 +1,6 @@
 //! Archive before purge (T32): what is written, when, and what happens while it cannot be.
 
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 
 use bson::{Document, Value};
 use engine::{
@@ -259,6 +259,37 @@ fn t32_a_drop_archives_what_is_dead_and_is_refused_while_it_cannot() {
 }
 
 /// T31 comes before: a held container is not purged, so nothing of it is archived.
+/// A drop that comes while the background archives is not refused because of it, and writes no lines of its own.
+#[test]
+fn t32_a_drop_while_the_background_archives_is_not_refused() {
+    let world = World::new();
+    for round in 0..60 {
+        let database = world.engine.database("db").expect("there");
+        let container =
+            world.engine.create_container(&database, definition("c", r#","defaultTtl":10"#), None);
+        let container = container.expect("created");
+        let directory = format!("round-{round}");
+        wish(&world, &Holder::Container(container.clone()), Some(&directory));
+        for id in 0..100 {
+            world.create("a", &format!(r#""id":"{id}""#)).expect("created");
+        }
+        world.pass(10);
+        let start = Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                start.wait();
+                world.engine.purge_step(1000).expect("a step");
+            });
+            start.wait();
+            world.engine.delete_container(&container, &Precondition::None).expect("dropped");
+        });
+        let mut lines = world.archive.lines(&directory);
+        lines.sort();
+        lines.dedup();
+        assert_eq!((lines.len(), world.archive.lines(&directory).len()), (100, 100), "each of them, once");
+    }
+}
+
 #[test]
 fn t31_nothing_of_a_held_container_is_archived() {
     let world = archived(r#","defaultTtl":10"#);
