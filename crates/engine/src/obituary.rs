@@ -123,7 +123,11 @@ impl Obituary {
         dead: &Record<K::Body>,
         now: Option<Millis>,
     ) -> Result<Obituary> {
-        let Some(cause) = policy.cause(&dead.header) else {
+        let cause = match now {
+            Some(_) => policy.cause_in_force(&dead.header),
+            None => policy.cause(&dead.header),
+        };
+        let Some(cause) = cause else {
             let number = dead.number.0;
             return Err(Error::Corrupt(format!("item {number} is removed as dead and has not died")));
         };

@@ -71,7 +71,8 @@ fn compare_wishes(container: &Container, visible: &[&Item], seen: &SeenWishes) -
     let mut held: Vec<_> = held.map(|item| (item.body.key, item.body.id.clone())).collect();
     held.sort();
     let feed = container.feed.as_ref().map(|feed| feed.minutes);
-    let expected = SeenWishes { hold: container.hold, feed, guard: container.guard, held };
+    let evidence = container.evidence.keys().copied().collect();
+    let expected = SeenWishes { hold: container.hold, feed, guard: container.guard, evidence, held };
     if *seen == expected { Ok(()) } else { Err(format!("in force is {seen:?}, should be {expected:?}")) }
 }
 

@@ -143,6 +143,12 @@ situations! {
     PurgePaused,
     /// A purge on demand removed something.
     PurgedOnDemand,
+    /// Somebody who died has a line in the archive.
+    Archived,
+    /// Somebody who died has an entry in the deletion record.
+    Recorded,
+    /// A purge that an archive without room holds up.
+    ArchiveFull,
     /// A request was refused for its rate.
     Throttled,
     /// It came back when it was told to.

@@ -6,7 +6,7 @@
 //! - `operation`: what happens next, drawn from the seed.
 //! - `world`: the real engine over a memory store, with a disk that survives crashes and clocks that are moved by hand;
 //!   `translate` and `body` put the model's words into the engine's and back.
-//! - `run`, `requests`, `history`, `owner`, `lifecycle`: the world, its twin without purge and the model, step by step side by side.
+//! - `run`, `requests`, `history`, `owner`, `evidence`, `lifecycle`: the world, its twin without purge and the model, step by step side by side.
 //! - `budget`, `documents`: short lives of their own, under enforced throughput and in the MongoDB form.
 //! - `check`: the comparison. `coverage`, `situation`: whether the seeds went where the bugs would be.
 //! - `bugs`: defects that the binary `planted-bugs` plants into a copy of the engine, each of which must be caught.
@@ -27,6 +27,7 @@ mod check;
 mod clock;
 mod coverage;
 mod documents;
+mod evidence;
 mod history;
 mod lifecycle;
 mod model;

@@ -109,6 +109,8 @@ impl Run {
             return Err("T23: the purge did something although it is paused".to_owned());
         }
         self.situation.coverage.reach_if(self.paused && backlog > 0, Reach::PurgePaused);
+        let waits = self.full.iter().any(|name| self.drop_waits_for_the_purge(name));
+        self.situation.coverage.reach_if(waits && left > 0, Reach::ArchiveFull);
         if held != self.held_backlogs() {
             return Err("T31: the purge took from the dead of a held container".to_owned());
         }
@@ -128,7 +130,7 @@ impl Run {
 
     /// The purge until it has nothing left to do; then the store holds what the living need and nothing else (T22).
     pub(crate) fn drain(&mut self, fault: Option<Fault>) -> Result<Ending, String> {
-        if self.poisoned || self.paused || self.shown.suspect {
+        if self.poisoned || self.paused || self.shown.suspect || !self.full.is_empty() {
             return self.purge(DRAIN_LIMIT, fault);
         }
         for _ in 0..DRAIN_STEPS_MAX {
@@ -177,6 +179,7 @@ impl Run {
             return Ok(());
         }
         self.situation.purged(0, 0);
+        self.check_evidence(true)?;
         check::compare_raw(&self.model, &self.main.raw()?)
     }
 
@@ -335,6 +338,7 @@ impl Run {
         if !self.poisoned {
             self.audit_histories()?;
         }
+        self.check_evidence(false)?;
         let hidden: usize = CONTAINERS.iter().map(|name| self.model.withheld(name)).sum();
         let dead = self.model.dead.len() + hidden;
         let backlog = self.main.backlog();

@@ -31,6 +31,10 @@ impl Run {
                 self.twin.pause(*paused);
                 Ok(self.crash_if(fault))
             }
+            OwnerStep::FillArchive { container, full } => {
+                self.fill_archive(container, *full)?;
+                Ok(self.crash_if(fault))
+            }
             OwnerStep::PurgeNow { container, limit } => self.purge_now(*container, *limit, fault),
         }
     }

@@ -148,6 +148,36 @@ impl Run {
         }
     }
 
+    /// A container goes. Where there is an archive, its dead are archived first: whether that has to be done depends on the
+    /// purge, so it is not asked for while it cannot be, and a crash comes behind it.
+    pub(crate) fn delete_container(
+        &mut self,
+        container: &'static str,
+        fault: Option<Fault>,
+    ) -> Result<Ending, String> {
+        let waits = self.drop_waits_for_the_purge(container);
+        if waits && (self.paused || self.shown.suspect || !self.full.is_empty()) {
+            return Ok(Ending::Running);
+        }
+        self.consumers.remove(container);
+        self.readers.retain(|(name, _), _| *name != container);
+        self.auditors.remove(container);
+        self.situation.container_deleted(container);
+        let before = self.model.clone();
+        let ending = self.write(
+            fault.filter(|_| !waits),
+            |world| world.delete_container(container),
+            |model, _| model.delete_container(container),
+        )?;
+        if !waits {
+            return Ok(ending);
+        }
+        if !self.model.containers.contains_key(container) && !self.poisoned {
+            self.check_archive_of_dropped(&before, container)?;
+        }
+        Ok(self.crash_if(fault))
+    }
+
     /// A new `defaultTtl`.
     pub(crate) fn set_default_ttl(
         &mut self,

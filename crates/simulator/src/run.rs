@@ -16,7 +16,7 @@ use crate::clock::{Asked, Clock, Machine, Shown};
 use crate::coverage::Reach;
 use crate::history::Reader;
 use crate::model::Model;
-use crate::operation::{CONTAINERS, ClockStep, Fault, Generator, OwnerStep, Planned, Sight, Step};
+use crate::operation::{CONTAINERS, ClockStep, Fault, Generator, Obstacles, OwnerStep, Planned, Sight, Step};
 use crate::situation::Situation;
 use crate::world::{Purging, World};
 
@@ -75,6 +75,8 @@ pub(crate) struct Run {
     pub(crate) auditors: BTreeMap<&'static str, Reader>,
     /// An operator has stopped the purge.
     pub(crate) paused: bool,
+    /// The containers whose archive has no room.
+    pub(crate) full: Vec<&'static str>,
     steps: usize,
     trace: Option<Vec<String>>,
 }
@@ -105,6 +107,7 @@ impl Run {
             readers: BTreeMap::new(),
             auditors: BTreeMap::new(),
             paused: false,
+            full: Vec::new(),
             steps: 0,
             trace: traced.then(Vec::new),
         };
@@ -141,7 +144,8 @@ impl Run {
 
     fn step(&mut self) -> Result<(), String> {
         let Shown { now_ms, suspect, .. } = self.shown;
-        let sight = Sight { now_ms, suspect, poisoned: self.poisoned, paused: self.paused };
+        let obstacles = Obstacles { paused: self.paused, full: !self.full.is_empty() };
+        let sight = Sight { now_ms, suspect, poisoned: self.poisoned, obstacles };
         let Planned { step, fault } = self.generator.next(&self.model, sight);
         let fault = fault.filter(|fault| !self.poisoned && is_possible(*fault, &step));
         self.note(|run| {
@@ -207,17 +211,7 @@ impl Run {
                 self.situation.container_made(container, feed);
                 Ok(ending)
             }
-            Step::DeleteContainer { container } => {
-                self.consumers.remove(container);
-                self.readers.retain(|(name, _), _| *name != container);
-                self.auditors.remove(container);
-                self.situation.container_deleted(container);
-                self.write(
-                    fault,
-                    |world| world.delete_container(container),
-                    |model, _| model.delete_container(container),
-                )
-            }
+            Step::DeleteContainer { container } => self.delete_container(container, fault),
             Step::Owner(step) => self.owner_step(&step, fault),
             Step::Clock(step) => self.clock_step(step, fault),
             Step::Purge { limit } => self.purge(limit, fault),
@@ -274,6 +268,7 @@ fn is_possible(fault: Fault, step: &Step) -> bool {
             OwnerStep::ReadHistory { .. }
             | OwnerStep::Forecast { .. }
             | OwnerStep::Pause { .. }
+            | OwnerStep::FillArchive { .. }
             | OwnerStep::PurgeNow { .. },
         )
         | Step::Reindex { .. } => {

@@ -201,6 +201,17 @@ impl Policy {
         Some(Cause { moment, place, delay: term.delay })
     }
 
+    /// What kills an item that has just come under the rules, by a write or by the end of its hold: those in force, not those
+    /// of before that it was held against (T31).
+    pub(crate) fn cause_in_force(&self, header: &Header) -> Option<Cause> {
+        let cause = |place: Place| {
+            let term = self.term(place.queue)?;
+            Some(Cause { moment: term.instant(place.base), place, delay: term.delay })
+        };
+        let causes = header.mortal_places().filter_map(cause);
+        causes.min_by_key(|cause| (cause.moment, cause.place.base, cause.place.queue))
+    }
+
     /// The end of the queue's dead prefix, by the current rule or a cutoff.
     pub(crate) fn dead_through(&self, queue: Queue, now: Time) -> Option<Millis> {
         let cutoffs = self.cutoffs.iter().filter(|cutoff| cutoff.queue == queue);

@@ -1,6 +1,9 @@
 //! The deletion record: what it tells, and that it cannot be changed unnoticed.
 
-use engine::{Api, Consent, DeletionLog, Holder, Precondition, Tampering, Throughput, Verifier, Watch};
+use document::PartitionKey;
+use engine::{
+    Api, Consent, DeletionLog, Holder, ItemAddress, Precondition, Tampering, Throughput, Verifier, Watch,
+};
 
 use crate::collections::{by, date, item};
 use crate::world::{START, World};
@@ -87,6 +90,29 @@ fn the_record_tells_what_was_purged_when_and_under_which_rules() {
     record(&world, &holder(&world), true);
     let again = log_of(&world, &holder(&world));
     assert_eq!((again.count, again.is_open), (log.count + 1, true), "an earlier record goes on");
+}
+
+#[test]
+fn t31_the_record_of_a_lifted_item_names_the_rule_that_it_came_under() {
+    let world = World::new();
+    world.container(r#","defaultTtl":5"#);
+    record(&world, &holder(&world), true);
+    for id in ["held", "dead"] {
+        world.create("a", &format!(r#""id":"{id}""#)).expect("created");
+    }
+    let item = ItemAddress::Id(PartitionKey::from_header(r#"["a"]"#).expect("a key"), "held".to_owned());
+    world.engine.hold_item(&holder(&world), &item, "a case").expect("held");
+    world.pass(6);
+    // The other one is dead and not purged: the change leaves a cutoff, in which the held one would lie.
+    world.set_default(Some(2));
+    world.engine.lift_item(&holder(&world), &item).expect("lifted");
+    let log = log_of(&world, &holder(&world));
+    let lines = lines_of(&world, &log);
+    let lifted = concat!(
+        r#""purged","id":"held","partitionKey":["a"],"_ts":1700000000,"#,
+        r#""expired":"2023-11-14T22:13:26.000Z","rule":"defaultTtl","seconds":2,"under":2"#
+    );
+    assert_eq!(event(lines.last().expect("lines")), lifted);
 }
 
 #[test]

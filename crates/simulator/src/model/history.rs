@@ -116,13 +116,14 @@ impl Model {
     }
 
     /// Items die at these seconds, all of which lie behind everything that has happened.
-    pub(super) fn expire(&mut self, name: &str, mut dying: Vec<(u64, Item)>) {
+    pub(super) fn expire(&mut self, name: &'static str, mut dying: Vec<(u64, Item)>) {
         dying.sort_by_key(|(second, _)| *second);
         let mut last = None;
         for (second, item) in dying {
             self.turns += u64::from(last != Some(second));
             last = Some(second);
             let place = Place { time_ms: second * 1000, turn: self.turns };
+            self.mourn(name, place.time_ms, &item);
             self.tell(name, place, What::Expired, Some(item), None);
         }
     }

@@ -8,6 +8,7 @@
 //! The one surprising thing: the model never makes up what only a store can choose (etags, item numbers, sequences).
 //! It takes these *stamps* from the answers and checks what must hold of them.
 
+mod evidence;
 mod history;
 mod items;
 mod owner;
@@ -15,6 +16,7 @@ mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(crate) use evidence::{Death, Evidence};
 pub(crate) use history::{Event, Feed, Place, What};
 pub(crate) use words::{
     Answer, BadTtl, Body, Change, Consent, DefaultTtl, Edit, Guard, Indexing, MAX_TTL, Name, Stamp, Ttl, Wish,
@@ -55,6 +57,10 @@ pub(crate) struct Container {
     pub(crate) guard: Option<u32>,
     /// The feed of all versions (T28).
     pub(crate) feed: Option<Feed>,
+    /// What its owner wishes to have of the dead, and since when.
+    pub(crate) evidence: BTreeMap<Evidence, u64>,
+    /// No other container, before or after, has this number.
+    pub(crate) number: u64,
 }
 
 /// Everything a store of the contract would hold.
@@ -72,7 +78,10 @@ pub(crate) struct Model {
     pub(crate) containers: BTreeMap<&'static str, Container>,
     /// Every version that ever died. It only grows (T13).
     pub(crate) dead: BTreeSet<u64>,
+    /// How each of them died.
+    pub(crate) deaths: Vec<Death>,
     versions: u64,
+    made: u64,
     /// What has happened so far, by turn and by event.
     turns: u64,
     events: u64,
@@ -164,6 +173,7 @@ impl Model {
         if self.containers.contains_key(name) {
             return Answer::IdTaken;
         }
+        self.made += 1;
         let container = Container {
             default_ttl,
             unique,
@@ -172,6 +182,8 @@ impl Model {
             hold: false,
             guard: None,
             feed: None,
+            evidence: BTreeMap::new(),
+            number: self.made,
         };
         self.containers.insert(name, container);
         self.keep_feed(name, feed);
@@ -199,7 +211,7 @@ impl Model {
     /// A change of `D`: re-dates every inheriting item at once (T11) and revives none (T13).
     pub(crate) fn set_default_ttl(
         &mut self,
-        name: &str,
+        name: &'static str,
         default_ttl: DefaultTtl,
         consent: Consent,
     ) -> Answer {

@@ -5,7 +5,7 @@ use super::{Answer, Consent, DefaultTtl, Item, MILLION, Model, Wish};
 
 impl Model {
     /// The owner of a container asks for something.
-    pub(crate) fn wish(&mut self, name: &str, wish: Wish, consent: Consent) -> Answer {
+    pub(crate) fn wish(&mut self, name: &'static str, wish: Wish, consent: Consent) -> Answer {
         let Some(container) = self.containers.get_mut(name) else { return Answer::NoContainer };
         match wish {
             Wish::Feed(minutes) => self.keep_feed(name, minutes),
@@ -14,6 +14,10 @@ impl Model {
                 Answer::Changed
             }
             Wish::PurgeDelay(_) => Answer::Changed,
+            Wish::Evidence(evidence, wished) => {
+                self.wish_for(name, evidence, wished);
+                Answer::Changed
+            }
             Wish::Hold(hold) if container.hold == hold => Answer::Changed,
             Wish::Hold(_) if self.suspect => Answer::ClockSuspect,
             Wish::Hold(hold) => {
@@ -27,7 +31,7 @@ impl Model {
     /// What the rules call dead from now on is dead; unless that is more than the owner allows.
     pub(super) fn unless_too_many_die(
         &mut self,
-        name: &str,
+        name: &'static str,
         before: Model,
         consent: Consent,
         answer: Answer,
@@ -43,7 +47,7 @@ impl Model {
     }
 
     /// Kills, now, whom the rules as they have just become call overdue; says how many that are.
-    fn die_by_the_rules(&mut self, name: &str) -> u64 {
+    fn die_by_the_rules(&mut self, name: &'static str) -> u64 {
         let container = &self.containers[name];
         let dying: Vec<Item> = container
             .items
@@ -54,6 +58,7 @@ impl Model {
         self.turns += 1;
         for item in &dying {
             self.dead.insert(item.version);
+            self.mourn(name, self.trusted_ms, item);
             self.happen_at_once(name, What::Expired, Some(item.clone()), None);
         }
         dying.len() as u64
@@ -68,7 +73,7 @@ impl Model {
     }
 
     /// Lifts the hold of an item: if it is overdue, it dies now.
-    pub(crate) fn lift_item(&mut self, name: &str, key: usize, id: &str) -> Answer {
+    pub(crate) fn lift_item(&mut self, name: &'static str, key: usize, id: &str) -> Answer {
         if self.containers.get(name).is_some_and(|container| container.hold) {
             return Answer::Held;
         }

@@ -1,5 +1,7 @@
 //! The words of the contract: what clients send, how they name and guard it, and how a request can end.
 
+use super::Evidence;
+
 /// The greatest number of seconds that T4 and T5 accept.
 pub(crate) const MAX_TTL: i64 = 2_147_483_647;
 
@@ -194,6 +196,8 @@ pub(crate) enum Wish {
     Guard(Option<u32>),
     /// `maxPurgeDelay`, in seconds (T24).
     PurgeDelay(Option<u32>),
+    /// An archive (T32) or a deletion record.
+    Evidence(Evidence, bool),
 }
 
 /// Whether whoever changes a rule has said that items may die at once by it.

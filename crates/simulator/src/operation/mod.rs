@@ -142,8 +142,17 @@ pub(crate) struct Sight {
     pub(crate) suspect: bool,
     /// Whether the store refuses writes after a failed commit.
     pub(crate) poisoned: bool,
-    /// Whether an operator has stopped the purge.
+    /// What keeps the purge from its work.
+    pub(crate) obstacles: Obstacles,
+}
+
+/// What keeps the purge from its work, besides the clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Obstacles {
+    /// An operator has stopped it.
     pub(crate) paused: bool,
+    /// An archive's volume is full.
+    pub(crate) full: bool,
 }
 
 const SECOND: u64 = 1000;

@@ -3,7 +3,7 @@
 use engine::Interval;
 
 use super::{Generator, KEYS, Sight, Step};
-use crate::model::{Consent, Model, Wish};
+use crate::model::{Consent, Evidence, Model, Wish};
 
 /// A step of an owner or operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(crate) enum OwnerStep {
     Forecast { container: &'static str, interval: Interval, count: usize },
     /// The purge is stopped or goes on.
     Pause { paused: bool },
+    /// The volume of an archive is full, or has room again.
+    FillArchive { container: &'static str, full: bool },
     /// The purge on demand, of one container or of all.
     PurgeNow { container: Option<&'static str>, limit: usize },
 }
@@ -25,7 +27,13 @@ pub(crate) enum OwnerStep {
 impl Generator {
     /// What an owner or operator does next.
     pub(super) fn owner_step(&mut self, container: &'static str, model: &Model, sight: Sight) -> OwnerStep {
-        match self.random.u8(..20) {
+        match self.random.u8(..24) {
+            20..23 => {
+                let evidence = [Evidence::Archive, Evidence::Record][self.random.usize(..2)];
+                let wished = self.random.u8(..4) != 0;
+                self.wish(container, Wish::Evidence(evidence, wished))
+            }
+            23 => OwnerStep::FillArchive { container, full: !sight.obstacles.full },
             0..5 => {
                 let key = if self.random.u8(..3) == 0 { Some(self.random.usize(..KEYS)) } else { None };
                 OwnerStep::ReadHistory { container, key, max_items: self.random.usize(1..5) }
@@ -51,7 +59,7 @@ impl Generator {
                 let share = [None, Some(0), Some(400_000), Some(1_000_000)][self.random.usize(..4)];
                 self.wish(container, Wish::Guard(share))
             }
-            17 => OwnerStep::Pause { paused: !sight.paused },
+            17 => OwnerStep::Pause { paused: !sight.obstacles.paused },
             _ => {
                 let container = if self.random.bool() { Some(container) } else { None };
                 OwnerStep::PurgeNow { container, limit: self.random.usize(1..20) }
@@ -75,9 +83,17 @@ impl Generator {
             let item = held[self.random.usize(..held.len())];
             let (key, id) = (item.body.key, item.body.id.clone());
             let lift = OwnerStep::HoldItem { container, key, id, hold: false };
-            if sight.paused {
-                self.queued.push_back(Step::Owner(lift));
-                return OwnerStep::Pause { paused: false };
+            if sight.obstacles.paused || sight.obstacles.full {
+                let step = if sight.obstacles.paused {
+                    OwnerStep::Pause { paused: false }
+                } else {
+                    OwnerStep::FillArchive { container, full: false }
+                };
+                self.queued.extend([
+                    Step::Owner(OwnerStep::FillArchive { container, full: false }),
+                    Step::Owner(lift),
+                ]);
+                return step;
             }
             return lift;
         }

@@ -3,6 +3,7 @@
 //!
 //! A world does what it is told and reports what it saw, as plain data in the model's words. It judges nothing.
 
+mod evidence;
 mod history;
 mod owner;
 
@@ -10,8 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::{
-    BatchError, Container, Database, Engine, FeedStart, Outcome, Precondition, PurgeReport, QueryPage,
-    QueryRequest, Scope,
+    BatchError, Container, Database, Engine, FeedStart, MemoryArchive, Options, Outcome, Precondition,
+    PurgeReport, QueryPage, QueryRequest, Scope,
 };
 use storage::{
     ClockOptions, CrashMode, Direction, KeyRange, Keyspace, ManualClock, MemoryDisk, MemoryStore, Store,
@@ -25,6 +26,7 @@ use crate::translate::{
     answer_of, container_answer, effect, engine_consent, item_name, kind, operation, parse_definition,
     precondition, seen_default_ttl, seen_item, seen_row,
 };
+pub(crate) use evidence::Testimony;
 pub(crate) use history::{SeenEvent, SeenHistory};
 pub(crate) use owner::{Figures, SeenWishes};
 
@@ -124,6 +126,8 @@ struct Process {
 /// One machine with one store.
 pub(crate) struct World {
     disk: MemoryDisk,
+    /// What is appended there is durable.
+    archive: Arc<MemoryArchive>,
     clock: Arc<ManualClock>,
     test_clock: bool,
     purging: Purging,
@@ -138,6 +142,7 @@ impl World {
     pub(crate) fn new(clock: Arc<ManualClock>, test_clock: bool, purging: Purging) -> Result<World, String> {
         let mut world = World {
             disk: MemoryDisk::new(),
+            archive: Arc::default(),
             clock,
             test_clock,
             purging,
@@ -156,7 +161,8 @@ impl World {
         let store =
             MemoryStore::open(self.disk.clone(), options).map_err(|error| format!("open: {error}"))?;
         let store = Arc::new(store);
-        let engine = Engine::open(store.clone()).map_err(|error| format!("open: {error}"))?;
+        let options = Options { archive: Some(self.archive.clone()), ..Options::default() };
+        let engine = Engine::open_with(store.clone(), options).map_err(|error| format!("open: {error}"))?;
         let database = match engine.database(DATABASE) {
             Ok(database) => database,
             Err(_) => engine.create_database(DATABASE, None).map_err(|error| format!("database: {error}"))?,
@@ -266,9 +272,7 @@ impl World {
 
     /// How many dead items wait for the purge.
     pub(crate) fn backlog(&self) -> u64 {
-        let engine = &self.process().engine;
-        let containers = CONTAINERS.iter().filter_map(|name| self.current(name).ok());
-        containers.filter_map(|container| engine.usage(&container).ok()).map(|usage| usage.dead.items).sum()
+        self.backlogs().iter().map(|(_, items, _)| items).sum()
     }
 
     /// The last sequence.

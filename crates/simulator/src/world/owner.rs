@@ -2,9 +2,10 @@
 
 use engine::{Holder, Interval, ItemAddress, PurgeReport, Tally};
 
+use super::evidence::directory;
 use super::{Purging, Reply, World};
 use crate::body;
-use crate::model::{Answer, Consent, DefaultTtl, Wish};
+use crate::model::{Answer, Consent, DefaultTtl, Evidence, Wish};
 use crate::operation::{CONTAINERS, KEYS};
 use crate::translate::{answer_of, container_answer, engine_consent, engine_default_ttl};
 
@@ -37,6 +38,8 @@ pub(crate) struct SeenWishes {
     pub(crate) feed: Option<u32>,
     /// Its `maxInstantExpiry`.
     pub(crate) guard: Option<u32>,
+    /// Whether its dead are archived, and recorded.
+    pub(crate) evidence: Vec<Evidence>,
     /// The items that are held one by one.
     pub(crate) held: Vec<(usize, String)>,
 }
@@ -51,6 +54,10 @@ impl World {
                     Wish::Hold(hold) => lifecycle.hold = hold.then(|| REASON.to_owned()),
                     Wish::Guard(share) => lifecycle.max_instant_expiry = share,
                     Wish::PurgeDelay(seconds) => lifecycle.max_purge_delay = seconds,
+                    Wish::Evidence(Evidence::Archive, wished) => {
+                        lifecycle.archive = wished.then(|| directory(name));
+                    }
+                    Wish::Evidence(Evidence::Record, wished) => lifecycle.deletion_record = wished,
                 }
             })
         });
@@ -96,6 +103,12 @@ impl World {
             hold: lifecycle.hold.is_some(),
             feed: lifecycle.history_minutes,
             guard: lifecycle.max_instant_expiry,
+            evidence: lifecycle
+                .archive
+                .map(|_| Evidence::Archive)
+                .into_iter()
+                .chain(lifecycle.deletion_record.then_some(Evidence::Record))
+                .collect(),
             held,
         })
     }

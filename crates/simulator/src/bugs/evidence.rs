@@ -1,0 +1,102 @@
+//! Defects of evidence (archive, deletion record) and of the MongoDB form (date rules, holds, watches).
+
+use super::{Bug, edit};
+
+const SWEEP: &str = "crates/engine/src/purge/sweep.rs";
+const BURIAL: &str = "crates/engine/src/burial.rs";
+const OBITUARY: &str = "crates/engine/src/obituary.rs";
+const DELETIONS: &str = "crates/engine/src/deletions/events.rs";
+const DELETION_LOG: &str = "crates/engine/src/deletions/log.rs";
+const HOLD: &str = "crates/engine/src/hold.rs";
+const COLLECTIONS: &str = "crates/engine/src/collection/catalog.rs";
+const RULES: &str = "crates/engine/src/collection/index_changes.rs";
+const WATCH: &str = "crates/engine/src/watch/page.rs";
+const DATES: &str = "crates/mql/src/index/ttl.rs";
+
+/// What goes wrong with what the dead leave behind, and with documents.
+pub(super) const BUGS: &[Bug] = &[
+    Bug {
+        name: "the purge does not wait for the archive",
+        edits: &[edit(
+            SWEEP,
+            "let is_covered = leave.covers(number);",
+            "let is_covered = leave.covers(number) || true;",
+        )],
+    },
+    Bug {
+        name: "what a write finds in its way gets no line",
+        edits: &[edit(
+            BURIAL,
+            "is_some_and(|directory| !is_archived(directory));",
+            "is_some_and(|directory| !is_archived(directory) && dead.number.0 == 0);",
+        )],
+    },
+    Bug {
+        name: "a line tells another instant than that of the death",
+        edits: &[edit(
+            OBITUARY,
+            "cause.moment.time.max(from_seconds(dead.header.ts))",
+            "cause.moment.time.saturating_sub(1).max(from_seconds(dead.header.ts))",
+        )],
+    },
+    Bug {
+        name: "the evidence of a lifted item names a rule that it was held against",
+        edits: &[edit(
+            OBITUARY,
+            "Some(_) => policy.cause_in_force(&dead.header),",
+            "Some(_) => policy.cause(&dead.header),",
+        )],
+    },
+    Bug {
+        name: "a purge is recorded twice",
+        edits: &[edit(
+            DELETIONS,
+            "head.append(tx, partition, \"purged\", &members);",
+            "head.append(tx, partition, \"purged\", &members);\n    head.append(tx, partition, \"purged\", &members);",
+        )],
+    },
+    Bug {
+        name: "what was moved aside goes without an entry in the record",
+        edits: &[edit(
+            BURIAL,
+            "if gate.policy.lifecycle.deletion_record {",
+            "if gate.policy.lifecycle.deletion_record && key.is_empty() {",
+        )],
+    },
+    Bug {
+        name: "an entry of the record is chained to itself",
+        edits: &[edit(
+            DELETION_LOG,
+            "self.hash = Sha256::digest(line.as_bytes()).into();",
+            "self.hash = Sha256::digest(members.as_bytes()).into();",
+        )],
+    },
+    Bug {
+        name: "of an array of dates the first counts",
+        edits: &[edit(DATES, "known.min(millis)", "known")],
+    },
+    Bug {
+        name: "a date rule kills before its index is whole",
+        edits: &[edit(
+            RULES,
+            "if index.state == IndexState::Ready {",
+            "if index.state == IndexState::Ready || index.number > 0 {",
+        )],
+    },
+    Bug {
+        name: "a collection with a held document gets another name",
+        edits: &[edit(COLLECTIONS, "hold::check_partition(tx, before.partition.id)?;", "")],
+    },
+    Bug {
+        name: "a lifted document has no dates any more",
+        edits: &[edit(HOLD, "new.header.bases = desk.bases(&new.body);", "")],
+    },
+    Bug {
+        name: "a watch tells of what died after the drop",
+        edits: &[edit(
+            WATCH,
+            "feed.until.is_none_or(|until| event.position < until)",
+            "feed.until.is_none_or(|until| event.position != until)",
+        )],
+    },
+];

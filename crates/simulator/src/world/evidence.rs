@@ -1,0 +1,136 @@
+//! What can be read of the dead: the lines of the archive, and the deletion records.
+
+use document::{Document, Value, parse_json};
+use engine::{ArchiveDirectory, Verifier};
+
+use super::World;
+use crate::body;
+use crate::model::Body;
+use crate::operation::KEYS;
+
+/// What a line or an entry tells of one dead item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Testimony {
+    /// Its partition key.
+    pub(crate) key: usize,
+    /// Its id.
+    pub(crate) id: String,
+    /// Its `_ts`.
+    pub(crate) ts: u64,
+    /// When it died.
+    pub(crate) expired_ms: u64,
+    /// By which rule,
+    pub(crate) rule: String,
+    /// and how long that gave.
+    pub(crate) seconds: i64,
+    /// What the client had stored, in the archive.
+    pub(crate) body: Option<Body>,
+}
+
+/// The directory of a container's archive.
+pub(super) fn directory(container: &str) -> ArchiveDirectory {
+    ArchiveDirectory::parse(container).expect("the name is plain")
+}
+
+impl World {
+    /// The volume of an archive is full, or not any more.
+    pub(crate) fn fill_archive(&self, container: &str, full: bool) -> Result<(), String> {
+        self.archive.set_full(container, full);
+        let retried = if full { Ok(()) } else { self.process().engine.retry_archives(None) };
+        retried.map_err(|error| error.to_string())
+    }
+
+    /// All that the archive of a container tells.
+    pub(crate) fn archived(&self, container: &'static str) -> Result<Vec<Testimony>, String> {
+        self.archive.lines(container).iter().map(|line| testimony(container, line)).collect()
+    }
+
+    /// All that the deletion record of a container tells of purged items.
+    pub(crate) fn recorded(&self, container: &'static str) -> Result<Vec<Testimony>, String> {
+        let Ok(holder) = self.holder(container) else { return Ok(Vec::new()) };
+        let engine = &self.process().engine;
+        let logs = engine.deletion_logs_of(&holder).map_err(|error| error.to_string())?;
+        let mut told = Vec::new();
+        for log in logs {
+            let mut after = 0;
+            while after < log.count {
+                let page = engine.deletion_page(log.log, after).map_err(|error| error.to_string())?;
+                let text = std::str::from_utf8(&page.lines).map_err(|error| error.to_string())?;
+                let purged = text.lines().filter(|line| line.contains(r#""event":"purged""#));
+                told.extend(purged.map(|line| testimony(container, line)).collect::<Result<Vec<_>, _>>()?);
+                after = page.last;
+            }
+        }
+        Ok(told)
+    }
+
+    /// Every record there is, also of containers that are gone, is in order from its beginning to its end.
+    pub(crate) fn verify_records(&self) -> Result<(), String> {
+        let engine = &self.process().engine;
+        for log in engine.deletion_logs().map_err(|error| error.to_string())? {
+            let mut verifier = Verifier::default();
+            while verifier.count() < log.count {
+                let page =
+                    engine.deletion_page(log.log, verifier.count()).map_err(|error| error.to_string())?;
+                for line in page.lines.split_inclusive(|byte| *byte == b'\n') {
+                    verifier.line(line).map_err(|error| format!("a record: {error}"))?;
+                }
+            }
+            let whole = verifier.finish(Some(&log.head), Some(log.count));
+            whole.map_err(|error| format!("a record: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn testimony(container: &'static str, line: &str) -> Result<Testimony, String> {
+    let value = parse_json(line.as_bytes()).map_err(|error| format!("{line}: {error}"))?;
+    let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    let number = |name: &str| value.get(name).and_then(Value::as_i64);
+    let key = value.get("partitionKey").map(Value::to_json).ok_or_else(|| format!("no key in {line}"))?;
+    let key = (0..KEYS).find(|number| body::partition_key(container, *number).to_json() == key);
+    let item = value.get("item").map(Document::from_value).transpose().map_err(|error| error.to_string())?;
+    let body = item.map(|item| body::from_document(container, &item)).transpose()?;
+    let read = || {
+        Some(Testimony {
+            key: key?,
+            id: text("id")?,
+            ts: number("_ts")?.unsigned_abs(),
+            expired_ms: milliseconds(&text("expired")?)?,
+            rule: text("rule")?,
+            seconds: number("seconds")?,
+            body,
+        })
+    };
+    read().ok_or_else(|| format!("it cannot be read: {line}"))
+}
+
+/// The instant of a text like `2023-11-14T22:14:20.000Z`, by the calendar's own rules.
+fn milliseconds(text: &str) -> Option<u64> {
+    let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let length = |month: u64| match month {
+        2 if is_leap(year) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    let years: u64 = (1970..year).map(|year| if is_leap(year) { 366 } else { 365 }).sum();
+    let days = years + (1..month).map(length).sum::<u64>() + day - 1;
+    let seconds = days * 86_400 + number(11, 13)? * 3600 + number(14, 16)? * 60 + number(17, 19)?;
+    Some(seconds * 1000 + number(20, 23)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_reads_as_the_calendar_has_it() {
+        assert_eq!(milliseconds("1970-01-01T00:00:00.000Z"), Some(0));
+        assert_eq!(milliseconds("2023-11-14T22:13:20.007Z"), Some(1_700_000_000_007));
+        assert_eq!(milliseconds("2024-02-29T00:00:00.000Z"), Some(1_709_164_800_000));
+    }
+}
