@@ -95,6 +95,24 @@ impl Overlay {
         })
     }
 
+    /// The same, with keys and small values of a keyspace in one piece of memory. A memtable that keeps them is made and
+    /// freed in fewer pieces, which is a good part of what a small entry costs.
+    pub(crate) fn into_packed_changes(self) -> impl Iterator<Item = (Keyspace, Bytes, Change)> {
+        Keyspace::ALL.into_iter().zip(self.maps).flat_map(|(keyspace, map)| {
+            let mut pack = Pack::of(&map);
+            map.into_iter().map(move |(key, written)| {
+                let key = pack.take(&key);
+                let change = written.change.map(|value| pack.take_small(value));
+                (keyspace, key, change)
+            })
+        })
+    }
+
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.maps.iter().map(BTreeMap::len).sum()
+    }
+
     /// The entries of `base` as they will be once this overlay is committed.
     pub(crate) fn scan<'a>(
         &'a self,
@@ -118,6 +136,41 @@ impl Overlay {
         let base = base.scan(keyspace, range, direction);
         Box::new(Merge { changes: changes.peekable(), base: base.peekable(), direction })
     }
+}
+
+/// Values up to this size are packed; the memory of larger ones is their own.
+const SMALL_VALUE_BYTES: usize = 1024;
+
+/// Keys and small values, one behind the other, handed out in the same order.
+struct Pack(Bytes);
+
+impl Pack {
+    fn of(map: &BTreeMap<Bytes, Written>) -> Pack {
+        let parts = || {
+            map.iter().flat_map(|(key, written)| {
+                let value = written.change.as_ref().filter(|value| is_small(value));
+                std::iter::once(key).chain(value)
+            })
+        };
+        let mut bytes = Vec::with_capacity(parts().map(Bytes::len).sum());
+        parts().for_each(|part| bytes.extend_from_slice(part));
+        Pack(bytes.into())
+    }
+
+    /// The packed twin of `next`.
+    fn take(&mut self, next: &Bytes) -> Bytes {
+        let taken = self.0.split_to(next.len());
+        debug_assert_eq!(taken, next, "entries are taken in the order in which they were packed");
+        taken
+    }
+
+    fn take_small(&mut self, next: Bytes) -> Bytes {
+        if is_small(&next) { self.take(&next) } else { next }
+    }
+}
+
+fn is_small(value: &Bytes) -> bool {
+    value.len() <= SMALL_VALUE_BYTES
 }
 
 /// Two walks in the same direction as one; the overlay's word counts.
@@ -158,5 +211,31 @@ impl Iterator for Merge<'_> {
                 return Some(Ok((key.clone(), value.clone())));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, Overlay, SMALL_VALUE_BYTES};
+    use crate::Keyspace;
+    use bytes::Bytes;
+
+    #[test]
+    fn packed_changes_are_the_same_changes() {
+        let fill = || {
+            let (mut overlay, large) = (Overlay::default(), vec![7; SMALL_VALUE_BYTES + 1]);
+            let mut undo = overlay.begin();
+            let values: [Change; 5] =
+                [None, Some(Bytes::new()), Some("v".into()), Some(large.into()), Some(vec![8; 100].into())];
+            for keyspace in [Keyspace::Item, Keyspace::Queue] {
+                for (number, value) in values.iter().enumerate() {
+                    overlay.set(keyspace, vec![number as u8; 3].into(), value.clone(), &mut undo);
+                }
+            }
+            overlay
+        };
+        assert_eq!(fill().len(), 10);
+        assert!(fill().into_packed_changes().eq(fill().into_changes()));
+        assert_eq!(fill().into_packed_changes().count(), 10);
     }
 }

@@ -5,8 +5,10 @@
 //! - Memtables are small, so that a flush is short and writers do not stall behind several big ones; the journal is
 //!   bounded, so that the replay after a crash is.
 //! - fjall does not flush on close; we do, and the next start has nothing to replay into memory.
+//! - Compaction is ours, and so is freeing memtables: compactor.rs tells why.
 //! - Errors by which fjall stops for good stop our writes too.
 
+use super::compactor::{Bell, Memtables, TABLE_BYTES, left_alone};
 use super::marker::{Marker, State};
 use super::readers::Readers;
 use super::{Durability, EmbeddedOptions};
@@ -16,7 +18,9 @@ use crate::writer::Backend;
 use crate::{Direction, Error, KeyRange, Keyspace, Read, Result, Scan, Snapshot};
 use bytes::Bytes;
 use fjall::config::FilterPolicy;
-use fjall::{KeyspaceCreateOptions, PersistMode, Readable};
+use fjall::{KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable};
+use lsm_tree::AbstractTree;
+use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -32,8 +36,8 @@ const BIG_MEMTABLE_BYTES: u64 = 16 << 20;
 const MAX_SEALED: usize = 2;
 /// The least that fjall allows; it is exceeded by at most one journal file.
 const JOURNAL_BYTES: u64 = 64 << 20;
-/// Flush and compaction threads.
-const WORKERS: usize = 2;
+/// fjall's own threads: one, which flushes. Compaction is ours.
+const WORKERS: usize = 1;
 
 /// An open fjall database with our keyspaces.
 ///
@@ -45,6 +49,8 @@ pub(super) struct Database {
     own: fjall::Keyspace,
     /// Who reads.
     pub(super) readers: Readers,
+    /// Held while tables are being merged.
+    pub(super) compacting: Mutex<()>,
 }
 
 impl Database {
@@ -71,11 +77,16 @@ impl Database {
             .worker_threads(WORKERS)
             .open()
             .map_err(|error| cannot("open the store", &error))?;
-        let own = fjall
-            .keyspace(OWN_KEYSPACE, || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES));
+        let own_options = || {
+            KeyspaceCreateOptions::default()
+                .compaction_strategy(left_alone())
+                .max_memtable_size(MEMTABLE_BYTES)
+        };
+        let own = fjall.keyspace(OWN_KEYSPACE, own_options);
         let own = own.map_err(|error| cannot("open a keyspace", &error))?;
         let keyspaces = [const { OnceLock::new() }; Keyspace::ALL.len()];
-        let database = Self { fjall, keyspaces, own, readers: Readers::default() };
+        let database =
+            Self { fjall, keyspaces, own, readers: Readers::default(), compacting: Mutex::default() };
         for keyspace in Keyspace::ALL {
             if database.fjall.keyspace_exists(keyspace.name()) {
                 database.make(keyspace)?;
@@ -122,6 +133,17 @@ impl Database {
         (self.fjall.disk_space().unwrap_or(0), self.fjall.journal_disk_space().unwrap_or(0))
     }
 
+    /// What was written before this may be seen by nobody but in its newest version.
+    pub(super) fn oldest_snapshot(&self) -> u64 {
+        self.fjall.supervisor.snapshot_tracker.get_seqno_safe_to_gc()
+    }
+
+    /// Rewrites all tables of a keyspace into the last level, without what was removed.
+    pub(super) fn rewrite(&self, keyspace: &fjall::Keyspace) -> Result<()> {
+        let rewritten = keyspace.tree.major_compact(TABLE_BYTES, self.oldest_snapshot());
+        rewritten.map_err(|error| cannot("rewrite tables", &error.into()))
+    }
+
     /// Writes all memtables to tables.
     pub(super) fn flush(&self) -> Result<()> {
         for keyspace in self.made() {
@@ -150,7 +172,7 @@ pub(super) fn pause() {
 }
 
 fn keyspace_options(keyspace: Keyspace) -> KeyspaceCreateOptions {
-    let options = KeyspaceCreateOptions::default();
+    let options = KeyspaceCreateOptions::default().compaction_strategy(left_alone());
     match keyspace {
         // Read by key, mostly keys that exist.
         Keyspace::Item => options.max_memtable_size(BIG_MEMTABLE_BYTES).expect_point_read_hits(true),
@@ -174,6 +196,7 @@ pub(super) struct Committer {
     path: PathBuf,
     /// The clock's bound when the marker was last written.
     marked_bound: crate::Time,
+    memtables: Memtables,
 }
 
 impl Committer {
@@ -182,9 +205,10 @@ impl Committer {
         durability: Durability,
         path: PathBuf,
         record: Option<&StoreRecord>,
+        bell: Arc<Bell>,
     ) -> Self {
         let marked_bound = record.map(|record| record.clock.bound).unwrap_or_default();
-        Self { database, durability, path, marked_bound }
+        Self { database, durability, path, marked_bound, memtables: Memtables::new(bell) }
     }
 }
 
@@ -207,8 +231,10 @@ impl Backend for Committer {
             Durability::Sync => PersistMode::SyncData,
             Durability::Buffered => PersistMode::Buffer,
         };
-        let mut batch = fjall.batch().durability(Some(mode));
-        for (keyspace, key, change) in overlay.into_changes() {
+        // All entries and the store's record.
+        let batch = OwnedWriteBatch::with_capacity(fjall.clone(), overlay.len() + 1);
+        let mut batch = batch.durability(Some(mode));
+        for (keyspace, key, change) in overlay.into_packed_changes() {
             let keyspace = self.database.make(keyspace)?;
             match change {
                 Some(value) => batch.insert(keyspace, key, value),
@@ -217,6 +243,7 @@ impl Backend for Committer {
         }
         batch.insert(own, RECORD_KEY, record.encode());
         batch.commit().map_err(|error| cannot("commit", &error))?;
+        self.memtables.committed(&self.database);
         if self.durability == Durability::Sync && record.clock.bound != self.marked_bound {
             self.marked_bound = record.clock.bound;
             Marker { commit: record.commit, state: State::Open }.write(&self.path)?;

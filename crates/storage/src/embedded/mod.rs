@@ -8,11 +8,13 @@
 //! |---|---|
 //! | `database.rs` | fjall itself: keyspaces, batches, snapshots, and its traps |
 //! | `queue.rs` | the bounded queue and the writer thread |
+//! | `compactor.rs` | compaction in small pieces, on a thread of its own |
 //! | `marker.rs` | the small file beside the data: format, clean or not, a commit number that cannot be lost |
 //! | `readers.rs` | who reads, to wait for those who began before |
 //! | `scrub.rs` | getting removed bytes out of the files |
 //! | `rescue.rs` | what a recovery cut off the journal, kept and reported |
 
+mod compactor;
 mod database;
 mod marker;
 mod queue;
@@ -25,6 +27,7 @@ use crate::record::StoreRecord;
 use crate::ticket::ticket;
 use crate::writer::{Shared, Wait, Work, Writer, check_outside_job, refuse};
 use crate::{ClockStatus, Error, Job, Keyspace, Lanes, Result, Scrubbed, Snapshot, Stats, Store, Time};
+use compactor::{Bell, Compactor};
 use database::{Committer, Database, EmbeddedSnapshot};
 use marker::{Marker, State};
 use parking_lot::{Mutex, RwLock};
@@ -88,6 +91,7 @@ pub struct EmbeddedStore {
     shared: Arc<Shared>,
     queue: Arc<Queue>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    compactor: Mutex<Option<Compactor>>,
     path: PathBuf,
     recovery: Recovery,
     /// Held while a scrub runs, and by `close` for good.
@@ -148,7 +152,10 @@ impl EmbeddedStore {
             }
         };
         let database = Arc::new(database);
-        let committer = Committer::new(Arc::clone(&database), durability, path.clone(), record.as_ref());
+        let bell = Arc::new(Bell::default());
+        let compactor = Compactor::start(Arc::clone(&database), Arc::clone(&shared), Arc::clone(&bell))?;
+        let committer =
+            Committer::new(Arc::clone(&database), durability, path.clone(), record.as_ref(), bell);
         let writer = Writer::new(committer, record.unwrap_or_default(), Arc::clone(&shared));
         let queue = Arc::new(Queue::default());
         let thread = queue::start(Arc::clone(&queue), writer, Arc::clone(&shared))?;
@@ -157,6 +164,7 @@ impl EmbeddedStore {
             shared,
             queue,
             thread: Mutex::new(Some(thread)),
+            compactor: Mutex::new(Some(compactor)),
             path,
             recovery,
             scrubbing: Mutex::default(),
@@ -276,6 +284,7 @@ impl Store for EmbeddedStore {
         self.queue.close(Work::Clock(Command::Close, resolver));
         let stored = ticket.wait();
         let joined = thread.join().map_err(|_| Error::Internal { message: "the writer died".to_owned() });
+        let compacted = self.compactor.lock().take().map_or(Ok(()), Compactor::stop);
         let database = self.database.write().take();
         let flushed = match (&database, self.shared.poison()) {
             (Some(database), None) => self.finish(database),
@@ -285,7 +294,7 @@ impl Store for EmbeddedStore {
         drop(database);
         self.shared.stop(&Error::Closed);
         drop(self.lock.lock().take());
-        stored.and(joined).and(flushed)
+        stored.and(joined).and(compacted).and(flushed)
     }
 }
 

@@ -67,8 +67,10 @@ impl Scrub<'_> {
             if (self.stopping)() {
                 return Err(Error::Closed);
             }
+            // Nobody makes another table of the old ones after these were listed.
+            let _compacting = self.database.compacting.lock();
             tables.extend(files(&keyspace.path().join("tables"))?);
-            keyspace.major_compact().map_err(|error| cannot("rewrite tables", &error))?;
+            self.database.rewrite(keyspace)?;
         }
         Ok(if self.wait_until_gone(&tables)? { Scrubbed::Done } else { Scrubbed::Held })
     }
