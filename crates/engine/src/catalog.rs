@@ -308,8 +308,10 @@ impl Engine {
             for (position, range) in ranges.into_iter().enumerate() {
                 let id = PartitionId(next_number(tx)?);
                 put(tx, Key::Policy(id), Policy::new(definition.default_ttl).encode());
-                let history_minutes = definition.history_minutes();
-                let wish = Change::Lifecycle(Lifecycle { history_minutes, ..Lifecycle::default() });
+                let (history_minutes, ttl_property_path) =
+                    (definition.history_minutes(), definition.ttl_property_path());
+                let wishes = Lifecycle { history_minutes, ttl_property_path, ..Lifecycle::default() };
+                let wish = Change::Lifecycle(wishes);
                 let policy = change_policy(tx, id, &[wish])?;
                 let indexes = index::follow(tx, id, &definition.indexing)?;
                 partitions.push(Arc::new(Partition::new(id, position, range, policy, indexes)));
@@ -345,7 +347,7 @@ impl Engine {
     ) -> Result<Arc<Container>> {
         let _change = self.changes.lock();
         let current = self.container_by_rid(container.rid)?;
-        definition.keep_change_feed_policy(&current.definition);
+        definition.keep_what_clients_leave_out(&current.definition);
         check_replacement(&current.definition, &definition)?;
         precondition.check(&current.etag(), format_args!("container '{}'", current.name()))?;
 
@@ -357,11 +359,8 @@ impl Engine {
             let mut next = Container { definition, ..(*doomed).clone() };
             let ids: Vec<_> = next.partitions.iter().map(|partition| partition.id).collect();
             // The feed first: what the new rule kills at once is told in it.
-            let history_minutes = next.definition.history_minutes();
-            let wish = (history_minutes != doomed.definition.history_minutes())
-                .then_some(Change::Lifecycle(Lifecycle { history_minutes, ..lifecycle }));
-            let changes: Vec<_> =
-                wish.into_iter().chain([Change::DefaultTtl(next.definition.default_ttl)]).collect();
+            let wish = Change::Lifecycle(doomed.definition.wishes_after(&next.definition, lifecycle));
+            let changes = [wish, Change::DefaultTtl(next.definition.default_ttl)];
             let policies = change_policies(tx, &ids, &changes, consent)?;
             let indexes = next
                 .partitions

@@ -12,11 +12,12 @@ use crate::archive::ArchiveState;
 use crate::budget::SharedBucket;
 use crate::definition::ContainerDefinition;
 use crate::error::{Error, Result};
-use crate::expiry::Policy;
+use crate::expiry::{Countdown, Policy};
 use crate::index::Indexes;
 use crate::keys::PartitionId;
 use crate::purge::{NextLook, Purged, Remains};
 use crate::throughput::Throughput;
+use crate::touch::Touching;
 
 /// How the record of a database of the MongoDB API names it; one of the NoSQL API names none.
 const MONGODB: &str = "mongodb";
@@ -201,6 +202,17 @@ impl Container {
         format!("dbs/{}/colls/{}/", self.rid.database_rid(), self.rid)
     }
 
+    /// Whether a write may do this to a countdown without further ado: see
+    /// [`prepare_countings`](crate::Engine::prepare_countings).
+    pub fn is_prepared_for(&self, countdown: Countdown) -> bool {
+        match countdown {
+            Countdown::Restart => true,
+            Countdown::Keep => {
+                self.partitions.iter().all(|partition| partition.policy.read().has_countings())
+            }
+        }
+    }
+
     /// The partition that holds an effective key.
     pub fn partition_of(&self, effective: &EffectiveKey) -> &Arc<Partition> {
         self.partitions
@@ -265,6 +277,8 @@ pub struct Partition {
     pub(crate) remains: Remains,
     /// What of its dead is in the archive.
     pub(crate) archive: ArchiveState,
+    /// Which items' countdowns are being restarted.
+    pub(crate) touching: Touching,
     /// The generations of its index as of some recent commit; a transaction asks the store for the current ones.
     indexes: RwLock<Arc<Indexes>>,
 }
@@ -287,6 +301,7 @@ impl Partition {
             purged: Purged::default(),
             remains: Remains::default(),
             archive: ArchiveState::default(),
+            touching: Touching::default(),
             indexes: RwLock::new(Arc::new(indexes)),
         }
     }

@@ -17,10 +17,11 @@ use storage::{Direction, KeyRange, Keyspace, Read, Transaction};
 
 use crate::error::{Error, Result};
 use crate::expiry::{Millis, Place, Places, Policy, Queue};
-use crate::header::Header;
+use crate::header::{Body, Header, Record};
 use crate::keys::{self, Grain, Key, PartitionId};
 use crate::limits::COUNTED_ITEMS_MAX;
 use crate::purge;
+use crate::touch;
 
 /// What one item adds to the counters.
 #[derive(Debug, Clone)]
@@ -74,6 +75,11 @@ impl Tally {
 }
 
 impl Weight {
+    /// What a version adds.
+    pub(crate) fn of<B: Body>(partition: PartitionId, record: &Record<B>) -> Weight {
+        Weight { partition, places: record.header.places(), bytes: record.size() }
+    }
+
     /// The keys of all counters that count this item.
     fn keys(&self) -> impl Iterator<Item = (Keyspace, Vec<u8>)> + '_ {
         let partition = self.partition;
@@ -226,7 +232,8 @@ fn walk(
         let Some(bytes) = reader.get(keyspace, &key)? else {
             return Err(Error::Corrupt(format!("item {} stands in a queue but is not there", number.0)));
         };
-        let (header, body) = Header::decode(&bytes)?;
+        let (mut header, body) = Header::decode(&bytes)?;
+        touch::look_up(reader, partition, number, &mut header)?;
         if !is_counted(&header) {
             sum = sum.plus(Tally { items: 1, bytes: (bytes.len() - body) as u64 });
         }

@@ -22,14 +22,14 @@ use crate::gate::{Found, Gate, View};
 use crate::header::{Header, Record};
 use crate::index::{Drafted, Mark, Upkeep};
 use crate::keys::{self, Grain, Key};
-use crate::{Container, ContainerDefinition, DefaultTtl, Engine, Partition, QueryRequest, purge};
+use crate::{Container, ContainerDefinition, DefaultTtl, Engine, Partition, QueryRequest, purge, touch};
 
 /// 2023-11-14, not at the start of an hour.
 const START_MS: u64 = 1_700_000_000_000;
 
-struct World {
-    engine: Engine,
-    container: Arc<Container>,
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) container: Arc<Container>,
     clock: Arc<ManualClock>,
 }
 
@@ -55,12 +55,18 @@ impl Wish {
 }
 
 impl World {
-    fn new() -> World {
+    pub(crate) fn new() -> World {
+        World::with("")
+    }
+
+    /// With further members of the container's definition.
+    pub(crate) fn with(more: &str) -> World {
         let clock = Arc::new(ManualClock::new(Time::from_millis(START_MS)));
         let store = MemoryStore::new(ClockOptions::new(clock.clone())).expect("a store");
         let engine = Engine::open(Arc::new(store)).expect("an engine");
         let database = engine.create_database("db", None).expect("a database");
-        let text = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
+        let text =
+            format!(r#"{{"id":"c","partitionKey":{{"paths":["/pk"],"kind":"Hash","version":2}}{more}}}"#);
         let definition = parse_json(text.as_bytes()).expect("valid JSON");
         let definition = ContainerDefinition::from_value(&definition).expect("valid");
         let container = engine.create_container(&database, definition, None).expect("a container");
@@ -71,11 +77,11 @@ impl World {
         &self.container.partitions[0]
     }
 
-    fn now_ms(&self) -> Millis {
+    pub(crate) fn now_ms(&self) -> Millis {
         self.engine.now().expect("a time").millis().cast_signed()
     }
 
-    fn advance(&self, millis: u64) {
+    pub(crate) fn advance(&self, millis: u64) {
         self.clock.advance(Duration::from_millis(millis));
     }
 
@@ -103,7 +109,7 @@ impl World {
             let (gate, upkeep) = (Gate::for_write(tx, partition.id)?, Upkeep::load(tx, &partition)?);
             let sequence = Events::default().next(tx);
             let bases = gate.policy.bases(|rule| wish.dates.get(&rule).copied());
-            let header = Header { sequence, ts: tx.time().seconds(), ttl: wish.ttl, bases, held: false };
+            let header = Header { bases, ..Header::new(sequence, tx.time().seconds(), wish.ttl) };
             let due = gate.policy.death(&header);
             let mut record = Record { number: ItemNumber(sequence.0), header, body: wish.body() };
             let home = Home::of(partition.id, &container.definition, &record)?;
@@ -160,7 +166,7 @@ impl World {
     }
 
     /// Every figure, queue, counter and index answer is what the stored items call for.
-    fn check(&self) {
+    pub(crate) fn check(&self) {
         let snapshot = self.engine.store.snapshot().expect("a snapshot");
         let policy = Arc::clone(&self.partition().policy.read());
         let now = self.engine.now().expect("a time");
@@ -187,6 +193,7 @@ impl World {
         self.check_marks(&records);
         check_queues(&*snapshot, self.partition(), &records);
         check_buckets(&*snapshot, self.partition(), &records);
+        check_touches(&*snapshot, self.partition(), &records);
     }
 
     /// Every index entry tells the living from the dead.
@@ -206,7 +213,7 @@ impl World {
     }
 
     /// Purges all that is dead, a few items at a time, and says how many there were.
-    fn purge(&self) -> u64 {
+    pub(crate) fn purge(&self) -> u64 {
         let mut purged = 0;
         loop {
             let report = self.engine.purge_step(3).expect("a step");
@@ -223,7 +230,10 @@ fn stored(reader: &dyn Read, partition: &Partition) -> Vec<Record> {
     let range = KeyRange::prefix(keys::partition(partition.id));
     let decode = |entry: storage::Result<(bytes::Bytes, bytes::Bytes)>| {
         let (key, value) = entry.expect("readable");
-        Record::decode(keys::item_number(&key).expect("an item's key"), &value).expect("an item")
+        let number = keys::item_number(&key).expect("an item's key");
+        let mut record = Record::decode(number, &value).expect("an item");
+        touch::look_up(reader, partition.id, number, &mut record.header).expect("readable");
+        record
     };
     reader.scan(Keyspace::Item, range, Direction::Forward).map(decode).collect()
 }
@@ -276,6 +286,13 @@ fn check_buckets(reader: &dyn Read, partition: &Partition, records: &[Record]) {
         .map(|(key, value)| (key.to_vec(), Tally::decode(&value).expect("a counter")))
         .collect();
     assert_eq!(found, expected);
+}
+
+/// Touches lie beside items that are there, and nowhere else.
+fn check_touches(reader: &dyn Read, partition: &Partition, records: &[Record]) {
+    let touched = records.iter().filter(|record| record.header.touched.is_some()).count();
+    let range = KeyRange::prefix([&keys::partition(partition.id)[..], &[0x80]].concat());
+    assert_eq!(reader.scan(Keyspace::Counter, range, Direction::Forward).count(), touched);
 }
 
 #[test]

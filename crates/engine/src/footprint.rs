@@ -11,6 +11,7 @@ use storage::{Keyspace, Transaction};
 use crate::counters::{self, Weight};
 use crate::definition::ContainerDefinition;
 use crate::error::{Error, Result};
+use crate::expiry::Place;
 use crate::header::{Body, Record};
 use crate::index::{Drafted, IndexFootprint, Upkeep};
 use crate::keys::{self, Key, PartitionId};
@@ -90,15 +91,16 @@ impl Traces {
         };
         add(Key::Item(partition, number).encode(), record.encode());
         for place in record.header.mortal_places().chain(record.header.stamp_place()) {
-            let key = Key::Queue { partition, queue: place.queue, base: place.base, number };
-            add(key.encode(), Bytes::new());
+            add(queue_key(partition, place, number).encode(), Bytes::new());
+        }
+        if let Some(touched) = record.header.touched {
+            add(Key::Touch(partition, number).encode(), touched.to_be_bytes().to_vec().into());
         }
         let event = if record.header.sequence.0 == number.0 { FeedEvent::Create } else { FeedEvent::Replace };
         let mut feed = vec![event as u8];
         feed.extend_from_slice(&keys::number_value(number));
         add(Key::Feed(partition, record.header.sequence).encode(), feed.into());
-        let weight = Weight { partition, places: record.header.places(), bytes: record.size() };
-        Traces { entries, weight, number }
+        Traces { entries, weight: Weight::of(partition, record), number }
     }
 
     /// Adds an entry of `Id` or `Unique` that leads to the item.
@@ -162,6 +164,23 @@ impl Traces {
         }
         Ok(())
     }
+}
+
+/// Moves an item whose bytes stay in its queues.
+pub(crate) fn put_places(tx: &mut Transaction<'_>, number: ItemNumber, before: &Weight, after: &Weight) {
+    let is_in = |place: &Place, weight: &Weight| weight.places.iter().any(|other| other == *place);
+    for place in before.places.iter().filter(|place| !is_in(place, after)) {
+        let (keyspace, key) = queue_key(before.partition, place, number).encode();
+        tx.remove(keyspace, key);
+    }
+    for place in after.places.iter().filter(|place| !is_in(place, before)) {
+        let (keyspace, key) = queue_key(after.partition, place, number).encode();
+        tx.put(keyspace, key, Bytes::new());
+    }
+}
+
+fn queue_key(partition: PartitionId, place: Place, number: ItemNumber) -> Key<'static> {
+    Key::Queue { partition, queue: place.queue, base: place.base, number }
 }
 
 /// All entries of one version of an item.

@@ -25,6 +25,7 @@ use crate::expiry::{Place, Policy};
 use crate::header::{Body, Header, Record};
 use crate::index::{self, Index, Mark};
 use crate::keys::{self, Key, PartitionId};
+use crate::touch;
 
 /// One partition as it is at one instant. It has no reader of its own, so that a transaction can write meanwhile.
 #[derive(Debug, Clone)]
@@ -94,19 +95,31 @@ impl View {
         Ok(sum)
     }
 
-    /// The living item of that number.
+    /// The living item of that number. Its touch is known only if without it the item would be dead.
     pub(crate) fn by_number(&self, number: ItemNumber) -> Result<Option<Record>> {
-        Ok(self.gate.by_number(&*self.snapshot, number)?.living())
+        let (keyspace, key) = Key::Item(self.gate.partition, number).encode();
+        match self.snapshot.get(keyspace, &key)? {
+            Some(bytes) => self.gate.judge(&*self.snapshot, number, &bytes),
+            None => Ok(None),
+        }
     }
 
-    /// The living item under an `Id` key.
+    /// The living item under an `Id` key, as by number.
     pub(crate) fn by_id_key(&self, id_key: &[u8]) -> Result<Option<Record>> {
-        Ok(self.gate.by_id_key(&*self.snapshot, id_key)?.living())
+        match self.snapshot.get(Keyspace::Id, id_key)? {
+            Some(value) => self.by_number(keys::number_from_value(&value)?),
+            None => Ok(None),
+        }
     }
 
     /// Whether the item of an index entry lives. Mostly the entry's mark tells; else the item's header does.
     pub(crate) fn is_living(&self, number: ItemNumber, mark: &Mark) -> Result<bool> {
         self.gate.is_living(&*self.snapshot, number, mark)
+    }
+
+    /// Whether the item of that number lives, where no entry tells.
+    pub(crate) fn is_number_living(&self, number: ItemNumber) -> Result<bool> {
+        self.gate.is_number_living(&*self.snapshot, number)
     }
 
     /// The index as queries may use it: every item of the snapshot is in it. None if the container has no index, or none
@@ -151,14 +164,30 @@ impl Gate {
     /// The item whose stored bytes these are, if it lives.
     pub(crate) fn judge<B: Body>(
         &self,
+        reader: &(impl Read + ?Sized),
         number: ItemNumber,
         bytes: &bytes::Bytes,
     ) -> Result<Option<Record<B>>> {
-        let record = Record::decode(number, bytes)?;
-        Ok((!self.policy.is_dead(&record.header, self.now)).then_some(record))
+        let mut record = Record::decode(number, bytes)?;
+        let dead = self.is_dead(reader, number, &mut record.header)?;
+        Ok((!dead).then_some(record))
     }
 
-    /// Looks an item up by its number.
+    /// Whether a stored item is dead: its touch is looked up only if its header calls it so.
+    fn is_dead(
+        &self,
+        reader: &(impl Read + ?Sized),
+        number: ItemNumber,
+        header: &mut Header,
+    ) -> Result<bool> {
+        if !self.policy.is_dead(header, self.now) {
+            return Ok(false);
+        }
+        touch::look_up(reader, self.partition, number, header)?;
+        Ok(self.policy.is_dead(header, self.now))
+    }
+
+    /// Looks an item up by its number, and its touch with it: whoever changes it has to know where it stands.
     pub(crate) fn by_number<B: Body>(
         &self,
         reader: &(impl Read + ?Sized),
@@ -166,7 +195,8 @@ impl Gate {
     ) -> Result<Found<B>> {
         let (keyspace, key) = Key::Item(self.partition, number).encode();
         let Some(bytes) = reader.get(keyspace, &key)? else { return Ok(Found::Nobody) };
-        let record = Record::decode(number, &bytes)?;
+        let mut record = Record::decode(number, &bytes)?;
+        touch::look_up(reader, self.partition, number, &mut record.header)?;
         let dead = self.policy.is_dead(&record.header, self.now);
         Ok(if dead { Found::Dead(record) } else { Found::Living(record) })
     }
@@ -193,8 +223,8 @@ impl Gate {
         let Some(bytes) = reader.get(keyspace, &key)? else {
             return Err(Error::Corrupt(format!("an index entry of item {}, which is not there", number.0)));
         };
-        let (header, _) = Header::decode(&bytes)?;
-        Ok(!self.policy.is_dead(&header, self.now))
+        let (mut header, _) = Header::decode(&bytes)?;
+        Ok(!self.is_dead(reader, number, &mut header)?)
     }
 
     /// Looks an item up by the key of its `Id` entry.

@@ -2,23 +2,25 @@
 //!
 //! ```text
 //!  byte 0        flags: bits 0-1 own ttl (0 absent, 1 never, 2 seconds), bit 2 held, bit 3 rule bases follow,
-//!                bit 4 the body is BSON
+//!                bit 4 the body is BSON, bit 5 the countdown does not begin at _ts, bit 6 reads restart it
 //!  bytes 1..9    sequence of the last write, big-endian
 //!  bytes 9..17   _ts, seconds since 1970, big-endian
 //!  4 bytes       own ttl in seconds, big-endian, if bits 0-1 say so
+//!  10 bytes      queue u16 and beginning of the countdown i64 milliseconds, big-endian, if bit 5; bit 6 only with it
 //!  1 + n * 10    rule bases, if bit 3: their number, then (queue u16, base i64 milliseconds), big-endian
 //! ```
 //!
-//! A rule base is the item's place in a date queue (T27). A held item (T31) stands in no queue by which it could die.
+//! A rule base is the item's place in a date queue (T27, T33). Where reads restart the countdown, a touch may lie beside
+//! the item that says when one did ([`touch`](crate::touch)). A held item (T31) stands in no queue by which it could die.
 //! The item's size is not in the header: it is the length of the bytes after it.
 
 use bson::RawDocument;
 use bytes::{BufMut, Bytes};
-use document::{Document, ItemNumber, Sequence};
+use document::{Document, ItemNumber, Path, Sequence};
 
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
-use crate::expiry::{Millis, Place, Queue};
+use crate::expiry::{self, Counted, Millis, Place, Queue};
 
 const TTL_MASK: u8 = 0b0000_0011;
 const TTL_ABSENT: u8 = 0;
@@ -27,6 +29,9 @@ const TTL_SECONDS: u8 = 2;
 const HELD: u8 = 0b0000_0100;
 const BASES: u8 = 0b0000_1000;
 const BSON: u8 = 0b0001_0000;
+const COUNTED: u8 = 0b0010_0000;
+const SLIDES: u8 = 0b0100_0000;
+const KNOWN: u8 = TTL_MASK | HELD | BASES | BSON | COUNTED | SLIDES;
 const FIXED_LENGTH: usize = 17;
 const BASE_LENGTH: usize = 10;
 
@@ -43,9 +48,23 @@ pub(crate) struct Header {
     pub(crate) bases: Vec<Place>,
     /// Whether it may not die, be changed or deleted.
     pub(crate) held: bool,
+    /// Where the countdown of ttl begins, if not at `ts` (T33).
+    pub(crate) counted: Option<Counted>,
+    /// When a read last restarted the countdown. Not part of the header's bytes: it is known once the touch was looked up.
+    pub(crate) touched: Option<Millis>,
 }
 
 impl Header {
+    /// The header of a version that is counted from its own time and has no dates.
+    pub(crate) fn new(sequence: Sequence, ts: u64, ttl: OwnTtl) -> Header {
+        Header { sequence, ts, ttl, bases: Vec::new(), held: false, counted: None, touched: None }
+    }
+
+    /// Whether reads may have restarted the countdown.
+    pub(crate) fn slides(&self) -> bool {
+        self.counted.is_some_and(|counted| counted.slides)
+    }
+
     /// Writes the header of an item whose body has the form that `form` says.
     fn encode(&self, form: u8, out: &mut Vec<u8>) {
         let (flags, seconds) = match self.ttl {
@@ -55,11 +74,20 @@ impl Header {
         };
         let bases = if self.bases.is_empty() { 0 } else { BASES };
         let held = if self.held { HELD } else { 0 };
-        out.put_u8(flags | held | bases | form);
+        let counted = match self.counted {
+            None => 0,
+            Some(Counted { slides: false, .. }) => COUNTED,
+            Some(Counted { slides: true, .. }) => COUNTED | SLIDES,
+        };
+        out.put_u8(flags | held | bases | form | counted);
         out.put_u64(self.sequence.0);
         out.put_u64(self.ts);
         if let Some(seconds) = seconds {
             out.put_u32(seconds);
+        }
+        if let Some(counted) = self.counted {
+            out.put_u16(counted.queue.number());
+            out.put_i64(counted.from);
         }
         if !self.bases.is_empty() {
             out.put_u8(u8::try_from(self.bases.len()).expect("the number of date rules is bounded"));
@@ -76,7 +104,7 @@ impl Header {
             return Err(Error::Corrupt(format!("an item header of {} bytes", bytes.len())));
         };
         let [flags, s0, s1, s2, s3, s4, s5, s6, s7, t0, t1, t2, t3, t4, t5, t6, t7] = *fixed;
-        let (ttl, rest) = match (flags & !(TTL_MASK | HELD | BASES | BSON), flags & TTL_MASK) {
+        let (ttl, rest) = match (flags & !KNOWN, flags & TTL_MASK) {
             (0, TTL_ABSENT) => (OwnTtl::Absent, rest),
             (0, TTL_NEVER) => (OwnTtl::Never, rest),
             (0, TTL_SECONDS) => {
@@ -86,6 +114,12 @@ impl Header {
                 (OwnTtl::Seconds(u32::from_be_bytes(*seconds)), rest)
             }
             _ => return Err(Error::Corrupt(format!("unknown item header flags {flags:#04x}"))),
+        };
+        let (counted, rest) = match (flags & COUNTED != 0, flags & SLIDES != 0) {
+            (false, false) => (None, rest),
+            (true, slides) => decode_counted(rest, slides)
+                .ok_or_else(|| Error::Corrupt("an item header without its countdown".into()))?,
+            (false, true) => return Err(Error::Corrupt(format!("unknown item header flags {flags:#04x}"))),
         };
         let (bases, rest) = match flags & BASES {
             0 => (Vec::new(), rest),
@@ -98,22 +132,32 @@ impl Header {
             ttl,
             bases,
             held: flags & HELD != 0,
+            counted,
+            touched: None,
         };
         Ok((header, bytes.len() - rest.len()))
     }
+}
+
+/// Reads where the countdown begins, and what follows it.
+fn decode_counted(bytes: &[u8], slides: bool) -> Option<(Option<Counted>, &[u8])> {
+    let (counted, rest) = bytes.split_at_checked(BASE_LENGTH)?;
+    let Place { queue, base: from } = decode_base(counted)?;
+    Some((Some(Counted { queue, from, slides }), rest))
 }
 
 /// Reads the rule bases, and what follows them.
 fn decode_bases(bytes: &[u8]) -> Option<(Vec<Place>, &[u8])> {
     let (count, bytes) = bytes.split_first()?;
     let (bases, rest) = bytes.split_at_checked(usize::from(*count) * BASE_LENGTH)?;
-    let place = |bytes: &[u8]| {
-        let (queue, base) = bytes.split_first_chunk()?;
-        let queue = Queue::date(u16::from_be_bytes(*queue))?;
-        Some(Place { queue, base: Millis::from_be_bytes(base.try_into().ok()?) })
-    };
-    let bases = bases.chunks_exact(BASE_LENGTH).map(place).collect::<Option<Vec<_>>>()?;
+    let bases = bases.chunks_exact(BASE_LENGTH).map(decode_base).collect::<Option<Vec<_>>>()?;
     (!bases.is_empty()).then_some((bases, rest))
+}
+
+fn decode_base(bytes: &[u8]) -> Option<Place> {
+    let (queue, base) = bytes.split_first_chunk()?;
+    let queue = Queue::date(u16::from_be_bytes(*queue))?;
+    Some(Place { queue, base: Millis::from_be_bytes(base.try_into().ok()?) })
 }
 
 /// A body in the form of the API that its container belongs to (decision 0008).
@@ -126,6 +170,12 @@ pub(crate) trait Body: Sized {
 
     /// The stored bytes read back; the words say what is wrong with them.
     fn from_stored(bytes: Bytes) -> std::result::Result<Self, String>;
+
+    /// The number of seconds since 1970 that stands at a path; none if no number does (T33).
+    fn seconds_at(&self, path: &Path) -> Option<Millis>;
+
+    /// The instant that stands at a path: a number of seconds since 1970, or a date (T33).
+    fn instant_at(&self, path: &Path) -> Option<Millis>;
 }
 
 /// A body of the NoSQL API.
@@ -139,6 +189,14 @@ impl Body for Document {
     fn from_stored(bytes: Bytes) -> std::result::Result<Document, String> {
         Document::from_stored(bytes).map_err(|error| error.to_string())
     }
+
+    fn seconds_at(&self, path: &Path) -> Option<Millis> {
+        path.read(self.root()).and_then(expiry::seconds_of)
+    }
+
+    fn instant_at(&self, path: &Path) -> Option<Millis> {
+        path.read(self.root()).and_then(expiry::instant_of)
+    }
 }
 
 /// A body of the MongoDB API.
@@ -151,6 +209,14 @@ impl Body for RawDocument {
 
     fn from_stored(bytes: Bytes) -> std::result::Result<RawDocument, String> {
         RawDocument::from_stored(bytes).map_err(|error| error.to_string())
+    }
+
+    fn seconds_at(&self, path: &Path) -> Option<Millis> {
+        expiry::bson_at(self, path).and_then(expiry::seconds_of_bson)
+    }
+
+    fn instant_at(&self, path: &Path) -> Option<Millis> {
+        expiry::bson_at(self, path).and_then(expiry::instant_of_bson)
     }
 }
 
@@ -170,7 +236,7 @@ impl<B: Body> Record<B> {
     pub(crate) fn encode(&self) -> Bytes {
         let body = self.body.as_bytes();
         let bases = 1 + self.header.bases.len() * BASE_LENGTH;
-        let mut out = Vec::with_capacity(FIXED_LENGTH + 4 + bases + body.len());
+        let mut out = Vec::with_capacity(FIXED_LENGTH + 4 + BASE_LENGTH + bases + body.len());
         self.header.encode(B::FORM, &mut out);
         out.extend_from_slice(body);
         out.into()
@@ -204,7 +270,13 @@ mod tests {
                 let place = |(queue, base): &(u16, Millis)| Place { queue: Queue::Date(*queue), base: *base };
                 let bases = dates.iter().map(place).collect();
                 let held = dates.len() == 1;
-                let header = Header { sequence: Sequence(u64::MAX), ts: 1_700_000_000, ttl, bases, held };
+                let counted = [
+                    None,
+                    Some(Counted { queue: Queue::Date(16), from: -5, slides: false }),
+                    Some(Counted { queue: Queue::Date(u16::MAX), from: Millis::MAX, slides: true }),
+                ][dates.len()];
+                let plain = Header::new(Sequence(u64::MAX), 1_700_000_000, ttl);
+                let header = Header { bases, held, counted, ..plain };
                 let mut bytes = Vec::new();
                 header.encode(0, &mut bytes);
                 let length = bytes.len();
@@ -220,8 +292,7 @@ mod tests {
     /// Items without dates lie as they did before there were date rules.
     #[test]
     fn a_header_without_dates_has_no_byte_for_them() {
-        let header =
-            Header { sequence: Sequence(1), ts: 2, ttl: OwnTtl::Seconds(3), bases: Vec::new(), held: false };
+        let header = Header::new(Sequence(1), 2, OwnTtl::Seconds(3));
         let mut bytes = Vec::new();
         header.encode(0, &mut bytes);
         assert_eq!(bytes, [2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 3]);
@@ -229,8 +300,7 @@ mod tests {
 
     #[test]
     fn a_body_is_read_in_its_own_form_only() {
-        let header =
-            Header { sequence: Sequence(1), ts: 2, ttl: OwnTtl::Never, bases: Vec::new(), held: false };
+        let header = Header::new(Sequence(1), 2, OwnTtl::Never);
         let body = RawDocument::from_document(&bson::Document::new().with("_id", 1));
         let stored = Record { number: ItemNumber(1), header: header.clone(), body: body.clone() }.encode();
         let back = Record::<RawDocument>::decode(ItemNumber(1), &stored).expect("decodes");
@@ -242,7 +312,10 @@ mod tests {
     fn a_damaged_header_is_an_error() {
         let no_bases = [&[BASES][..], &[0; 17]].concat();
         let no_date_queue = [&[BASES][..], &[0; 16], &[1, 0, 15], &[0; 8]].concat();
-        for bytes in [&[][..], &[0; 16], &[TTL_SECONDS; 18], &[3; 30], &[0x84; 30], &no_bases, &no_date_queue]
+        let no_countdown = [&[COUNTED][..], &[0; 16], &[0, 16], &[0; 7]].concat();
+        let slides_from_nowhere = [&[SLIDES][..], &[0; 40]].concat();
+        let damaged = [&no_bases, &no_date_queue, &no_countdown, &slides_from_nowhere].map(Vec::as_slice);
+        for bytes in damaged.into_iter().chain([&[][..], &[0; 16], &[TTL_SECONDS; 18], &[3; 30], &[0x84; 30]])
         {
             assert!(matches!(Header::decode(bytes), Err(Error::Corrupt(_))), "{bytes:?}");
         }

@@ -266,6 +266,7 @@ impl Target {
                 let old = old.filter(|old| old.header.held).ok_or_else(|| not_held(id))?;
                 let mut new = old.clone();
                 new.header.held = false;
+                gate.policy.settle_again(&mut new.header, &new.body, |_| None)?;
                 if waits(&gate, &new) {
                     return Ok(Lifted::Waits);
                 }
@@ -289,7 +290,7 @@ impl Target {
                 }
                 let mut new = old.clone();
                 new.header.held = false;
-                new.header.bases = desk.bases(&new.body);
+                desk.settle_again(&mut new)?;
                 if waits(&gate, &new) {
                     return Ok(Lifted::Waits);
                 }

@@ -133,22 +133,27 @@ impl Engine {
         let before = holder.lifecycle();
         let mut lifecycle = before.clone();
         wish(&mut lifecycle);
-        if self.options.archive.is_none()
-            && lifecycle.archive.is_some()
-            && lifecycle.archive != before.archive
-        {
-            return Err(Error::invalid(
-                "This server was started without an archive: 'archive-root' names the directory for it.",
-            ));
-        }
+        self.check_wishes(&holder, &before, &lifecycle)?;
+        self.change_rules(&holder, Change::Lifecycle(lifecycle.clone()), consent)?;
+        Ok(lifecycle)
+    }
+
+    /// Lets countdowns begin elsewhere than at `_ts` (T33).
+    pub(crate) fn open_countings(&self, holder: &Holder) -> Result<()> {
+        let _change = self.changes.lock();
+        self.change_rules(&self.holder_again(holder)?, Change::OpenCountings, Consent::NotGiven)
+    }
+
+    fn change_rules(&self, holder: &Holder, change: Change, consent: Consent) -> Result<()> {
+        let begins = matches!(&change, Change::Lifecycle(next) if next.deletion_record)
+            && !holder.lifecycle().deletion_record;
         // Readers wait from before the change takes its time until it is in force: see `gate`.
         let mut locks: Vec<_> =
             holder.partitions().iter().map(|partition| partition.policy.write()).collect();
         let partitions: Vec<_> = holder.partitions().iter().map(|partition| partition.id).collect();
-        let change = [Change::Lifecycle(lifecycle.clone())];
-        let (begins, named) = (lifecycle.deletion_record && !before.deletion_record, holder.clone());
+        let named = holder.clone();
         let policies = self.change(move |tx| {
-            let policies = change_policies(tx, &partitions, &change, consent)?;
+            let policies = change_policies(tx, &partitions, &[change], consent)?;
             for (position, policy) in policies.iter().enumerate().filter(|_| begins) {
                 deletions::opened(tx, &named, position, policy)?;
             }
@@ -160,7 +165,7 @@ impl Engine {
         drop(locks);
         holder.partitions().iter().for_each(|partition| partition.next_look.at_once());
         self.alarm.ring();
-        Ok(lifecycle)
+        Ok(())
     }
 
     /// The newest handle.
@@ -168,6 +173,25 @@ impl Engine {
         match holder {
             Holder::Container(container) => Ok(Holder::Container(self.container_by_rid(container.rid)?)),
             Holder::Collection(collection) => Ok(Holder::Collection(self.current(collection)?)),
+        }
+    }
+
+    /// Refuses wishes that are asked for elsewhere, or that cannot be granted.
+    fn check_wishes(&self, holder: &Holder, before: &Lifecycle, wishes: &Lifecycle) -> Result<()> {
+        let is_new = wishes.archive.is_some() && wishes.archive != before.archive;
+        if is_new && self.options.archive.is_none() {
+            return Err(Error::invalid(
+                "This server was started without an archive: 'archive-root' names the directory for it.",
+            ));
+        }
+        match holder {
+            Holder::Container(_) if wishes.ttl_property_path != before.ttl_property_path => {
+                Err(Error::invalid("'ttlPropertyPath' of a container is part of its definition."))
+            }
+            Holder::Collection(_) if wishes.sliding => {
+                Err(Error::invalid("'sliding' is not supported for collections of the MongoDB API."))
+            }
+            Holder::Container(_) | Holder::Collection(_) => Ok(()),
         }
     }
 }

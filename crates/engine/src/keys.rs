@@ -102,6 +102,8 @@ pub(crate) enum Key<'a> {
     HistoryExpiry(PartitionId, Position),
     /// The note of a hold on one item; it exists exactly as long as the item's header says that it is held.
     Held(PartitionId, ItemNumber),
+    /// When a read last restarted the countdown of an item.
+    Touch(PartitionId, ItemNumber),
     /// A dead item that a write has moved aside until it is archived.
     Unarchived { partition: PartitionId, died: Millis, number: ItemNumber },
     /// How many of them there are.
@@ -137,6 +139,7 @@ const SHAPE_COUNT: u8 = 0x40;
 const SHAPE_PLACES: u8 = 0x50;
 const HELD: u8 = 0x60;
 const UNARCHIVED_TOTAL: u8 = 0x70;
+const TOUCH: u8 = 0x80;
 
 const HISTORY_STATE: u8 = 0x10;
 const HISTORY_CHANGE: u8 = 0x20;
@@ -180,8 +183,7 @@ impl Key<'_> {
                 (Keyspace::Unique, [&home, &[index][..], values].concat())
             }
             Key::Queue { partition, queue, base, number } => {
-                let place = queue_base(partition, queue, base);
-                (Keyspace::Queue, [&place, &number.0.to_be_bytes()[..]].concat())
+                (Keyspace::Queue, [&queue_base(partition, queue, base), &number.0.to_be_bytes()[..]].concat())
             }
             Key::Feed(partition, sequence) => (Keyspace::Feed, two(partition, sequence.0)),
             Key::Total(partition) => (Keyspace::Counter, counter(partition, TOTAL)),
@@ -209,6 +211,9 @@ impl Key<'_> {
             Key::DeletionHead(partition) => (Keyspace::Deletion, tagged(DELETION_HEAD, partition.0)),
             Key::Deletion(partition, number) => {
                 (Keyspace::Deletion, [&deletions(partition), &number.to_be_bytes()[..]].concat())
+            }
+            Key::Touch(partition, number) => {
+                (Keyspace::Counter, [&counter(partition, TOUCH), &number.0.to_be_bytes()[..]].concat())
             }
             Key::ShapeCount(partition, generation, shape) => {
                 (Keyspace::Counter, [&shape_counts(partition, generation), &shape[..]].concat())
@@ -563,6 +568,7 @@ mod tests {
             Key::HistoryChange(P, Position::before(7)),
             Key::HistoryExpiry(P, Position::before(7)),
             Key::Held(P, ItemNumber(7)),
+            Key::Touch(P, ItemNumber(7)),
             Key::Unarchived { partition: P, died: 7, number: ItemNumber(7) },
             Key::UnarchivedTotal(P),
             Key::DeletionHead(P),

@@ -22,6 +22,8 @@ mod container;
 mod continuation;
 mod counters;
 #[cfg(test)]
+mod countings;
+#[cfg(test)]
 mod date_rules;
 pub mod definition;
 mod delete_partition;
@@ -53,6 +55,7 @@ mod resources;
 #[cfg(test)]
 mod several_partitions;
 mod throughput;
+mod touch;
 mod watch;
 mod write;
 
@@ -75,7 +78,7 @@ pub use definition::{ContainerDefinition, DefaultTtl};
 pub use delete_partition::Emptied;
 pub use deletions::{DeletionLog, DeletionPage, Tampering, Verifier};
 pub use error::{Error, Result};
-pub use expiry::Lifecycle;
+pub use expiry::{Countdown, Lifecycle};
 pub use forecast::{DryRun, Forecast, Interval};
 pub use gate::Usage;
 pub use guard::Consent;
@@ -96,6 +99,7 @@ pub use purge::{Neighbours, PurgeFigures, PurgeReport, PurgeStatus, RetentionRep
 pub use resources::{Owner, Resource};
 pub use storage::{ClockStatus, Leap, Scrubbed};
 pub use throughput::{Offer, Throughput};
+pub use touch::Touch;
 pub use watch::{Watch, WatchEvent, WatchPage, Watched};
 pub use write::check_batch_size;
 

@@ -18,12 +18,15 @@ use crate::collection::{Collection, IndexList};
 use crate::container::Container;
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
-use crate::expiry::{Cause, Millis, Policy, Queue, from_seconds};
+use crate::expiry::{Cause, DateRule, Millis, Policy, from_seconds};
 use crate::header::{Body, Header, Record};
 use crate::write::id_of;
 
 /// A longer `_id` is told by its hash: an `_id` may be as long as a document.
 const ADDRESS_BYTES_MAX: usize = 4096;
+
+/// The rule of items that name the instant of their death (T33).
+const EXPIRE_AT_PATH: &str = r#""rule":"expireAtPath""#;
 
 /// Whom items belong to, as far as evidence names it.
 pub(crate) trait Keeper {
@@ -42,8 +45,8 @@ pub(crate) trait Keeper {
     /// What the user stored, as JSON.
     fn item_json(&self, body: &Self::Body) -> String;
 
-    /// The name of the index that a date rule belongs to.
-    fn index_name(&self, number: u32) -> Option<&str>;
+    /// What a rule by which items die at a date is called, as JSON members. One that is gone has no number any more.
+    fn date_rule(&self, number: Option<u32>) -> String;
 }
 
 impl Keeper for Container {
@@ -67,8 +70,8 @@ impl Keeper for Container {
         body.root().to_json()
     }
 
-    fn index_name(&self, _number: u32) -> Option<&str> {
-        None
+    fn date_rule(&self, _number: Option<u32>) -> String {
+        EXPIRE_AT_PATH.to_owned()
     }
 }
 
@@ -101,8 +104,14 @@ impl Keeper for CollectionKeeper<'_> {
         bson::to_extended_json(ValueRef::Document(body.view()), false)
     }
 
-    fn index_name(&self, number: u32) -> Option<&str> {
-        self.indexes.get(number).map(|index| index.spec.name())
+    fn date_rule(&self, number: Option<u32>) -> String {
+        if number == Some(DateRule::ABSOLUTE) {
+            return EXPIRE_AT_PATH.to_owned();
+        }
+        // The index may be gone by now, and its rule with it.
+        let index = number.and_then(|number| self.indexes.get(number));
+        let name = index.map_or_else(|| "null".to_owned(), |index| json_text(index.spec.name()));
+        format!(r#""rule":"dateIndex","index":{name}"#)
     }
 }
 
@@ -140,18 +149,20 @@ impl Obituary {
     }
 }
 
-/// The rule that killed an item, as JSON members.
+/// The rule that killed an item, as JSON members; where its ttl is not counted from `_ts`, also from when on (T33).
 fn rule<K: Keeper>(keeper: &K, policy: &Policy, header: &Header, cause: Cause) -> String {
     let seconds = cause.delay / 1000;
-    match (cause.place.queue, header.ttl) {
-        (Queue::Date(_), _) => {
-            // The index may be gone by now, and its rule with it.
-            let name = policy.rule_of(cause.place.queue).and_then(|rule| keeper.index_name(rule.id));
-            let name = name.map_or_else(|| "null".to_owned(), json_text);
-            format!(r#""rule":"dateIndex","index":{name},"seconds":{seconds}"#)
-        }
-        (_, OwnTtl::Seconds(seconds)) => format!(r#""rule":"ttl","seconds":{seconds}"#),
-        _ => format!(r#""rule":"defaultTtl","seconds":{seconds}"#),
+    if header.ttl_place() != Some(cause.place) {
+        let rule = keeper.date_rule(policy.rule_of(cause.place.queue).map(|rule| rule.id));
+        return format!(r#"{rule},"seconds":{seconds}"#);
+    }
+    let rule = match header.ttl {
+        OwnTtl::Seconds(seconds) => format!(r#""rule":"ttl","seconds":{seconds}"#),
+        OwnTtl::Absent | OwnTtl::Never => format!(r#""rule":"defaultTtl","seconds":{seconds}"#),
+    };
+    match header.counts_from() {
+        from if from == from_seconds(header.ts) => rule,
+        from => format!(r#"{rule},"from":"{}""#, format_date(from)),
     }
 }
 

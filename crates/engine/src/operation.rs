@@ -10,6 +10,7 @@ use crate::charge::Charge;
 use crate::error::{Error, Result};
 use crate::item::Item;
 use crate::patch::Patch;
+use crate::touch::Touch;
 
 /// How an item is addressed inside its logical partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,6 +146,10 @@ pub struct Outcome {
     pub charge: Charge,
     /// The sequence a session must have seen to see this outcome.
     pub sequence: u64,
+    /// In how many seconds the item will die, begun ones included; none if no rule will kill it (T33).
+    pub seconds_left: Option<u64>,
+    /// The countdown that the read has to restart.
+    pub touch: Option<Touch>,
 }
 
 /// Why a transactional batch did nothing.
@@ -237,6 +242,8 @@ pub struct QueryPage {
     pub metrics: QueryMetrics,
     /// The indexes that helped, and those that would have.
     pub index: IndexUse,
+    /// The countdowns that the page has to restart.
+    pub touches: Vec<Touch>,
 }
 
 /// Figures about a query; only the living count.

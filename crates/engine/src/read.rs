@@ -6,14 +6,15 @@ use crate::Engine;
 use crate::container::{Container, Partition};
 use crate::error::{Error, Result};
 use crate::footprint::Home;
-use crate::gate::{Usage, View};
+use crate::gate::{Gate, Usage, View};
 use crate::header::Record;
 use crate::item::Item;
 use crate::operation::{ItemName, Outcome, Precondition, Scope};
+use crate::touch::{self, Touch};
 use crate::write::{home_of_key, is_at_home, read_outcome};
 
 impl Engine {
-    /// Reads one item.
+    /// Reads one item. Where reads restart the countdown, the outcome has the touch that does it.
     pub fn read(
         &self,
         container: &Container,
@@ -31,10 +32,19 @@ impl Engine {
                 view.by_number(*number)?.filter(|record| is_at_home(&home, container, record))
             }
         };
-        let record = record.ok_or_else(|| Error::no_item(name))?;
-        let outcome = read_outcome(Item::new(container.rid, record), precondition, view.sequence)?;
+        let Record { number, mut header, body } = record.ok_or_else(|| Error::no_item(name))?;
+        let Gate { policy, now, .. } = &view.gate;
+        let touch = Touch::of(partition, &view.gate, number, &header);
+        match &touch {
+            // What the touch will make of it, whatever earlier ones have.
+            Some(_) => header.touched = touch::restarted(policy, &header, *now),
+            None => touch::look_up(&*view.snapshot, partition.id, number, &mut header)?,
+        }
+        let seconds_left = policy.seconds_left(&header, *now);
+        let item = Item::new(container.rid, Record { number, header, body });
+        let outcome = read_outcome(item, precondition, view.sequence)?;
         toll.pay(outcome.charge);
-        Ok(outcome)
+        Ok(Outcome { seconds_left, touch, ..outcome })
     }
 
     /// Exact figures of a container (T18).

@@ -21,11 +21,13 @@ use crate::container::{Container, Partition};
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
 use crate::events::{self, Events};
+use crate::expiry::Countdown;
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
 use crate::header::{Header, Record};
 use crate::history::{self, Fate, Manner};
 use crate::hold;
+use crate::holder::Holder;
 use crate::index::{Drafted, Upkeep};
 use crate::item::{Item, SYSTEM_PROPERTIES};
 use crate::limits::{
@@ -33,16 +35,31 @@ use crate::limits::{
 };
 use crate::operation::{BatchError, Effect, ItemName, Operation, Outcome, Precondition};
 use crate::patch::Patch;
+use crate::touch;
 
 impl Engine {
-    /// Runs one operation. `key` is the partition key that came with the request; without it, the item's own counts
-    /// (create, upsert and replace only).
+    /// As [`write_with`](Engine::write_with); the countdown of an item that is replaced begins again.
     pub fn write(
         &self,
         container: &Arc<Container>,
         key: Option<PartitionKey>,
         operation: Operation,
     ) -> Ticket<Result<Outcome>> {
+        self.write_with(container, key, operation, Countdown::Restart)
+    }
+
+    /// Runs one operation. `key` is the partition key that came with the request; without it, the item's own counts
+    /// (create, upsert and replace only).
+    pub fn write_with(
+        &self,
+        container: &Arc<Container>,
+        key: Option<PartitionKey>,
+        operation: Operation,
+        countdown: Countdown,
+    ) -> Ticket<Result<Outcome>> {
+        if let Err(error) = self.prepare_countings(container, countdown) {
+            return Ticket::ready(Err(error));
+        }
         let prepared = match Prepared::new(container, key, operation) {
             Ok(prepared) => prepared,
             Err(error) => return Ticket::ready(Err(error)),
@@ -56,19 +73,34 @@ impl Engine {
         transact(&*self.store, Lanes::one(u64::from(partition.0)), move |tx| {
             let gate = Gate::for_write(tx, partition)?;
             let upkeep = Upkeep::load(tx, &desk.partition)?;
-            let outcome = prepared.apply(tx, &gate, &upkeep, &desk, &mut Events::default())?;
+            let room = Room { gate: &gate, upkeep: &upkeep, desk: &desk, countdown };
+            let outcome = prepared.apply(tx, &room, &mut Events::default())?;
             toll.pay(outcome.charge);
             Ok(outcome)
         })
     }
 
-    /// Runs all operations of one logical partition in one commit, or none of them.
+    /// As [`batch_with`](Engine::batch_with); the countdowns of items that are replaced begin again.
     pub fn batch(
         &self,
         container: &Arc<Container>,
         key: &PartitionKey,
         operations: Vec<Operation>,
     ) -> Ticket<std::result::Result<Vec<Outcome>, BatchError>> {
+        self.batch_with(container, key, operations, Countdown::Restart)
+    }
+
+    /// Runs all operations of one logical partition in one commit, or none of them.
+    pub fn batch_with(
+        &self,
+        container: &Arc<Container>,
+        key: &PartitionKey,
+        operations: Vec<Operation>,
+        countdown: Countdown,
+    ) -> Ticket<std::result::Result<Vec<Outcome>, BatchError>> {
+        if let Err(error) = self.prepare_countings(container, countdown) {
+            return Ticket::ready(Err(error.into()));
+        }
         let prepared = match prepare_batch(container, key, operations) {
             Ok(prepared) => prepared,
             Err(error) => return Ticket::ready(Err(error)),
@@ -82,10 +114,11 @@ impl Engine {
         transact(&*self.store, Lanes::one(u64::from(partition.0)), move |tx| {
             let gate = Gate::for_write(tx, partition)?;
             let upkeep = Upkeep::load(tx, &desk.partition)?;
+            let room = Room { gate: &gate, upkeep: &upkeep, desk: &desk, countdown };
             let mut events = Events::default();
             let (mut outcomes, mut bytes) = (Vec::with_capacity(prepared.len()), 0);
             for (index, operation) in prepared.into_iter().enumerate() {
-                let outcome = operation.apply(tx, &gate, &upkeep, &desk, &mut events);
+                let outcome = operation.apply(tx, &room, &mut events);
                 let outcome = outcome.map_err(|error| BatchError { index: Some(index), error })?;
                 bytes += outcome.item.as_ref().map_or(0, |item| item.body.as_bytes().len());
                 if bytes > BATCH_ANSWER_BYTES_MAX {
@@ -97,6 +130,15 @@ impl Engine {
             toll.pay(outcomes.iter().map(|outcome: &Outcome| outcome.charge).sum());
             Ok(outcomes)
         })
+    }
+
+    /// A countdown that goes on may begin in the past, which needs rules of its own. They are made once in the life of a
+    /// container, before its first write of this kind; who cannot wait for that has it done elsewhere.
+    pub fn prepare_countings(&self, container: &Arc<Container>, countdown: Countdown) -> Result<()> {
+        if container.is_prepared_for(countdown) {
+            return Ok(());
+        }
+        self.open_countings(&Holder::Container(Arc::clone(container)))
     }
 
     fn desk(&self, container: &Arc<Container>, home: &Home) -> Desk {
@@ -187,11 +229,18 @@ impl Draft {
         self
     }
 
-    /// The version that the draft becomes now (T9).
-    fn into_record(self, tx: &Transaction<'_>, number: ItemNumber, sequence: Sequence) -> (Record, Drafted) {
-        let header =
-            Header { sequence, ts: tx.time().seconds(), ttl: self.ttl, bases: Vec::new(), held: false };
-        (Record { number, header, body: self.body }, self.terms)
+    /// The version that the draft becomes now (T9), in the place of another or of none.
+    fn into_record(
+        self,
+        room: &Room<'_>,
+        sequence: Sequence,
+        old: Option<&Record>,
+    ) -> Result<(Record, Drafted)> {
+        let number = old.map_or(ItemNumber(sequence.0), |old| old.number);
+        let mut header = Header::new(sequence, room.gate.now.seconds(), self.ttl);
+        let before = (room.countdown, old.map(|old| &old.header));
+        room.gate.policy.settle(&mut header, &self.body, before, |_| None)?;
+        Ok((Record { number, header, body: self.body }, self.terms))
     }
 }
 
@@ -224,15 +273,8 @@ impl Prepared {
         Ok(Prepared { home, action })
     }
 
-    fn apply(
-        self,
-        tx: &mut Transaction<'_>,
-        gate: &Gate,
-        upkeep: &Upkeep,
-        desk: &Desk,
-        events: &mut Events,
-    ) -> Result<Outcome> {
-        let mut job = Job { home: &self.home, gate, upkeep, desk, events };
+    fn apply(self, tx: &mut Transaction<'_>, room: &Room<'_>, events: &mut Events) -> Result<Outcome> {
+        let mut job = Job { home: &self.home, room, events };
         match self.action {
             Action::Create(draft) => job.create(tx, draft),
             Action::Upsert(draft, precondition) => job.upsert(tx, draft, &precondition),
@@ -253,12 +295,18 @@ fn prepare_body(container: &Container, key: Option<PartitionKey>, body: &Documen
     Ok((home, draft))
 }
 
-/// One operation inside its transaction.
-struct Job<'a> {
-    home: &'a Home,
+/// What all operations of a transaction share in it.
+struct Room<'a> {
     gate: &'a Gate,
     upkeep: &'a Upkeep,
     desk: &'a Desk,
+    countdown: Countdown,
+}
+
+/// One operation inside its transaction.
+struct Job<'a> {
+    home: &'a Home,
+    room: &'a Room<'a>,
     events: &'a mut Events,
 }
 
@@ -266,7 +314,7 @@ impl Job<'_> {
     fn create(&mut self, tx: &mut Transaction<'_>, draft: Draft) -> Result<Outcome> {
         self.claim_id(tx, &draft.id)?;
         let sequence = self.events.next(tx);
-        let (record, terms) = draft.into_record(tx, ItemNumber(sequence.0), sequence);
+        let (record, terms) = draft.into_record(self.room, sequence, None)?;
         self.claim_unique_values(tx, &record)?;
         let footprint = self.footprint(&record, terms);
         let charge = Charge::write(record.size(), footprint.terms());
@@ -281,7 +329,7 @@ impl Job<'_> {
         draft: Draft,
         precondition: &Precondition,
     ) -> Result<Outcome> {
-        match self.gate.by_id_key(tx, &self.home.id_key(&draft.id))?.living() {
+        match self.room.gate.by_id_key(tx, &self.home.id_key(&draft.id))?.living() {
             Some(old) => self.replace(tx, &old, draft, precondition),
             None if precondition.needs_existence() => Err(Error::no_item(&draft.id)),
             None => self.create(tx, draft),
@@ -296,12 +344,12 @@ impl Job<'_> {
         precondition: &Precondition,
     ) -> Result<Outcome> {
         check(old, precondition)?;
-        hold::check_item(tx, self.gate, old)?;
+        hold::check_item(tx, self.room.gate, old)?;
         if id_of(old) != draft.id {
             self.claim_id(tx, &draft.id)?;
         }
         let sequence = self.events.next(tx);
-        let (record, terms) = draft.into_record(tx, old.number, sequence);
+        let (record, terms) = draft.into_record(self.room, sequence, Some(old))?;
         self.claim_unique_values(tx, &record)?;
         let (footprint, before) = (self.footprint(&record, terms), self.footprint(old, Drafted::default()));
         let charge = Charge::replace(old.size(), record.size(), footprint.changed_terms(&before));
@@ -319,7 +367,7 @@ impl Job<'_> {
     ) -> Result<Outcome> {
         let old = self.living(tx, name)?;
         check(&old, precondition)?;
-        let item = Item::new(self.desk.container.rid, old.clone());
+        let item = Item::new(self.room.desk.container.rid, old.clone());
         if let Some(condition) = &patch.condition {
             let context = Context::new(tx.time().millis(), 1).with_budget(PATCH_CONDITION_STEPS_MAX);
             let holds = condition.matches(&item, &context);
@@ -346,37 +394,48 @@ impl Job<'_> {
     ) -> Result<Outcome> {
         let old = self.living(tx, name)?;
         check(&old, precondition)?;
-        hold::check_item(tx, self.gate, &old)?;
+        hold::check_item(tx, self.room.gate, &old)?;
         let sequence = self.events.next(tx);
         let footprint = self.footprint(&old, Drafted::default());
         let charge = Charge::write(old.size(), footprint.terms());
         footprint.remove(tx)?;
-        history::deleted(tx, self.gate, sequence, &old);
-        self.wake_at(history::look_again(self.gate, tx.time()));
-        Ok(Outcome { effect: Effect::Deleted, item: None, charge, sequence: events::commit_of(sequence) })
+        history::deleted(tx, self.room.gate, sequence, &old);
+        self.wake_at(history::look_again(self.room.gate, tx.time()));
+        let sequence = events::commit_of(sequence);
+        Ok(Outcome { effect: Effect::Deleted, item: None, charge, sequence, seconds_left: None, touch: None })
     }
 
-    fn read(&self, tx: &Transaction<'_>, name: &ItemName, precondition: &Precondition) -> Result<Outcome> {
-        let record = self.living(tx, name)?;
-        read_outcome(Item::new(self.desk.container.rid, record), precondition, tx.last_sequence())
+    fn read(
+        &self,
+        tx: &mut Transaction<'_>,
+        name: &ItemName,
+        precondition: &Precondition,
+    ) -> Result<Outcome> {
+        let mut record = self.living(tx, name)?;
+        touch::restart(tx, self.room.gate, &mut record)?;
+        let seconds_left = self.room.gate.policy.seconds_left(&record.header, self.room.gate.now);
+        let item = Item::new(self.room.desk.container.rid, record);
+        let outcome = read_outcome(item, precondition, tx.last_sequence())?;
+        Ok(Outcome { seconds_left, ..outcome })
     }
 
     /// The living item under a name, in this logical partition.
     fn living(&self, tx: &Transaction<'_>, name: &ItemName) -> Result<Record> {
         let found = match name {
-            ItemName::Id(id) => self.gate.by_id_key(tx, &self.home.id_key(id))?.living(),
+            ItemName::Id(id) => self.room.gate.by_id_key(tx, &self.home.id_key(id))?.living(),
             ItemName::Number(number) => self
+                .room
                 .gate
                 .by_number(tx, *number)?
                 .living()
-                .filter(|record| is_at_home(self.home, &self.desk.container, record)),
+                .filter(|record| is_at_home(self.home, &self.room.desk.container, record)),
         };
         found.ok_or_else(|| Error::no_item(name))
     }
 
     /// Makes room at an id: a dead holder goes, a living one is a conflict.
     fn claim_id(&self, tx: &mut Transaction<'_>, id: &str) -> Result<()> {
-        match self.gate.by_id_key(tx, &self.home.id_key(id))? {
+        match self.room.gate.by_id_key(tx, &self.home.id_key(id))? {
             Found::Living(_) => Err(Error::Exists { what: format!("item '{id}'") }),
             Found::Dead(record) => self.bury(tx, &record),
             Found::Nobody => Ok(()),
@@ -385,7 +444,7 @@ impl Job<'_> {
 
     /// Makes room at every unique value of a new version: a dead holder goes, a living one is a conflict.
     fn claim_unique_values(&self, tx: &mut Transaction<'_>, record: &Record) -> Result<()> {
-        for (index, unique) in self.desk.container.definition.unique_keys.iter().enumerate() {
+        for (index, unique) in self.room.desk.container.definition.unique_keys.iter().enumerate() {
             let key = self.home.unique_key(index, &unique.paths, record);
             let paths = || unique.paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
             if key.len() > UNIQUE_VALUES_BYTES_MAX {
@@ -396,7 +455,7 @@ impl Job<'_> {
                     key.len()
                 )));
             }
-            match self.gate.by_owner(tx, Keyspace::Unique, &key)? {
+            match self.room.gate.by_owner(tx, Keyspace::Unique, &key)? {
                 Found::Dead(holder) => self.bury(tx, &holder)?,
                 Found::Living(holder) if holder.number != record.number => {
                     return Err(Error::UniqueKeyTaken { paths: paths() });
@@ -409,34 +468,36 @@ impl Job<'_> {
 
     /// Removes a dead item with every trace. It takes no sequence: nobody can tell who removed it, or when.
     fn bury(&self, tx: &mut Transaction<'_>, dead: &Record) -> Result<()> {
-        hold::check_container(self.gate)?;
-        if !self.gate.may_destroy(tx, dead) {
+        hold::check_container(self.room.gate)?;
+        if !self.room.gate.may_destroy(tx, dead) {
             return Err(Error::ClockSuspect { what: "the place of an expired item is taken" });
         }
-        let Desk { container, partition, .. } = self.desk;
-        self.wake_at(burial::by_write(tx, self.gate, &**container, partition, dead)?);
+        let Desk { container, partition, .. } = self.room.desk;
+        self.wake_at(burial::by_write(tx, self.room.gate, &**container, partition, dead)?);
         self.footprint(dead, Drafted::default()).remove(tx)
     }
 
     fn footprint(&self, record: &Record, terms: Drafted) -> Footprint {
-        Footprint::new(self.home, &self.desk.container.definition, self.upkeep, record, terms)
+        Footprint::new(self.home, &self.room.desk.container.definition, self.room.upkeep, record, terms)
     }
 
     fn written(&self, effect: Effect, record: Record, charge: Charge) -> Outcome {
-        self.wake_at(self.gate.policy.death(&record.header));
+        let Gate { policy, now, .. } = self.room.gate;
+        self.wake_at(policy.death(&record.header));
+        let seconds_left = policy.seconds_left(&record.header, *now);
         let sequence = events::commit_of(record.header.sequence);
-        let item = Some(Item::new(self.desk.container.rid, record));
-        Outcome { effect, item, charge, sequence }
+        let item = Some(Item::new(self.room.desk.container.rid, record));
+        Outcome { effect, item, charge, sequence, seconds_left, touch: None }
     }
 
     /// Records a version where all versions are kept; one that is dead already goes at once.
     fn keep_version(&self, tx: &mut Transaction<'_>, old: Option<&Record>, new: &Record) -> Result<()> {
-        self.wake_at(history::look_again(self.gate, tx.time()));
-        match history::written(tx, self.gate, old, new, Manner::Whole) {
+        self.wake_at(history::look_again(self.room.gate, tx.time()));
+        match history::written(tx, self.room.gate, old, new, Manner::Whole) {
             Fate::Stays => Ok(()),
             Fate::DeadOnArrival => {
-                let Desk { container, partition, .. } = self.desk;
-                self.wake_at(burial::on_arrival(tx, self.gate, &**container, partition, new)?);
+                let Desk { container, partition, .. } = self.room.desk;
+                self.wake_at(burial::on_arrival(tx, self.room.gate, &**container, partition, new)?);
                 self.footprint(new, Drafted::default()).remove(tx)
             }
         }
@@ -445,8 +506,8 @@ impl Job<'_> {
     /// The background has something to do in the partition then.
     fn wake_at(&self, due: Option<Time>) {
         if let Some(due) = due {
-            self.desk.partition.next_look.not_after(due);
-            self.desk.alarm.set(due);
+            self.room.desk.partition.next_look.not_after(due);
+            self.room.desk.alarm.set(due);
         }
     }
 }
@@ -458,16 +519,13 @@ fn check(old: &Record, precondition: &Precondition) -> Result<()> {
 
 /// A read's answer, given the caller's condition.
 pub(crate) fn read_outcome(item: Item, precondition: &Precondition, sequence: u64) -> Result<Outcome> {
+    let effect = match precondition {
+        _ if precondition.admits(&item.etag) => Effect::Read,
+        Precondition::IfNoneMatch(_) | Precondition::IfAbsent => Effect::NotModified,
+        _ => return Err(Error::PreconditionFailed { what: format!("item '{}'", item.id()) }),
+    };
     let charge = Charge::read(item.body.as_bytes().len() as u64);
-    if precondition.admits(&item.etag) {
-        return Ok(Outcome { effect: Effect::Read, item: Some(item), charge, sequence });
-    }
-    match precondition {
-        Precondition::IfNoneMatch(_) | Precondition::IfAbsent => {
-            Ok(Outcome { effect: Effect::NotModified, item: Some(item), charge, sequence })
-        }
-        _ => Err(Error::PreconditionFailed { what: format!("item '{}'", item.id()) }),
-    }
+    Ok(Outcome { effect, item: Some(item), charge, sequence, seconds_left: None, touch: None })
 }
 
 /// Whether an item that was found by number belongs to the logical partition that was asked for.

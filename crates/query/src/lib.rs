@@ -46,6 +46,11 @@ pub fn parse(text: &str, parameters: &[(String, Value)], dialect: &Dialect) -> R
         .map_err(|error| error.with_positions_of(text))
 }
 
+/// A date, or a date and time, in the form that the language's functions read: milliseconds since 1970.
+pub fn parse_date_time(text: &str) -> Option<i64> {
+    functions::datetime::parse(text).map(|ticks| ticks.div_euclid(functions::calendar::TICKS_PER_MILLISECOND))
+}
+
 /// The 64-bit FNV-1a hash of a text and its parameters: the same in every process and on every machine. It tells a
 /// client's mistake, not an attack, so it need not withstand one.
 fn fingerprint(text: &str, parameters: &[(String, Value)]) -> u64 {

@@ -17,7 +17,7 @@ use crate::clock::ClockRecord;
 use crate::{Error, Result, Time};
 
 /// The format this program writes: the layout of this record and all that the engine puts beside it.
-pub(crate) const FORMAT: u32 = 6;
+pub(crate) const FORMAT: u32 = 7;
 
 /// The formats this program reads. A store of an older one becomes one of [`FORMAT`] with its first commit; what that takes
 /// beyond this record is the engine's business.
@@ -90,12 +90,12 @@ mod tests {
             assert!(matches!(StoreRecord::decode(&bytes[..length]), Err(Error::Corrupt { .. })));
         }
         let mut other = bytes;
-        for found in [0, 7] {
+        for found in [0, 8] {
             other[0] = found;
             let found = u32::from(found);
-            assert_eq!(StoreRecord::decode(&other), Err(Error::Unsupported { found, supported: 6 }));
+            assert_eq!(StoreRecord::decode(&other), Err(Error::Unsupported { found, supported: 7 }));
         }
-        for older in [1, 2, 3, 4, 5] {
+        for older in [1, 2, 3, 4, 5, 6] {
             other[0] = older;
             assert_eq!(StoreRecord::decode(&other), Ok(StoreRecord::default()), "it is taken over");
         }

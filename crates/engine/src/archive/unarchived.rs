@@ -111,8 +111,7 @@ mod tests {
 
     #[test]
     fn t32_what_is_moved_aside_reads_back_and_a_cut_one_is_damage() {
-        let header =
-            Header { sequence: Sequence(9), ts: 5, ttl: OwnTtl::Absent, bases: Vec::new(), held: false };
+        let header = Header::new(Sequence(9), 5, OwnTtl::Absent);
         let body = Document::from_json(br#"{"id":"x"}"#).unwrap();
         let record = Record { number: ItemNumber(7), header, body };
         let members = r#""id":"x""#;

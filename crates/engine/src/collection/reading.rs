@@ -162,7 +162,7 @@ impl<'a> Reading<'a> {
                 break;
             }
             let (key, value) = entry?;
-            if let Some(record) = gate.judge(all_keys::item_number(&key)?, &value)? {
+            if let Some(record) = gate.judge(self.reader(), all_keys::item_number(&key)?, &value)? {
                 bytes += value.len();
                 all.push(self.loaded(record));
             }

@@ -28,7 +28,7 @@ use crate::charge::Charge;
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
 use crate::events::Events;
-use crate::expiry::Place;
+use crate::expiry::{Countdown, Millis};
 use crate::gate::{self, Gate};
 use crate::header::{Header, Record};
 use crate::history::{self, Fate, Manner};
@@ -406,7 +406,7 @@ impl Desk {
             self.claim(tx, index, keys.of(index.number), None, &document)?;
         }
         let sequence = events.next(tx);
-        let record = self.record(ItemNumber(sequence.0), sequence, ttl, document);
+        let record = self.record(ItemNumber(sequence.0), sequence, ttl, document)?;
         let footprint = self.footprint_in(&record, &keys, |index| index.has(record.number));
         let terms = footprint.charged_keys(&self.list, &record).len() as u64;
         let charge = Charge::write(record.size(), terms);
@@ -439,7 +439,7 @@ impl Desk {
             let wanted = keys.of(index.number).iter().filter(|key| !known.contains(key));
             self.claim(tx, index, wanted, Some(number), &document)?;
         }
-        let record = self.record(number, events.next(tx), ttl, document);
+        let record = self.record(number, events.next(tx), ttl, document)?;
         let before = self.footprint_in(old, &old_keys, is_in);
         let footprint = self.footprint_in(&record, &keys, is_in);
         let terms = changed_terms(
@@ -455,16 +455,28 @@ impl Desk {
     }
 
     /// The version that a document becomes now (T9).
-    fn record(&self, number: ItemNumber, sequence: Sequence, ttl: OwnTtl, body: RawDocument) -> BsonRecord {
-        let bases = self.bases(&body);
-        let header = Header { sequence, ts: self.gate.now.seconds(), ttl, bases, held: false };
-        Record { number, header, body }
+    fn record(
+        &self,
+        number: ItemNumber,
+        sequence: Sequence,
+        ttl: OwnTtl,
+        body: RawDocument,
+    ) -> Result<BsonRecord> {
+        let mut header = Header::new(sequence, self.gate.now.seconds(), ttl);
+        let date = |index| self.date(index, &body);
+        self.gate.policy.settle(&mut header, &body, (Countdown::Restart, None), date)?;
+        Ok(Record { number, header, body })
     }
 
-    /// The places of a document in the newest queues of all date rules.
-    pub(crate) fn bases(&self, body: &RawDocument) -> Vec<Place> {
-        let date = |rule| self.list.get(rule).and_then(|index| index.spec.earliest_date(body.view()));
-        self.gate.policy.bases(date)
+    /// Gives a stored item that stood in no queue its places back.
+    pub(crate) fn settle_again(&self, record: &mut BsonRecord) -> Result<()> {
+        let Record { header, body, .. } = record;
+        self.gate.policy.settle_again(header, body, |index| self.date(index, body))
+    }
+
+    /// The date by which an index makes a document die.
+    fn date(&self, index: u32, body: &RawDocument) -> Option<Millis> {
+        self.list.get(index)?.spec.earliest_date(body.view())
     }
 
     /// The living item of an `_id`.

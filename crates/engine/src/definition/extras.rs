@@ -1,7 +1,7 @@
-//! Properties of a container that are kept and given back and, but for `changeFeedPolicy`, change nothing here: each is
-//! checked for its shape, so that what cannot be meant is not stored either.
+//! Properties of a container that are kept and given back and, but for `ttlPropertyPath` and `changeFeedPolicy`, change nothing
+//! here: each is checked for its shape, so that what cannot be meant is not stored either.
 
-use document::{Object, Value};
+use document::{Object, Path, Value};
 
 use super::error::{
     Result, invalid, list, malformed, members, optional, optional_list, required, text, word,
@@ -14,8 +14,9 @@ const RETENTION_MINUTES_MAX: i64 = i32::MAX as i64;
 const ENCRYPTED_PATHS_MAX: usize = 1000;
 
 /// The properties of this kind, in the order in which a definition lists them.
-pub(super) const NAMES: [&str; 8] = [
+pub(super) const NAMES: [&str; 9] = [
     "analyticalStorageTtl",
+    "ttlPropertyPath",
     "conflictResolutionPolicy",
     "geospatialConfig",
     "computedProperties",
@@ -38,6 +39,7 @@ pub(super) fn read(name: &str, value: Option<&Value>) -> Result<Option<Value>> {
         "analyticalStorageTtl" => return ttl::analytical(value),
         "conflictResolutionPolicy" => return conflict_resolution(value).map(Some),
         "geospatialConfig" => return geospatial(value).map(Some),
+        "ttlPropertyPath" => check_path(value)?,
         "computedProperties" => check_computed(value)?,
         "changeFeedPolicy" => check_change_feed(value)?,
         "vectorEmbeddingPolicy" => search::check_embeddings(value)?,
@@ -75,6 +77,15 @@ fn geospatial(value: &Value) -> Result<Value> {
         Some(value) => word(value, "type", &["Geography", "Geometry"])?,
     };
     Ok(Value::Object([("type", kind)].into_iter().collect()))
+}
+
+/// An empty path gives up one that was there.
+fn check_path(value: &Value) -> Result<()> {
+    let path = text(value, "ttlPropertyPath")?;
+    match path {
+        "" => Ok(()),
+        _ => Path::parse(path).map(drop).map_err(|error| invalid(format!("ttlPropertyPath: {error}."))),
+    }
 }
 
 fn check_computed(value: &Value) -> Result<()> {

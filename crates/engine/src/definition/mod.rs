@@ -16,6 +16,7 @@ mod unique;
 
 use document::{Object, PartitionKeyDefinition, Path, Value, check_resource_id};
 
+use crate::expiry::Lifecycle;
 use crate::item::SYSTEM_PROPERTIES;
 
 pub use error::DefinitionError;
@@ -34,10 +35,10 @@ const DROPPED: [&str; 10] =
     ["_rid", "_self", "_etag", "_ts", "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts", "statistics"];
 
 /// Properties that the service has and that would be wrong to keep without doing what they ask for.
-const NOT_SUPPORTED: [&str; 3] =
-    ["ttlPropertyPath", "globalSecondaryIndexDefinition", "materializedViewDefinition"];
+const NOT_SUPPORTED: [&str; 2] = ["globalSecondaryIndexDefinition", "materializedViewDefinition"];
 
 const CHANGE_FEED_POLICY: &str = "changeFeedPolicy";
+const TTL_PROPERTY_PATH: &str = "ttlPropertyPath";
 
 /// A complete, valid definition of a container.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,7 +106,8 @@ impl ContainerDefinition {
         if !self.unique_keys.is_empty() {
             value.insert("uniqueKeyPolicy", unique::to_value(&self.unique_keys));
         }
-        for (name, kept) in others {
+        // A path that was given up is not there.
+        for (name, kept) in others.iter().filter(|(_, kept)| kept.as_str() != Some("")) {
             value.insert(name.as_str(), kept.clone());
         }
         value.into()
@@ -116,13 +118,31 @@ impl ContainerDefinition {
         self.rest(CHANGE_FEED_POLICY).and_then(extras::history_minutes)
     }
 
-    /// Takes over the policy of the feed where a replacement has none: not every client can send it, and none means to give
-    /// the feed up by changing something else. A retention of 0 does.
-    pub(crate) fn keep_change_feed_policy(&mut self, old: &ContainerDefinition) {
-        if let (None, Some(policy)) = (self.rest(CHANGE_FEED_POLICY), old.rest(CHANGE_FEED_POLICY)) {
-            self.rest.push((CHANGE_FEED_POLICY.to_owned(), policy.clone()));
-            self.rest.sort_by_key(|(name, _)| extras::NAMES.iter().position(|known| known == name));
+    /// Where items say from when on their time to live is counted (T33); none if that is `_ts`.
+    pub fn ttl_property_path(&self) -> Option<Path> {
+        self.rest(TTL_PROPERTY_PATH).and_then(Value::as_str).and_then(|text| Path::parse(text).ok())
+    }
+
+    /// What the owner wishes after another definition has taken the place of this one: what is new about it changes wishes.
+    pub(crate) fn wishes_after(&self, next: &ContainerDefinition, mut wishes: Lifecycle) -> Lifecycle {
+        if next.history_minutes() != self.history_minutes() {
+            wishes.history_minutes = next.history_minutes();
         }
+        if next.ttl_property_path() != self.ttl_property_path() {
+            wishes.ttl_property_path = next.ttl_property_path();
+        }
+        wishes
+    }
+
+    /// Takes over the policy of the feed and the base of countdowns where a replacement has none: not every client can send
+    /// them, and none means to give them up by changing something else. A retention of 0 and an empty path do.
+    pub(crate) fn keep_what_clients_leave_out(&mut self, old: &ContainerDefinition) {
+        for name in [CHANGE_FEED_POLICY, TTL_PROPERTY_PATH] {
+            if let (None, Some(kept)) = (self.rest(name), old.rest(name)) {
+                self.rest.push((name.to_owned(), kept.clone()));
+            }
+        }
+        self.rest.sort_by_key(|(name, _)| extras::NAMES.iter().position(|known| known == name));
     }
 
     fn rest(&self, name: &str) -> Option<&Value> {

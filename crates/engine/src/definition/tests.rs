@@ -281,7 +281,8 @@ fn wrong_properties_are_refused_by_name() {
         (r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["a"]}]}"#, "must start with '/'"),
         (r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a","/a"]}]}"#, "given twice"),
         (r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/a/*"]}]}"#, "wildcards"),
-        (r#""ttlPropertyPath":"/ttl""#, "The property 'ttlPropertyPath' of a container is not supported."),
+        (r#""ttlPropertyPath":"created""#, "it must start with '/'"),
+        (r#""ttlPropertyPath":5"#, "'ttlPropertyPath' must be"),
         (r#""defaultTTL":5"#, "a container has no property 'defaultTTL'"),
     ] {
         let error = refusal(member);

@@ -1,5 +1,6 @@
 //! What is written into a deletion record: that it was opened, under which rules, what was purged, and how it ended.
 
+use document::Path;
 use storage::{Read, Transaction};
 
 use super::log::Head;
@@ -9,7 +10,7 @@ use crate::container::Api;
 use crate::counters;
 use crate::definition::DefaultTtl;
 use crate::error::{Error, Result};
-use crate::expiry::{Millis, Policy};
+use crate::expiry::{Lifecycle, Millis, Policy};
 use crate::holder::Holder;
 use crate::keys::PartitionId;
 use crate::obituary::{Obituary, json_text};
@@ -59,6 +60,7 @@ pub(crate) fn follow(
 ) -> Result<()> {
     let is_same = before.default_ttl == after.default_ttl
         && before.lifecycle.hold == after.lifecycle.hold
+        && countings(&before.lifecycle) == countings(&after.lifecycle)
         && dates_in_force(before) == dates_in_force(after);
     match (before.lifecycle.deletion_record, after.lifecycle.deletion_record) {
         (true, true) if !is_same => {
@@ -110,7 +112,21 @@ fn open_head(tx: &Transaction<'_>, partition: PartitionId) -> Result<Head> {
 
 /// The indexes whose dates kill, and how long after them.
 fn dates_in_force(policy: &Policy) -> Vec<(u32, Millis)> {
-    policy.rules.iter().filter_map(|rule| Some((rule.id, rule.delay_ms?))).collect()
+    let of_indexes = policy.rules.iter().filter(|rule| rule.is_of_an_index());
+    of_indexes.filter_map(|rule| Some((rule.id, rule.delay_ms?))).collect()
+}
+
+/// What is counted otherwise than from the last write (T33), as JSON members; nothing if nothing is.
+fn countings(wishes: &Lifecycle) -> String {
+    let path = |name, path: &Option<Path>| {
+        path.as_ref().map(|path| format!(r#","{name}":{}"#, json_text(path.as_str())))
+    };
+    let members = [
+        path("ttlPropertyPath", &wishes.ttl_property_path),
+        path("expireAtPath", &wishes.expire_at_path),
+        wishes.sliding.then(|| r#","sliding":true"#.to_owned()),
+    ];
+    members.into_iter().flatten().collect()
 }
 
 /// The rules in force, as JSON.
@@ -131,5 +147,6 @@ fn rules(reader: &dyn Read, partition: PartitionId, policy: &Policy) -> Result<S
         })
         .collect();
     let hold = policy.lifecycle.hold.as_deref().map_or_else(|| "null".to_owned(), json_text);
-    Ok(format!(r#"{{"defaultTtl":{default_ttl},"dateIndexes":[{}],"hold":{hold}}}"#, dates.join(",")))
+    let (dates, countings) = (dates.join(","), countings(&policy.lifecycle));
+    Ok(format!(r#"{{"defaultTtl":{default_ttl},"dateIndexes":[{dates}],"hold":{hold}{countings}}}"#))
 }

@@ -24,8 +24,11 @@ use crate::error::{Error, Result};
 /// More open cutoffs than this, and a policy change waits for the purge.
 pub(super) const CUTOFFS_MAX: usize = 256;
 
-/// More date rules than this no partition has; the header of an item counts its bases in a byte.
+/// Indexes make no more date rules than this; the header of an item counts its bases in a byte.
 pub(super) const RULES_MAX: usize = 128;
+
+/// Rules that no index makes.
+pub(super) const COUNTINGS: usize = 3;
 
 /// How many numbers are tried for a new queue, once all have been used.
 const QUEUE_TRIES_MAX: usize = 4096;
@@ -41,6 +44,8 @@ pub(crate) enum Change {
     SetDelay { id: u32, delay_ms: Millis },
     /// A date rule ends, if there is one of that number. Its entries go with their items' next versions.
     DropRule { id: u32 },
+    /// Countdowns may begin elsewhere than at `_ts` from now on (T33).
+    OpenCountings,
     /// The owner asks for something else beyond rules.
     Lifecycle(Lifecycle),
 }
@@ -87,6 +92,7 @@ impl Policy {
                 self.rule(*id).is_none_or(|rule| rule.delay_ms != Some(*delay_ms))
             }
             Change::DropRule { id } => self.rule(*id).is_some(),
+            Change::OpenCountings => !self.has_countings(),
             Change::Lifecycle(lifecycle) => self.lifecycle != *lifecycle,
         }
     }
@@ -95,35 +101,77 @@ impl Policy {
     pub(crate) fn judges(&self, change: &Change) -> bool {
         match change {
             Change::DefaultTtl(_) => true,
-            Change::AddRule { .. } => false,
+            Change::AddRule { .. } | Change::OpenCountings => false,
             Change::SetDelay { id, .. } | Change::DropRule { id } => {
                 self.rule(*id).is_some_and(|rule| rule.delay_ms.is_some())
             }
-            Change::Lifecycle(lifecycle) => self.lifecycle.hold.is_some() != lifecycle.hold.is_some(),
+            Change::Lifecycle(lifecycle) => {
+                self.lifecycle.hold.is_some() != lifecycle.hold.is_some()
+                    || self.lifecycle.expire_at_path.is_some() && lifecycle.expire_at_path.is_none()
+            }
         }
     }
 
     /// Writes a change down.
     fn set(&mut self, change: Change, occupied: &impl Fn(Queue, Millis) -> Result<bool>) -> Result<()> {
         match change {
-            Change::DefaultTtl(default_ttl) => self.default_ttl = default_ttl,
+            Change::DefaultTtl(default_ttl) => {
+                self.default_ttl = default_ttl;
+                self.follow_default_ttl();
+            }
             Change::AddRule { id } if self.rule(id).is_some() => {
                 return Err(Error::Corrupt(format!("there is a date rule {id} already")));
             }
             Change::AddRule { .. } if self.rules.len() >= RULES_MAX => {
                 return Err(Error::invalid(format!("More than {RULES_MAX} date rules.")));
             }
-            Change::AddRule { id } => {
-                let queues = vec![self.fresh_queue(occupied)?];
-                self.rules.push(DateRule { id, delay_ms: None, queues });
-            }
+            Change::AddRule { id } => self.add_rule(id, None, occupied)?,
             Change::SetDelay { id, delay_ms } => {
                 let rule = self.rules.iter_mut().find(|rule| rule.id == id);
                 let rule = rule.ok_or_else(|| Error::Corrupt(format!("there is no date rule {id}")))?;
                 rule.delay_ms = Some(delay_ms);
             }
             Change::DropRule { id } => self.rules.retain(|rule| rule.id != id),
-            Change::Lifecycle(lifecycle) => self.lifecycle = lifecycle,
+            Change::OpenCountings => self.open_countings(occupied)?,
+            Change::Lifecycle(lifecycle) => {
+                self.lifecycle = lifecycle;
+                self.follow_lifecycle(occupied)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_rule(
+        &mut self,
+        id: u32,
+        delay_ms: Option<Millis>,
+        occupied: &impl Fn(Queue, Millis) -> Result<bool>,
+    ) -> Result<()> {
+        let queues = vec![self.fresh_queue(occupied)?];
+        self.rules.push(DateRule { id, delay_ms, queues });
+        Ok(())
+    }
+
+    /// Countings need the rules that they follow. Nobody stands in their queues yet, so they kill nobody and are in force at
+    /// once. Those of ttl stay for ever: items that were counted so may be there for as long.
+    fn follow_lifecycle(&mut self, occupied: &impl Fn(Queue, Millis) -> Result<bool>) -> Result<()> {
+        if self.lifecycle.ttl_property_path.is_some() || self.lifecycle.sliding {
+            self.open_countings(occupied)?;
+        }
+        match (self.lifecycle.expire_at_path.is_some(), self.rule(DateRule::ABSOLUTE).is_some()) {
+            (true, false) => self.add_rule(DateRule::ABSOLUTE, Some(0), occupied)?,
+            (false, true) => self.rules.retain(|rule| rule.id != DateRule::ABSOLUTE),
+            (true, true) | (false, false) => {}
+        }
+        Ok(())
+    }
+
+    fn open_countings(&mut self, occupied: &impl Fn(Queue, Millis) -> Result<bool>) -> Result<()> {
+        if !self.has_countings() {
+            for id in [DateRule::INHERITED, DateRule::OWNED] {
+                self.add_rule(id, None, occupied)?;
+            }
+            self.follow_default_ttl();
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //!
 //! It is part of the policy, so that every write and every sweep sees inside its transaction what is in force.
 
-use document::{Object, Value};
+use document::{Object, Path, Value};
 
 use crate::archive::ArchiveDirectory;
 use crate::error::{Error, Result};
@@ -22,6 +22,12 @@ pub struct Lifecycle {
     pub deletion_record: bool,
     /// Why nothing here may die, be changed or deleted (T31).
     pub hold: Option<String>,
+    /// Where items say from when on their time to live is counted, in seconds since 1970 (T33).
+    pub ttl_property_path: Option<Path>,
+    /// Where items name the instant of their death (T33).
+    pub expire_at_path: Option<Path>,
+    /// Whether reading an item restarts its countdown (T33).
+    pub sliding: bool,
 }
 
 const HISTORY_MINUTES: &str = "historyMinutes";
@@ -30,6 +36,9 @@ const MAX_INSTANT_EXPIRY: &str = "maxInstantExpiryPpm";
 const ARCHIVE: &str = "archive";
 const DELETION_RECORD: &str = "deletionRecord";
 const HOLD: &str = "hold";
+const TTL_PROPERTY_PATH: &str = "ttlPropertyPath";
+const EXPIRE_AT_PATH: &str = "expireAtPath";
+const SLIDING: &str = "sliding";
 
 impl Lifecycle {
     /// Whether somebody is told when each item died: what the rules were then has to be remembered.
@@ -50,14 +59,21 @@ impl Lifecycle {
                 out.insert(name, Value::Int(number.into()));
             }
         }
-        let archive = self.archive.as_ref().map(ArchiveDirectory::as_str);
-        for (name, text) in [(ARCHIVE, archive), (HOLD, self.hold.as_deref())] {
+        let texts = [
+            (ARCHIVE, self.archive.as_ref().map(ArchiveDirectory::as_str)),
+            (HOLD, self.hold.as_deref()),
+            (TTL_PROPERTY_PATH, self.ttl_property_path.as_ref().map(Path::as_str)),
+            (EXPIRE_AT_PATH, self.expire_at_path.as_ref().map(Path::as_str)),
+        ];
+        for (name, text) in texts {
             if let Some(text) = text {
                 out.insert(name, text);
             }
         }
-        if self.deletion_record {
-            out.insert(DELETION_RECORD, Value::Bool(true));
+        for (name, is_on) in [(DELETION_RECORD, self.deletion_record), (SLIDING, self.sliding)] {
+            if is_on {
+                out.insert(name, Value::Bool(true));
+            }
         }
         out
     }
@@ -68,16 +84,21 @@ impl Lifecycle {
         for (name, value) in members.iter() {
             let number = || value.as_i64().and_then(|number| u32::try_from(number).ok());
             let text = || value.as_str().map(str::to_owned);
+            let path = || value.as_str().and_then(|text| Path::parse(text).ok());
+            let on = |slot: &mut bool| {
+                *slot = true;
+                *value == Value::Bool(true)
+            };
             let known = match name {
                 HISTORY_MINUTES => set(&mut lifecycle.history_minutes, number()),
                 MAX_PURGE_DELAY => set(&mut lifecycle.max_purge_delay, number()),
                 MAX_INSTANT_EXPIRY => set(&mut lifecycle.max_instant_expiry, number()),
                 ARCHIVE => set(&mut lifecycle.archive, value.as_str().and_then(ArchiveDirectory::parse)),
                 HOLD => set(&mut lifecycle.hold, text()),
-                DELETION_RECORD => {
-                    lifecycle.deletion_record = true;
-                    *value == Value::Bool(true)
-                }
+                TTL_PROPERTY_PATH => set(&mut lifecycle.ttl_property_path, path()),
+                EXPIRE_AT_PATH => set(&mut lifecycle.expire_at_path, path()),
+                DELETION_RECORD => on(&mut lifecycle.deletion_record),
+                SLIDING => on(&mut lifecycle.sliding),
                 _ => false,
             };
             if !known {
@@ -107,6 +128,9 @@ mod tests {
             archive: ArchiveDirectory::parse("cold"),
             deletion_record: true,
             hold: Some("case 7".into()),
+            ttl_property_path: Some(Path::parse("/a/b").expect("a path")),
+            expire_at_path: Some(Path::parse("/c").expect("a path")),
+            sliding: true,
         };
         for lifecycle in [Lifecycle::default(), all] {
             assert_eq!(Lifecycle::from_object(&lifecycle.to_object()).expect("reads"), lifecycle);
@@ -115,6 +139,8 @@ mod tests {
             ("hold", Value::Int(1)),
             ("maxPurgeDelay", Value::Int(-1)),
             ("archive", "../up".into()),
+            ("sliding", Value::Bool(false)),
+            ("expireAtPath", Value::String("no path".into())),
             ("x", Value::Null),
         ] {
             let damaged = Object::from_iter([(name.to_owned(), value)]);

@@ -11,6 +11,9 @@
 //!   stamp     items not in inherit      _ts          never: it only serves queries on _ts
 //! ```
 //!
+//! A countdown need not begin at `_ts`, and an item may name its death ([`counting`]): such items stand in numbered queues as
+//! those with dates do.
+//!
 //! So the dead are a prefix of each queue, `base <= now - delay`, whatever D is. Changing D moves the end of the prefix
 //! and rewrites nothing (T11). An item is dead if it is among the dead of any queue it stands in: the earliest rule wins,
 //! and `ttl` = -1, which keeps an item out of the first two queues, stops no date rule (T27). All times are milliseconds
@@ -33,6 +36,7 @@
 //! items ([`change`]). A cutoff is forgotten once the purge has emptied the prefix it covers.
 
 mod change;
+mod counting;
 mod lifecycle;
 #[cfg(test)]
 mod model;
@@ -48,9 +52,11 @@ use document::Sequence;
 use storage::Time;
 
 pub(crate) use change::Change;
+pub use counting::Countdown;
+pub(crate) use counting::{bson_at, instant_of, instant_of_bson, seconds_of, seconds_of_bson};
 pub use lifecycle::Lifecycle;
 pub(crate) use moment::{Moment, Term};
-pub(crate) use place::{Millis, Place, Places, Queue, from_seconds};
+pub(crate) use place::{Counted, Millis, Place, Places, Queue, from_seconds};
 
 use crate::definition::DefaultTtl;
 use crate::header::Header;
@@ -73,10 +79,10 @@ impl Cutoff {
     }
 }
 
-/// A rule by which items die at a date in them (T27).
+/// A rule by which items die at a date in them (T27), or otherwise than counted from their last write (T33).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DateRule {
-    /// The number of the index that made it.
+    /// The number of the index that made it, or one of a few that no index has.
     pub(crate) id: u32,
     /// How long after its date an item dies; none as long as not every item stands in the rule's queues: it kills nobody yet.
     pub(crate) delay_ms: Option<Millis>,
@@ -218,6 +224,11 @@ impl Policy {
         cutoffs.map(|cutoff| cutoff.through).chain(self.horizon(queue, now)).max()
     }
 
+    /// Whether no item can be dead.
+    pub(crate) fn kills_nobody(&self, now: Time) -> bool {
+        self.queues().into_iter().all(|queue| self.dead_through(queue, now).is_none())
+    }
+
     /// When an entry with this base dies; none if no rule will kill it.
     pub(crate) fn due(&self, place: Place) -> Option<Time> {
         let due = place.base.saturating_add(self.delay(place.queue)?);
@@ -227,6 +238,11 @@ impl Policy {
     /// When an item dies, by whichever rule comes first; none if no rule will kill it.
     pub(crate) fn death(&self, header: &Header) -> Option<Time> {
         header.mortal_places().filter_map(|place| self.due(place)).min()
+    }
+
+    /// In how many seconds an item dies, begun ones included; none if no rule will kill it.
+    pub(crate) fn seconds_left(&self, header: &Header, now: Time) -> Option<u64> {
+        self.death(header).map(|death| death.millis().saturating_sub(now.millis()).div_ceil(1000))
     }
 
     /// Whether a later policy kills nobody whom this one would let live.
@@ -239,8 +255,10 @@ impl Policy {
 
     /// The queues by which items die, in groups of which an item stands in one queue at most.
     pub(crate) fn groups(&self) -> Vec<Vec<Queue>> {
-        let mut groups = vec![vec![Queue::Inherit, Queue::Own]];
-        groups.extend(self.rules.iter().map(|rule| rule.queues.clone()));
+        let (of_ttl, of_dates): (Vec<_>, Vec<_>) = self.rules.iter().partition(|rule| rule.is_of_ttl());
+        let of_ttl = of_ttl.iter().flat_map(|rule| rule.queues.iter().copied());
+        let mut groups = vec![[Queue::Inherit, Queue::Own].into_iter().chain(of_ttl).collect()];
+        groups.extend(of_dates.iter().map(|rule| rule.queues.clone()));
         // A dropped rule has left cutoffs only; which of their queues were of one rule is not known any more.
         for Cutoff { queue, .. } in &self.cutoffs {
             if !groups.iter().flatten().any(|known| known == queue) {

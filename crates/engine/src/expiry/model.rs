@@ -7,7 +7,7 @@ use document::Sequence;
 use storage::Time;
 
 use super::change::CUTOFFS_MAX;
-use super::{Change, Lifecycle, Millis, Moment, Policy, Queue};
+use super::{Change, Counted, Lifecycle, Millis, Moment, Policy, Queue};
 use crate::definition::{DefaultTtl, OwnTtl};
 use crate::header::Header;
 
@@ -33,6 +33,8 @@ struct Era {
 #[derive(Debug, Clone)]
 struct Item {
     header: Header,
+    /// From when on its ttl is counted.
+    from_ms: Millis,
     /// What the item has in the field of each rule there may ever be.
     dates: BTreeMap<u32, Millis>,
     /// Whether a date in the past killed it as it was written.
@@ -59,11 +61,10 @@ impl Rules {
         if self.held {
             return None;
         }
-        let ts = item.header.ts as Millis;
         let ttl = match (item.header.ttl, self.default_ttl) {
             (OwnTtl::Never, _) | (_, DefaultTtl::Off) | (OwnTtl::Absent, DefaultTtl::Never) => None,
             (OwnTtl::Absent, DefaultTtl::Seconds(n)) | (OwnTtl::Seconds(n), _) => {
-                Some((ts + Millis::from(n)) * 1000)
+                Some(item.from_ms + Millis::from(n) * 1000)
             }
         };
         let dates = self.delays.iter().filter_map(|(rule, delay)| Some(item.dates.get(rule)? + delay));
@@ -137,24 +138,46 @@ impl Life {
             }
         }
         let bases = self.policy.bases(|rule| dates.get(&rule).copied());
-        let header = Header {
-            sequence: Sequence(self.sequence),
-            ts: self.now_ms.unsigned_abs() / 1000,
-            ttl,
-            bases,
-            held: false,
+        let plain = Header::new(Sequence(self.sequence), self.now_ms.unsigned_abs() / 1000, ttl);
+        let replaced = self.random.choice(living).filter(|_| self.random.bool());
+        let from_ms = match (self.policy.has_countings(), replaced, self.random.u8(..4)) {
+            (true, Some(at), 0) => Some(self.items[at].from_ms),
+            (true, _, 1) => Some(self.now_ms + self.random.i64(-9_000..9_000)),
+            _ => None,
         };
-        let mut item = Item { header, dates, born_dead: false };
+        let counted = from_ms.map(|from| Counted {
+            queue: self.policy.counted_queue(ttl).expect("there are countings"),
+            from,
+            slides: true,
+        });
+        let header = Header { bases, counted, ..plain };
+        let from_ms = from_ms.unwrap_or(self.now_ms / 1000 * 1000);
+        let mut item = Item { header, from_ms, dates, born_dead: false };
         item.born_dead = self.is_dead(&item);
-        match self.random.choice(living) {
-            Some(at) if self.random.bool() => self.items[at] = item,
-            _ => self.items.push(item),
+        match replaced {
+            Some(at) => self.items[at] = item,
+            None => self.items.push(item),
+        }
+    }
+
+    /// A read restarts the countdown of a living item.
+    fn touch(&mut self) {
+        let second = self.now_ms / 1000 * 1000;
+        let slides = |item: &Item| item.header.slides() && item.from_ms < second;
+        let touchable = (0..self.items.len()).filter(|at| slides(&self.items[*at]));
+        let touchable: Vec<usize> = touchable.filter(|at| !self.is_dead(&self.items[*at])).collect();
+        if let Some(at) = self.random.choice(touchable) {
+            let item = &mut self.items[at];
+            (item.from_ms, item.header.touched) = (second, Some(second));
+            item.born_dead = false;
         }
     }
 
     fn change_rules(&mut self) {
         let mut rules = self.rules.clone();
-        let known: Vec<u32> = self.policy.rules.iter().map(|rule| rule.id).collect();
+        let known = self.policy.rules.iter().filter(|rule| !rule.is_of_ttl());
+        let known: Vec<u32> = known.map(|rule| rule.id).collect();
+        let date_rules = known.len();
         match (self.random.u8(..8), self.random.choice(known)) {
             (0 | 1, _) => {
                 rules.default_ttl = match self.random.u32(..10) {
@@ -184,7 +207,10 @@ impl Life {
             let hold = rules.held.then(|| "a case".to_owned());
             self.change(Change::Lifecycle(Lifecycle { hold, ..self.policy.lifecycle.clone() }), rules);
         }
-        if self.policy.rules.len() < 3 && self.random.u8(..4) == 0 {
+        if self.random.u8(..8) == 0 && self.policy.differs(&Change::OpenCountings) {
+            self.change(Change::OpenCountings, self.rules.clone());
+        }
+        if date_rules < 3 && self.random.u8(..4) == 0 {
             self.add_rule();
         }
     }
@@ -251,8 +277,8 @@ impl Life {
 }
 
 #[test]
-fn t13_t27_no_change_of_rules_ever_revives_or_kills_against_the_model() {
-    let (mut dead, mut reopened) = (0, 0);
+fn t13_t27_t33_no_change_of_rules_ever_revives_or_kills_against_the_model() {
+    let (mut dead, mut reopened, mut touched) = (0, 0, 0);
     for seed in 0..400 {
         let mut life = Life::new(seed);
         println!("seed {seed}");
@@ -262,7 +288,8 @@ fn t13_t27_no_change_of_rules_ever_revives_or_kills_against_the_model() {
         }
         for _ in 0..120 {
             match life.random.u8(..20) {
-                0..8 => life.write(),
+                0..7 => life.write(),
+                7 => life.touch(),
                 8..13 => life.now_ms += life.random.i64(0..3_000),
                 13..17 => life.change_rules(),
                 _ => life.purge(),
@@ -271,7 +298,8 @@ fn t13_t27_no_change_of_rules_ever_revives_or_kills_against_the_model() {
             let is_reopened = |queues: &Vec<Queue>| !queues.is_sorted();
             reopened += usize::from(life.policy.rules.iter().any(|rule| is_reopened(&rule.queues)));
         }
+        touched += life.items.iter().filter(|item| item.header.touched.is_some()).count();
         dead += life.items.iter().filter(|item| life.is_dead(item)).count();
     }
-    assert!(dead > 0 && reopened > 0, "the lives are worth living: {dead} {reopened}");
+    assert!(dead > 0 && reopened > 0 && touched > 0, "worth living: {dead} {reopened} {touched}");
 }

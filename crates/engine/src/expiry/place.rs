@@ -59,8 +59,21 @@ pub(crate) struct Place {
 /// All places by which one item can die: at most one by ttl, at most one by each date rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Places {
+    /// In inherit or own.
     pub(crate) ttl: Option<Place>,
+    /// In queues that have numbers; by ttl too, if the countdown does not begin at `_ts`.
     pub(crate) dates: Vec<Place>,
+}
+
+/// A countdown that does not begin at `_ts` (T33).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// The queue by which the item dies, unless it is held or never dies: a generation of the rule for its kind of ttl.
+    pub(crate) queue: Queue,
+    /// Where the countdown begins, as the version was written.
+    pub(crate) from: Millis,
+    /// Whether reads restart it.
+    pub(crate) slides: bool,
 }
 
 impl Places {
@@ -85,17 +98,22 @@ impl From<Place> for Places {
 }
 
 impl Header {
+    /// Where the countdown of ttl begins.
+    pub(crate) fn counts_from(&self) -> Millis {
+        let written = || self.counted.map_or(from_seconds(self.ts), |counted| counted.from);
+        self.touched.unwrap_or_else(written)
+    }
+
     /// The place by which the item can die by ttl; none for `ttl` = -1, and while it is held.
-    fn ttl_place(&self) -> Option<Place> {
-        match self.ttl {
-            _ if self.held => None,
-            OwnTtl::Absent => Some(Place { queue: Queue::Inherit, base: from_seconds(self.ts) }),
-            OwnTtl::Seconds(ttl) => {
-                let deadline = from_seconds(self.ts.saturating_add(u64::from(ttl)));
-                Some(Place { queue: Queue::Own, base: deadline })
-            }
-            OwnTtl::Never => None,
-        }
+    pub(crate) fn ttl_place(&self) -> Option<Place> {
+        let from = self.counts_from();
+        let (queue, base) = match self.ttl {
+            _ if self.held => return None,
+            OwnTtl::Absent => (Queue::Inherit, from),
+            OwnTtl::Seconds(ttl) => (Queue::Own, from.saturating_add(from_seconds(ttl.into()))),
+            OwnTtl::Never => return None,
+        };
+        Some(Place { queue: self.counted.map_or(queue, |counted| counted.queue), base })
     }
 
     /// Every place by which the item can die.
@@ -105,13 +123,16 @@ impl Header {
 
     /// The same places, to keep.
     pub(crate) fn places(&self) -> Places {
-        Places { ttl: self.ttl_place(), dates: self.bases.clone() }
+        match self.counted {
+            None => Places { ttl: self.ttl_place(), dates: self.bases.clone() },
+            Some(_) => Places { ttl: None, dates: self.mortal_places().collect() },
+        }
     }
 
     /// The place in `Stamp`, for items whose `_ts` no other queue tells.
     pub(crate) fn stamp_place(&self) -> Option<Place> {
         match self.ttl {
-            OwnTtl::Absent if !self.held => None,
+            OwnTtl::Absent if !self.held && self.counted.is_none() => None,
             OwnTtl::Absent | OwnTtl::Seconds(_) | OwnTtl::Never => {
                 Some(Place { queue: Queue::Stamp, base: from_seconds(self.ts) })
             }

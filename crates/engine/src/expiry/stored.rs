@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use document::{Document, Sequence, Value};
 
-use super::change::RULES_MAX;
+use super::change::{COUNTINGS, RULES_MAX};
 use super::{Cutoff, DateRule, Lifecycle, Millis, Moment, Policy, Queue, Term};
 use crate::definition::DefaultTtl;
 use crate::error::{Error, Result};
@@ -80,7 +80,7 @@ impl Policy {
                 number => Queue::date(number)?.number(),
             };
             let [count] = *take(&mut bytes)?;
-            for _ in 0..Some(count).filter(|count| usize::from(*count) <= RULES_MAX)? {
+            for _ in 0..Some(count).filter(|count| usize::from(*count) <= RULES_MAX + COUNTINGS)? {
                 rules.push(DateRule::decode(&mut bytes)?);
             }
         }

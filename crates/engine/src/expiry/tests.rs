@@ -12,7 +12,7 @@ use crate::header::Header;
 const NOW: u64 = 1_000_000;
 
 fn header(ts: u64, ttl: OwnTtl) -> Header {
-    Header { sequence: Sequence(5), ts, ttl, bases: Vec::new(), held: false }
+    Header::new(Sequence(5), ts, ttl)
 }
 
 fn at(seconds: u64) -> Time {
@@ -173,7 +173,7 @@ fn up_to(last: u16) -> impl Fn(Queue, Millis) -> Result<bool> {
 
 /// The header of an item that is written under a policy, with the same date for every rule.
 fn dated_header(policy: &Policy, sequence: u64, ttl: OwnTtl, date: Option<Millis>) -> Header {
-    Header { sequence: Sequence(sequence), ts: NOW, ttl, bases: policy.bases(|_| date), held: false }
+    Header { bases: policy.bases(|_| date), ..Header::new(Sequence(sequence), NOW, ttl) }
 }
 
 fn millis(millis: Millis) -> Time {

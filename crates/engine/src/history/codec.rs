@@ -90,13 +90,7 @@ mod tests {
     #[test]
     fn t28_a_recorded_change_reads_back_and_a_cut_one_is_damage() {
         let record = |n: u64| {
-            let header = Header {
-                sequence: Sequence(n),
-                ts: n,
-                ttl: OwnTtl::Seconds(5),
-                bases: Vec::new(),
-                held: false,
-            };
+            let header = Header::new(Sequence(n), n, OwnTtl::Seconds(5));
             let body = Document::from_json(format!(r#"{{"id":"{n}"}}"#).as_bytes()).expect("valid JSON");
             Record { number: ItemNumber(3), header, body }
         };

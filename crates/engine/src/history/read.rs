@@ -30,6 +30,7 @@ use crate::keys::{self, Key};
 use crate::limits::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
 use crate::operation::Scope;
 use crate::read::in_scope;
+use crate::touch;
 
 /// What happened to an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -269,7 +270,8 @@ impl<B: Body> Told<B> {
                     let number = position.number.0;
                     return Err(Error::Corrupt(format!("a queue has item {number}, which is not there")));
                 };
-                let (header, _) = Header::decode(&bytes)?;
+                let (mut header, _) = Header::decode(&bytes)?;
+                touch::look_up(&*view.snapshot, view.gate.partition, position.number, &mut header)?;
                 if view.gate.policy.end_of(&header).is_none_or(|(_, end)| end != place) {
                     return Ok(None);
                 }

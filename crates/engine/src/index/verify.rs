@@ -14,6 +14,7 @@ use crate::container::Container;
 use crate::error::{Error, Result};
 use crate::header::Record;
 use crate::keys::{self, PartitionId};
+use crate::touch;
 
 impl Engine {
     /// Compares every entry of a container's index, of generations being built or cleared too, with what its items call for,
@@ -46,7 +47,8 @@ fn check(reader: &dyn Read, index: &Index, building: Option<Building>) -> Result
     let items = KeyRange::prefix(keys::partition(index.partition));
     for entry in reader.scan(Keyspace::Item, items, Direction::Forward) {
         let (key, value) = entry?;
-        let record = Record::decode(keys::item_number(&key)?, &value)?;
+        let mut record = Record::decode(keys::item_number(&key)?, &value)?;
+        touch::look_up(reader, index.partition, record.number, &mut record.header)?;
         if building.is_some_and(|building| !building.has(record.number)) {
             continue;
         }

@@ -1,8 +1,8 @@
 //! A walk along the queues that are ordered by `_ts`: items by the time of their last write, then by number.
 //!
 //! Every item stands in exactly one of the two queues, whatever the indexing policy says. An entry of `inherit` is the
-//! item's place, so it tells whether the item lives; for one of `stamp` the item's header is asked. Only containers without
-//! date rules are walked so: an entry says nothing of dates.
+//! item's place, so it tells whether the item lives, unless items may die by something else than ttl; then, and for an entry
+//! of `stamp`, the item's header is asked.
 
 use document::{ItemNumber, Value, ValueRef, decode_key, encode_key};
 use query::Stamps;
@@ -13,6 +13,7 @@ use super::desk::Desk;
 use super::numbers::{number, rank};
 use crate::error::Result;
 use crate::expiry::{Millis, Place, Queue, from_seconds};
+use crate::gate::Gate;
 use crate::index::Mark;
 use crate::keys::{self, Key};
 
@@ -24,6 +25,10 @@ pub(super) struct StampWalk<'a> {
     direction: Direction,
     inherit: Entries<'a>,
     stamp: Entries<'a>,
+    /// Whether nobody can be dead.
+    kills_nobody: bool,
+    /// Whether items die by nothing but ttl.
+    of_ttl_alone: bool,
 }
 
 impl<'a> StampWalk<'a> {
@@ -59,7 +64,22 @@ impl<'a> StampWalk<'a> {
                 Box::new(scan.map(|entry| keys::queue_entry(&entry?.0)));
             entries.peekable()
         };
-        StampWalk { desk, direction, inherit: entries(Queue::Inherit), stamp: entries(Queue::Stamp) }
+        let Gate { policy, now, .. } = &desk.view.gate;
+        let (kills_nobody, of_ttl_alone) = (policy.kills_nobody(*now), policy.is_of_ttl_alone());
+        let (inherit, stamp) = (entries(Queue::Inherit), entries(Queue::Stamp));
+        StampWalk { desk, direction, inherit, stamp, kills_nobody, of_ttl_alone }
+    }
+
+    /// Whether the item of an entry lives.
+    fn is_living(&self, queue: Queue, base: Millis, number: ItemNumber) -> Result<bool> {
+        match queue {
+            _ if self.kills_nobody => Ok(true),
+            Queue::Inherit if self.of_ttl_alone => {
+                let places = Place { queue, base }.into();
+                self.desk.is_living(number, &Mark { places, inexact: false })
+            }
+            _ => self.desk.view.is_number_living(number),
+        }
     }
 
     /// The next entry of either queue, and which one it is of.
@@ -88,10 +108,7 @@ impl Walk for StampWalk<'_> {
             let seconds = base.div_euclid(1000);
             let sort = sort_of(seconds, self.direction);
             let rank = rank(number, self.direction);
-            // An entry of `stamp` says nothing of the item's place: as old as can be, so that the header is asked.
-            let base = if queue == Queue::Inherit { base } else { Millis::MIN };
-            let place = Place { queue: if queue == Queue::Inherit { queue } else { Queue::Own }, base };
-            if self.desk.is_living(number, &Mark { places: place.into(), inexact: false })? {
+            if self.is_living(queue, base, number)? {
                 self.desk.work.touch();
                 let told = Some(Told::Scalar(Value::Int(seconds)));
                 return Ok(Step::Item(Passing {

@@ -84,7 +84,7 @@ impl Engine {
         let analysis = query.analyse(&container.definition.partition_key);
         let paging =
             Paging { container, query, request, analysis: &analysis, context: &context, work: &work };
-        let Outcome { answer, token, metrics, report } = paging.page(&desks, token)?;
+        let Outcome { answer, token, metrics, report, touches } = paging.page(&desks, token)?;
         let charge = Charge::query(&metrics, partitions.len() as u64);
         // Which of them the work was done in is not told apart; most pages are of one.
         let share = Charge(charge.0 / tolls.len().max(1) as u64);
@@ -98,6 +98,7 @@ impl Engine {
             sequence,
             metrics,
             index: report,
+            touches,
         })
     }
 }

@@ -28,6 +28,7 @@ use crate::keys::PartitionId;
 use crate::limits::PAGE_BYTES_MAX;
 use crate::operation::{IndexUse, QueryMetrics, QueryRequest};
 use crate::read::in_scope;
+use crate::touch::Touch;
 
 /// One request.
 pub(super) struct Paging<'a> {
@@ -45,6 +46,7 @@ pub(super) struct Outcome {
     pub(super) token: Option<QueryToken>,
     pub(super) metrics: QueryMetrics,
     pub(super) report: IndexUse,
+    pub(super) touches: Vec<Touch>,
 }
 
 /// What a page has come to so far.
@@ -52,6 +54,7 @@ pub(super) struct Outcome {
 struct Progress {
     metrics: QueryMetrics,
     report: Report,
+    touches: Vec<Touch>,
 }
 
 /// Where a page ends that is not the last one.
@@ -155,7 +158,8 @@ impl<'a> Paging<'a> {
                 in_memory: stop.in_memory,
             }
         });
-        Outcome { answer: answer.rows, token, metrics: progress.metrics, report: progress.report.finish() }
+        let Progress { metrics, report, touches } = progress;
+        Outcome { answer: answer.rows, token, metrics, report: report.finish(), touches }
     }
 
     /// Shows rows as the items come.
@@ -272,14 +276,25 @@ impl<'a> Paging<'a> {
         if !in_scope(&self.request.scope, self.container, desk.partition, &record) {
             return Ok(Flow::More);
         }
-        let (number, size) = (record.number.0, record.size());
+        let (number, size, rows) = (record.number.0, record.size(), run.rows());
+        let touch = self.touch_of(desk, &record);
         let flow = run.push(&Item::new(self.container.rid, record), number)?;
+        if run.rows() > rows {
+            progress.touches.extend(touch);
+        }
         // The item that did not fit will be loaded for the page it is on.
         if flow != Flow::Full {
             progress.metrics.loaded_items += 1;
             progress.metrics.loaded_bytes += size;
         }
         Ok(flow)
+    }
+
+    /// The countdown that showing an item restarts: a query for whole items of known ids is how clients read many (T33).
+    fn touch_of(&self, desk: &Desk<'_>, record: &Record) -> Option<Touch> {
+        let partition = &self.container.partitions[desk.partition.index];
+        let touch = Touch::of(partition, &desk.view.gate, record.number, &record.header)?;
+        (self.analysis.access.ids.is_some() && self.query.selects_items()).then_some(touch)
     }
 
     /// Shows rows in the order in which the indexes have them.

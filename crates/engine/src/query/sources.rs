@@ -98,7 +98,7 @@ impl Source for Everything<'_> {
             let number = keys::item_number(&key)?;
             self.desk.work.look()?;
             let position = Position::Number(number);
-            match gate.judge(number, &value)? {
+            match gate.judge(&*self.desk.view.snapshot, number, &value)? {
                 Some(record) => {
                     let record = Some(record);
                     return Ok(Coming::Item(Arriving { number, position, exact: false, told: None, record }));

@@ -1,12 +1,13 @@
 //! Random lives in which the archive fails and the store crashes at random, against a plain model: all that died has its line
-//! (T32) and exactly one entry in the deletion record, and nothing that lives has either.
+//! (T32) and exactly one entry in the deletion record, with the instant of its death, and nothing that lives has either. In
+//! every other life reads restart countdowns (T33): what they keep alive is not told of, and then of the true instant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::{Api, ArchiveDirectory, Consent, DeletionLog, Holder, Verifier};
+use engine::{Api, ArchiveDirectory, Consent, DeletionLog, Holder, ItemName, Precondition, Verifier};
 use storage::CrashMode;
 
-use crate::world::{START, World};
+use crate::world::{START, World, key};
 
 const IDS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
@@ -15,8 +16,13 @@ const IDS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 struct Version {
     number: u32,
     ts: u64,
+    /// From when on its ttl is counted.
+    from: u64,
     ttl: Option<i64>,
 }
+
+/// What is told of an item that has died: its id, `_ts`, and when it died.
+type Told = (String, u64, String);
 
 struct Life {
     world: World,
@@ -24,18 +30,22 @@ struct Life {
     now: u64,
     default_ttl: Option<i64>,
     held: bool,
+    slides: bool,
     living: BTreeMap<&'static str, Version>,
-    /// The numbers of all versions that have died, and their (id, `_ts`).
-    died: BTreeMap<u32, (&'static str, u64)>,
+    /// The numbers of all versions that have died.
+    died: BTreeMap<u32, Told>,
     written: u32,
     seen: usize,
+    restarts: usize,
 }
 
 impl Life {
     fn new(seed: u64) -> Life {
         let world = World::new();
         let holder = Holder::Container(world.container(r#","defaultTtl":5"#));
+        let slides = seed % 2 == 1;
         let wishes = |wishes: &mut engine::Lifecycle| {
+            wishes.sliding = slides;
             wishes.archive = ArchiveDirectory::parse("cold");
             wishes.deletion_record = true;
         };
@@ -46,10 +56,12 @@ impl Life {
             now: START,
             default_ttl: Some(5),
             held: false,
+            slides,
             living: BTreeMap::new(),
             died: BTreeMap::new(),
             written: 0,
             seen: 0,
+            restarts: 0,
         }
     }
 
@@ -57,19 +69,48 @@ impl Life {
         self.world.engine.holder(Api::NoSql, "db", "c").expect("made at the start")
     }
 
-    /// Those whose time has come die, unless the container is held.
-    fn reap(&mut self) {
-        let (now, default_ttl, held) = (self.now, self.default_ttl, self.held);
-        let is_dead = |version: &Version| match (default_ttl, version.ttl) {
-            _ if held => false,
-            (None, _) | (_, Some(-1)) | (Some(-1), None) => false,
-            (Some(_), Some(ttl)) | (Some(ttl), None) => version.ts.cast_signed() + ttl <= now.cast_signed(),
-        };
+    /// When an item dies, unless something happens.
+    fn deadline(&self, version: &Version) -> Option<i64> {
+        match (self.default_ttl, version.ttl) {
+            _ if self.held => None,
+            (None, _) | (_, Some(-1)) | (Some(-1), None) => None,
+            (Some(_), Some(ttl)) | (Some(ttl), None) => Some(version.from.cast_signed() + ttl),
+        }
+    }
+
+    /// Those whose time has come die: when it came, or at the change that killed them.
+    fn reap(&mut self, change: Option<i64>) {
+        let now = self.now.cast_signed();
+        let due = |(id, version): (&&'static str, &Version)| Some((*id, self.deadline(version)?));
         let dead: Vec<_> =
-            self.living.iter().filter(|(_, version)| is_dead(version)).map(|(id, _)| *id).collect();
-        for id in dead {
+            self.living.iter().filter_map(due).filter(|(_, deadline)| *deadline <= now).collect();
+        for (id, deadline) in dead {
             let version = self.living.remove(id).expect("just found");
-            self.died.insert(version.number, (id, version.ts));
+            let died = bson::format_date(change.unwrap_or(deadline * 1000));
+            self.died.insert(version.number, (id.to_owned(), version.ts, died));
+        }
+    }
+
+    /// A change of rules has killed whoever is overdue.
+    fn reap_by_change(&mut self) {
+        let now = self.world.engine.now().expect("a running clock").millis();
+        self.reap(Some(now.cast_signed()));
+    }
+
+    fn read(&mut self) {
+        let living = self.random.choice(self.living.keys().copied());
+        let id = living.unwrap_or(IDS[self.random.usize(..IDS.len())]);
+        let engine = &self.world.engine;
+        let outcome =
+            engine.read(&self.world.current(), &key("p"), &ItemName::Id(id.into()), &Precondition::None);
+        assert_eq!(outcome.is_ok(), self.living.contains_key(id), "{outcome:?}");
+        let Some(version) = self.living.get(id) else { return };
+        if let Some(touch) = outcome.expect("it lives").touch.and_then(|touch| engine.touch(&touch)) {
+            touch.wait().expect("restarted");
+        }
+        if self.slides && version.ttl != Some(-1) && self.deadline(version).is_some() {
+            self.restarts += usize::from(version.from < self.now);
+            self.living.get_mut(id).expect("it lives").from = self.now;
         }
     }
 
@@ -84,7 +125,7 @@ impl Life {
             return;
         }
         outcome.expect("written");
-        self.living.insert(id, Version { number: self.written, ts: self.now, ttl });
+        self.living.insert(id, Version { number: self.written, ts: self.now, from: self.now, ttl });
     }
 
     fn delete(&mut self) {
@@ -97,7 +138,7 @@ impl Life {
     fn change_rules(&mut self) {
         self.default_ttl = self.random.choice([None, Some(-1), Some(2), Some(5), Some(20)]).expect("some");
         self.world.set_default(self.default_ttl);
-        self.reap();
+        self.reap_by_change();
     }
 
     fn turn_hold(&mut self) {
@@ -107,7 +148,7 @@ impl Life {
             wishes.hold = hold;
         });
         change.expect("a wish");
-        self.reap();
+        self.reap_by_change();
     }
 
     fn crash_in_the_purge(&mut self) {
@@ -123,21 +164,22 @@ impl Life {
 
     fn look_at_the_clock(&mut self) {
         self.now = self.world.engine.now().expect("a running clock").seconds();
-        self.reap();
+        self.reap(None);
     }
 
     fn step(&mut self) {
         match self.random.u8(..20) {
-            0..8 => self.write(),
-            8 => self.delete(),
-            9..12 => {
+            0..7 => self.write(),
+            7..10 => self.read(),
+            10 => self.delete(),
+            11 | 12 => {
                 self.world.pass(self.random.u64(1..4));
                 self.look_at_the_clock();
             }
-            12 => self.change_rules(),
-            13 if self.random.u8(..4) == 0 => self.turn_hold(),
-            14 => self.world.archive.set_full("cold", self.random.bool()),
-            15 => self.crash_in_the_purge(),
+            13 => self.change_rules(),
+            14 if self.random.u8(..4) == 0 => self.turn_hold(),
+            15 => self.world.archive.set_full("cold", self.random.bool()),
+            16 => self.crash_in_the_purge(),
             _ => drop(self.world.engine.purge_step(self.random.usize(1..10)).expect("a step")),
         }
         self.check();
@@ -172,15 +214,14 @@ impl Life {
 
         let log = self.world.engine.deletion_logs_of(&self.holder()).expect("logs").remove(0);
         let mut entries = self.entries(&log);
-        let mut died: Vec<(String, u64)> =
-            self.died.values().map(|(id, ts)| ((*id).to_owned(), *ts)).collect();
+        let mut died: Vec<Told> = self.died.values().cloned().collect();
         entries.sort();
         died.sort();
         assert_eq!(entries, died);
     }
 
-    /// (id, `_ts`) of all that the record has, which must be in order.
-    fn entries(&self, log: &DeletionLog) -> Vec<(String, u64)> {
+    /// All that the record tells, which must be in order.
+    fn entries(&self, log: &DeletionLog) -> Vec<Told> {
         let (mut verifier, mut entries) = (Verifier::default(), Vec::new());
         while verifier.count() < log.count {
             let page = self.world.engine.deletion_page(log.log, verifier.count()).expect("a page");
@@ -188,9 +229,10 @@ impl Life {
                 verifier.line(line).expect("in order");
                 let line = crate::world::value(str::from_utf8(line).expect("text"));
                 if line.get("event").and_then(document::Value::as_str) == Some("purged") {
-                    let id = line.get("id").and_then(document::Value::as_str).expect("an id").to_owned();
+                    let text =
+                        |name| line.get(name).and_then(document::Value::as_str).expect("text").to_owned();
                     let ts = line.get("_ts").and_then(document::Value::as_i64).expect("a time");
-                    entries.push((id, ts.cast_unsigned()));
+                    entries.push((text("id"), ts.cast_unsigned(), text("expired")));
                 }
             }
         }
@@ -207,8 +249,8 @@ fn version_of(line: &str) -> u32 {
 
 #[test]
 fn t32_in_random_lives_all_that_died_has_its_line_and_its_entry_and_nothing_else_has() {
-    let (mut died, mut lines) = (0, 0);
-    for seed in 0..40 {
+    let (mut died, mut lines, mut restarts) = (0, 0, 0);
+    for seed in 0..60 {
         println!("seed {seed}");
         let mut life = Life::new(seed);
         for _ in 0..300 {
@@ -217,7 +259,8 @@ fn t32_in_random_lives_all_that_died_has_its_line_and_its_entry_and_nothing_else
         life.end();
         died += life.died.len();
         lines += life.seen;
+        restarts += life.restarts;
     }
-    assert!(died > 1000, "{died}: too few to test anything");
+    assert!(died > 1000 && restarts > 100, "{died}, {restarts}: too few to test anything");
     assert!(lines > died, "no crash or failure has made a line come twice");
 }

@@ -4,6 +4,7 @@ use bson::Document;
 use engine::{Api, DefaultTtl, Holder, Interval, Tally};
 
 use super::collections::{by, date, item};
+use super::countings::{read, wish};
 use super::world::{START, World};
 
 fn holder(world: &World) -> Holder {
@@ -18,8 +19,10 @@ fn less(more: Tally, less: Tally) -> Tally {
     Tally { items: more.items - less.items, bytes: more.bytes - less.bytes }
 }
 
-/// Random items over random pasts, some of them dead.
+/// Random items over random pasts, some of them dead; in every other world reads restart countdowns (T33).
 fn populate(world: &World, random: &mut fastrand::Rng, span: u64) {
+    let slides = random.bool();
+    wish(world, |wishes| wishes.sliding = slides);
     for id in 0..random.usize(1..60) {
         let ttl = match random.u8(..4) {
             0 => String::new(),
@@ -29,6 +32,8 @@ fn populate(world: &World, random: &mut fastrand::Rng, span: u64) {
         let padding = "x".repeat(random.usize(..50));
         world.create("a", &format!(r#""id":"{id}","padding":"{padding}"{ttl}"#)).expect("new");
         world.pass(random.u64(..span / 30 + 2));
+        // Who is dead is not restarted.
+        read(world, &random.usize(..=id).to_string()).ok();
     }
 }
 

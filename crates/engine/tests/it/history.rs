@@ -9,9 +9,9 @@ use storage::{Direction, Time};
 use crate::collections::{by, date, item, raw};
 use crate::world::{START, World, body, key};
 
-const MINUTES: u32 = 10;
+pub(crate) const MINUTES: u32 = 10;
 
-fn keep(world: &World, minutes: Option<u32>) {
+pub(crate) fn keep(world: &World, minutes: Option<u32>) {
     let holder = Holder::Container(world.current());
     let wish = |lifecycle: &mut Lifecycle| lifecycle.history_minutes = minutes;
     world.engine.change_lifecycle(&holder, wish).expect("a change");
@@ -22,11 +22,11 @@ fn page(world: &World, scope: &Scope, start: HistoryStart, max: usize) -> Result
     world.engine.container_history(&container, &container.partitions[0], scope, &barrier, start, max)
 }
 
-fn now(world: &World) -> Position {
+pub(crate) fn now(world: &World) -> Position {
     page(world, &Scope::default(), HistoryStart::Now, 1).expect("a page").next
 }
 
-fn after(world: &World, position: Position) -> (Vec<String>, Position) {
+pub(crate) fn after(world: &World, position: Position) -> (Vec<String>, Position) {
     let page = page(world, &Scope::default(), HistoryStart::After(position), 100).expect("a page");
     (page.events.iter().map(told).collect(), page.next)
 }

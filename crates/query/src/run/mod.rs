@@ -209,6 +209,11 @@ impl<'q> Run<'q> {
         }
     }
 
+    /// How many rows there are so far, of a query that shows them as items come.
+    pub fn rows(&self) -> usize {
+        self.output.rows.len()
+    }
+
     /// Counts items that match without looking at them; only for a query that [counts only](Query::counts_only).
     pub fn push_count(&mut self, items: u64) {
         if let Stage::Total { accumulators, .. } = &mut self.stage {

@@ -77,11 +77,11 @@ pub(super) const BUGS: &[Bug] = &[
     },
     Bug {
         name: "a held item can be deleted",
-        edits: &[edit(WRITE, "hold::check_item(tx, self.gate, &old)?;", "")],
+        edits: &[edit(WRITE, "hold::check_item(tx, self.room.gate, &old)?;", "")],
     },
     Bug {
         name: "a held item can be replaced",
-        edits: &[edit(WRITE, "hold::check_item(tx, self.gate, old)?;", "")],
+        edits: &[edit(WRITE, "hold::check_item(tx, self.room.gate, old)?;", "")],
     },
     Bug {
         name: "rules go on killing in a held container",

@@ -89,7 +89,7 @@ pub(super) const BUGS: &[Bug] = &[
     },
     Bug {
         name: "a lifted document has no dates any more",
-        edits: &[edit(HOLD, "new.header.bases = desk.bases(&new.body);", "")],
+        edits: &[edit(HOLD, "desk.settle_again(&mut new)?;", "")],
     },
     Bug {
         name: "a watch tells of what died after the drop",

@@ -126,7 +126,7 @@ pub(super) const BUGS: &[Bug] = &[
     },
     Bug {
         name: "a write takes the place of what only a suspect clock calls dead",
-        edits: &[edit(WRITE, "if !self.gate.may_destroy(tx, dead) {", "if false {")],
+        edits: &[edit(WRITE, "if !self.room.gate.may_destroy(tx, dead) {", "if false {")],
     },
     Bug {
         name: "the purge's hand goes too far",
@@ -197,8 +197,8 @@ pub(super) const BUGS: &[Bug] = &[
         name: "a replace does not restart the countdown",
         edits: &[edit(
             WRITE,
-            "let (record, terms) = draft.into_record(tx, old.number, sequence);",
-            "let (mut record, terms) = draft.into_record(tx, old.number, sequence);\n        record.header.ts = old.header.ts;",
+            "let (record, terms) = draft.into_record(self.room, sequence, Some(old))?;",
+            "let (mut record, terms) = draft.into_record(self.room, sequence, Some(old))?;\n        record.header.ts = old.header.ts;",
         )],
     },
     Bug {
