@@ -52,6 +52,7 @@ names! {
     ITEM_COUNT = "x-ms-item-count";
     ITEM_LLSN = "x-ms-cosmos-item-llsn";
     ITEM_LSN = "x-ms-item-lsn";
+    KEEP_EXPIRY = "x-bolide-keep-expiry";
     LLSN = "x-ms-cosmos-llsn";
     LSN = "lsn";
     MAX_ITEM_COUNT = "x-ms-max-item-count";
@@ -81,5 +82,6 @@ names! {
     SUBSTATUS = "x-ms-substatus";
     SUPPORTED_FEATURES = "x-ms-cosmos-supported-query-features";
     THROUGHPUT = "x-ms-offer-throughput";
+    TTL_REMAINING = "x-bolide-ttl-remaining";
     WANT_QUERY_METRICS = "x-ms-documentdb-populatequerymetrics";
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use document::{Document, PartitionKey};
-use engine::{Container, Effect, Operation, Outcome, QueryPage};
+use engine::{Container, Countdown, Effect, Operation, Outcome, QueryPage, Touch};
 use hyper::StatusCode;
 
 use crate::belongings::refuse_triggers;
@@ -38,8 +38,36 @@ pub(crate) async fn write(
     call.head.session()?;
     refuse_triggers(call)?;
     let range = key.as_ref().map(|key| range_of(container, key));
-    let outcome = call.engine().write(container, key, operation).await?;
+    let countdown = countdown(call, container).await?;
+    let outcome = call.engine().write_with(container, key, operation, countdown).await?;
     Ok(outcome_reply(call, container, range, &outcome))
+}
+
+/// What the writes of a request do to countdowns, once the container is prepared for it.
+pub(crate) async fn countdown(call: &Call, container: &Arc<Container>) -> Result<Countdown, Error> {
+    let countdown = call.head.countdown()?;
+    if !container.is_prepared_for(countdown) {
+        let container = Arc::clone(container);
+        call.blocking(move |engine| Ok(engine.prepare_countings(&container, countdown)?)).await?;
+    }
+    Ok(countdown)
+}
+
+/// Restarts the countdowns that a query restarts. Each item was there when it was read, whether or not it could be done.
+pub(crate) async fn touch_all(call: &Call, touches: &[Touch]) {
+    let begun: Vec<_> = touches.iter().filter_map(|touch| call.engine().touch(touch)).collect();
+    for touch in begun {
+        touch.await.unwrap_or_default();
+    }
+}
+
+/// Restarts the countdown that a point read restarts, and tells the seconds left as they are then. If the store cannot do it,
+/// the item was there all the same, and nobody knows for how long it will be.
+pub(crate) async fn touch(call: &Call, outcome: Outcome) -> Outcome {
+    match outcome.touch.as_ref().and_then(|touch| call.engine().touch(touch)) {
+        Some(begun) => Outcome { seconds_left: begun.await.unwrap_or_default(), ..outcome },
+        None => outcome,
+    }
 }
 
 /// The answer to one operation.
@@ -58,6 +86,9 @@ pub(crate) fn outcome_reply(
     };
     if let Some(item) = &outcome.item {
         reply = reply.etag(item.etag);
+    }
+    if let Some(seconds) = outcome.seconds_left {
+        reply = reply.with(headers::TTL_REMAINING, seconds);
     }
     let range = range.unwrap_or_else(|| range_of_outcome(container, outcome));
     reply.charged(outcome.charge).placed(&Place { container, range, sequence: outcome.sequence })

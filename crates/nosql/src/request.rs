@@ -6,7 +6,7 @@
 //! condition that was not given.
 
 use document::{EffectiveKey, EffectiveRange, PartitionKey};
-use engine::{Consent, Precondition, Throughput};
+use engine::{Consent, Countdown, Precondition, Throughput};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
@@ -226,6 +226,11 @@ impl Head {
     /// Whether items may expire at once by what is asked for, however many (T30).
     pub(crate) fn consent(&self) -> Result<Consent, Error> {
         Ok(if self.flag(&headers::CONFIRM_EXPIRY)? { Consent::Given } else { Consent::NotGiven })
+    }
+
+    /// What the writes of this request do to countdowns (T33).
+    pub(crate) fn countdown(&self) -> Result<Countdown, Error> {
+        Ok(if self.flag(&headers::KEEP_EXPIRY)? { Countdown::Keep } else { Countdown::Restart })
     }
 
     /// How long the resource tokens in the answer shall live.

@@ -1,6 +1,6 @@
 //! What an owner may wish for a container, as members of a JSON object: one row each.
 
-use document::{Object, Value};
+use document::{Object, Path, Value};
 use engine::limits::HOLD_REASON_BYTES_MAX;
 use engine::{ArchiveDirectory, Lifecycle};
 
@@ -43,6 +43,13 @@ const WISHES: &[Wish] = &[
         show: |wishes| if wishes.deletion_record { Value::Bool(true) } else { Value::Null },
     },
     Wish {
+        name: "expireAtPath",
+        accepts: PATH,
+        set: |wishes, value| keep(&mut wishes.expire_at_path, path(value)),
+        clear: |wishes| wishes.expire_at_path = None,
+        show: |wishes| show_path(wishes.expire_at_path.as_ref()),
+    },
+    Wish {
         name: "hold",
         accepts: "{\"reason\": text}, the text not empty and of 1024 bytes at most",
         set: |wishes, value| keep(&mut wishes.hold, reason(value)),
@@ -71,7 +78,26 @@ const WISHES: &[Wish] = &[
         clear: |wishes| wishes.max_purge_delay = None,
         show: |wishes| wishes.max_purge_delay.map_or(Value::Null, |seconds| Value::Int(seconds.into())),
     },
+    Wish {
+        name: "sliding",
+        accepts: "true",
+        set: |wishes, value| {
+            wishes.sliding = *value == Value::Bool(true);
+            wishes.sliding
+        },
+        clear: |wishes| wishes.sliding = false,
+        show: |wishes| if wishes.sliding { Value::Bool(true) } else { Value::Null },
+    },
+    Wish {
+        name: "ttlPropertyPath",
+        accepts: PATH,
+        set: |wishes, value| keep(&mut wishes.ttl_property_path, path(value)),
+        clear: |wishes| wishes.ttl_property_path = None,
+        show: |wishes| show_path(wishes.ttl_property_path.as_ref()),
+    },
 ];
+
+const PATH: &str = "the path of a property, as /createdAt or /meta/createdAt";
 
 /// Shares are kept in millionths.
 const MILLION: f64 = 1_000_000.0;
@@ -110,6 +136,14 @@ fn keep<T>(slot: &mut Option<T>, read: Option<T>) -> bool {
     slot.is_some()
 }
 
+fn path(value: &Value) -> Option<Path> {
+    Path::parse(value.as_str()?).ok()
+}
+
+fn show_path(path: Option<&Path>) -> Value {
+    path.map_or(Value::Null, |path| text(path.as_str()))
+}
+
 fn seconds(value: &Value) -> Option<u32> {
     value.as_i64().and_then(|seconds| u32::try_from(seconds).ok()).filter(|seconds| *seconds > 0)
 }
@@ -143,6 +177,9 @@ mod tests {
         let mut wishes = Lifecycle::default();
         for (name, good, bad) in [
             ("maxInstantExpiry", &["0", "0.5", "1"][..], &["-0.1", "1.1", "true", "\"0.5\"", "{}"][..]),
+            ("sliding", &["true"][..], &["false", "1", "\"true\""][..]),
+            ("expireAtPath", &["\"/a\"", "\"/a/b\""][..], &["\"a\"", "\"\"", "1", "true"][..]),
+            ("ttlPropertyPath", &["\"/created\""][..], &["\"created\"", "5"][..]),
             ("maxPurgeDelay", &["1", "60"][..], &["0", "-1", "1.5", "5000000000", "\"60\""][..]),
             (
                 "archive",

@@ -9,9 +9,9 @@ use crate::batch::{self, Entry, Results};
 use crate::belongings::refuse_triggers;
 use crate::call::{Call, check_whole, range_of};
 use crate::error::Error;
-use crate::headers;
 use crate::limits::{BULK_ANSWER_BYTES, BULK_IN_FLIGHT};
 use crate::response::{Place, Reply};
+use crate::{headers, items};
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
@@ -36,6 +36,7 @@ async fn atomic(
 ) -> Result<Reply, Error> {
     let key = call.head.required_partition_key()?;
     check_whole(container, &key)?;
+    let countdown = items::countdown(call, container).await?;
     let range = range_of(container, &key);
     let count = entries.len();
     let mut operations = Vec::with_capacity(count);
@@ -45,7 +46,7 @@ async fn atomic(
             Err(error) => return Ok(failed(call, container, range, count, index, error)),
         }
     }
-    match call.engine().batch(container, &key, operations).await {
+    match call.engine().batch_with(container, &key, operations, countdown).await {
         Ok(outcomes) => {
             let mut results = Results::new(call.head.wants_minimal());
             for outcome in outcomes {
@@ -89,10 +90,12 @@ async fn bulk(
     entries: Vec<Result<Entry, Error>>,
 ) -> Result<Reply, Error> {
     let shared_key = call.head.partition_key()?;
-    let go_on = call.head.flag(&headers::BATCH_CONTINUE)?;
+    let (go_on, countdown) =
+        (call.head.flag(&headers::BATCH_CONTINUE)?, items::countdown(call, container).await?);
     let mut results = Results::bounded(call.head.wants_minimal(), BULK_ANSWER_BYTES);
     let submit = |entry: Entry| {
-        call.engine().write(container, entry.key.or_else(|| shared_key.clone()), entry.operation)
+        let key = entry.key.or_else(|| shared_key.clone());
+        call.engine().write_with(container, key, entry.operation, countdown)
     };
     let mut tickets = Vec::new();
     let mut large = 0;

@@ -29,5 +29,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         };
         Ok(engine.query(&handle, &request)?)
     });
-    items::page_reply(call, &container, range, &answer.await?)
+    let page = answer.await?;
+    items::touch_all(call, &page.touches).await;
+    items::page_reply(call, &container, range, &page)
 }

@@ -11,6 +11,7 @@ mod belongings;
 mod changes;
 mod client;
 mod containers;
+mod countings;
 mod evidence;
 mod hostile;
 mod http2;
