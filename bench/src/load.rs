@@ -20,11 +20,19 @@ const PERIOD: Duration = Duration::from_millis(20);
 const SEEKERS: u64 = 16;
 const LIVING: u64 = 1000;
 
-/// Inserts items `0..items` over a few connections.
-pub fn insert(server: &Server, container: &str, items: u64) -> Result<()> {
+/// How many items a request has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requests {
+    OfMany,
+    OfOne,
+}
+
+/// Inserts items `0..items` over a few connections. Returns the CPU seconds that the server took for each.
+pub fn insert(server: &Server, container: &str, items: u64, requests: Requests) -> Result<f64> {
     const WRITERS: u64 = 4;
+    let cpu = server.cpu_seconds()?;
     let next = AtomicU64::new(0);
-    std::thread::scope(|scope| {
+    std::thread::scope(|scope| -> Result<()> {
         let writers: Vec<_> = (0..WRITERS)
             .map(|_| {
                 scope.spawn(|| -> Result<()> {
@@ -37,13 +45,21 @@ pub fn insert(server: &Server, container: &str, items: u64) -> Result<()> {
                         let pk = (first / PARTITION_ITEMS).to_string();
                         let last = (first + BATCH_ITEMS).min(items);
                         let bodies: Vec<String> = (first..last).map(|id| body(id, &pk, "")).collect();
-                        client.batch(container, &pk, &bodies)?;
+                        match requests {
+                            Requests::OfMany => client.batch(container, &pk, &bodies)?,
+                            Requests::OfOne => {
+                                for body in &bodies {
+                                    client.upsert(container, &pk, body)?.expect(201)?;
+                                }
+                            }
+                        }
                     }
                 })
             })
             .collect();
         writers.into_iter().try_for_each(|writer| writer.join().expect("a writer ends in order"))
-    })
+    })?;
+    Ok((server.cpu_seconds()? - cpu) / items as f64)
 }
 
 /// An item of about 400 bytes.
@@ -68,6 +84,10 @@ pub enum Kind {
 pub struct Latencies(Vec<Duration>);
 
 impl Latencies {
+    pub fn add(&mut self, latency: Duration) {
+        self.0.push(latency);
+    }
+
     /// In microseconds.
     pub fn percentile(&self, percent: f64) -> f64 {
         let mut sorted = self.0.clone();
@@ -191,8 +211,8 @@ fn user(
         let latency = due.elapsed();
         let mut figures = figures.lock().expect("nobody panics with it");
         match kind {
-            Kind::Read => figures.reads.0.push(latency),
-            Kind::Write => figures.writes.0.push(latency),
+            Kind::Read => figures.reads.add(latency),
+            Kind::Write => figures.writes.add(latency),
         }
         due += PERIOD;
     }

@@ -18,10 +18,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use client::{Client, Server};
-use load::{Kind, Users, insert};
+use load::{Kind, Latencies, Requests, Users, insert};
 
 /// Longer than inserting takes, so that what was inserted first is alive when the last is inserted.
 const TTL_SECONDS: u64 = 7200;
+/// So many items are inserted one by one, to see what that costs.
+const SINGLY_ITEMS: u64 = 20_000;
 const USAGE: &str = "usage: bolide-bench SERVER storm [items] [seconds] | quota [items] | crowd [containers]";
 
 fn main() -> Result<()> {
@@ -42,21 +44,25 @@ fn storm(binary: &Path, items: u64, phase: Duration) -> Result<()> {
     let mut operator = server.client()?;
     operator.database("db")?;
     operator.container("c", &format!(",\"defaultTtl\":{TTL_SECONDS}"), "")?;
-    let (began, cpu) = (Instant::now(), server.cpu_seconds()?);
-    insert(&server, "c", items)?;
-    let insert_cpu = (server.cpu_seconds()? - cpu) / items as f64;
+    operator.container("singly", &format!(",\"defaultTtl\":{TTL_SECONDS}"), "")?;
+    let singly_cpu = insert(&server, "singly", SINGLY_ITEMS, Requests::OfOne)?;
+    let began = Instant::now();
+    let insert_cpu = insert(&server, "c", items, Requests::OfMany)?;
     println!(
-        "inserted {items} items at {:.0}/s, {:.0} us of CPU each",
+        "inserted {items} items at {:.0}/s, {:.0} us of CPU each; one by one {:.0} us",
         items as f64 / began.elapsed().as_secs_f64(),
-        insert_cpu * 1e6
+        insert_cpu * 1e6,
+        singly_cpu * 1e6
     );
+    // The server closes a connection that says nothing for so long.
+    operator = server.client()?;
+    forecast(&mut operator)?;
     let users = Users::start(&server, "c", items)?;
     sleep(Duration::from_secs(15));
     users.take();
     sleep(phase);
     let before = users.take();
     before.show("before");
-    // The server has closed a connection that said nothing for so long.
     operator = server.client()?;
     operator.advance(2 * TTL_SECONDS)?;
     users.the_dead_are_dead.store(true, Ordering::SeqCst);
@@ -71,6 +77,21 @@ fn storm(binary: &Path, items: u64, phase: Duration) -> Result<()> {
     }
     users.stop();
     drain(&server, &mut operator, insert_cpu)
+}
+
+/// How long it takes to tell what will expire.
+fn forecast(operator: &mut Client) -> Result<()> {
+    for question in ["forecast=minute&count=180", "forecast=hour&count=24", "defaultTtl=60"] {
+        let mut times = Latencies::default();
+        for _ in 0..20 {
+            let began = Instant::now();
+            operator.admin("GET", &format!("/_bolide/ttl/db/c?{question}"), "")?.expect(200)?;
+            times.add(began.elapsed());
+        }
+        let [median, slowest] = [50.0, 100.0].map(|percent| times.percentile(percent) / 1000.0);
+        println!("?{question}: median {median:.1} ms, slowest {slowest:.1} ms");
+    }
+    Ok(())
 }
 
 /// Waits until nothing is left, with nobody else there, and tells speed and cost.
@@ -102,7 +123,7 @@ fn quota(binary: &Path, items: u64) -> Result<()> {
     operator.database("db")?;
     operator.container("c", &format!(",\"defaultTtl\":{TTL_SECONDS}"), "x-ms-offer-throughput: 400\r\n")?;
     operator.upsert("c", "u", "{\"id\":\"living\",\"pk\":\"u\",\"ttl\":-1}")?.expect(201)?;
-    insert(&server, "c", items)?;
+    insert(&server, "c", items, Requests::OfMany)?;
     // Inserting so much at 400 RU/s would take hours, so the throughput is enforced from here on.
     let server = server.restart(binary, &["--enforce-throughput"])?;
     let mut operator = server.client()?;
@@ -131,7 +152,7 @@ fn crowd(binary: &Path, containers: u64) -> Result<()> {
     operator.database("db")?;
     let more = format!(",\"defaultTtl\":{TTL_SECONDS}");
     operator.container("huge", &more, "")?;
-    insert(&server, "huge", 200 * containers)?;
+    insert(&server, "huge", 200 * containers, Requests::OfMany)?;
     for number in 0..containers {
         let name = format!("small{number}");
         operator.container(&name, &more, "")?;
