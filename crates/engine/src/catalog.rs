@@ -490,7 +490,7 @@ pub(crate) fn change_policy(
 fn drop_container(tx: &mut Transaction<'_>, container: &Container) -> Result<()> {
     for partition in &container.partitions {
         index::forget(tx, partition.id)?;
-        drop_partition(tx, partition.id)?;
+        drop_partition(tx, partition)?;
     }
     remove(tx, Key::Container { database: container.rid.database, container: container.rid.container });
     for kind in [ScriptKind::StoredProcedure, ScriptKind::Trigger, ScriptKind::Function] {
@@ -500,20 +500,21 @@ fn drop_container(tx: &mut Transaction<'_>, container: &Container) -> Result<()>
 }
 
 /// A partition takes no more writes, and what lies in it is to be cleared away.
-pub(crate) fn drop_partition(tx: &mut Transaction<'_>, partition: PartitionId) -> Result<()> {
+pub(crate) fn drop_partition(tx: &mut Transaction<'_>, partition: &Partition) -> Result<()> {
     close_partition(tx, partition)?;
-    put(tx, Key::Dropped(partition), Vec::new());
+    put(tx, Key::Dropped(partition.id), Vec::new());
     Ok(())
 }
 
 /// A partition takes no more writes; returns the policy that it had. Refused if anything in it is held, or dead and not
 /// archived.
-pub(crate) fn close_partition(tx: &mut Transaction<'_>, partition: PartitionId) -> Result<Policy> {
-    hold::check_partition(tx, partition)?;
+pub(crate) fn close_partition(tx: &mut Transaction<'_>, partition: &Partition) -> Result<Policy> {
+    let id = partition.id;
+    hold::check_partition(tx, id)?;
     archive::check_drop(tx, partition)?;
-    deletions::dropped(tx, partition)?;
-    let policy = load_policy(tx, partition)?;
-    remove(tx, Key::Policy(partition));
+    deletions::dropped(tx, id)?;
+    let policy = load_policy(tx, id)?;
+    remove(tx, Key::Policy(id));
     Ok(policy)
 }
 

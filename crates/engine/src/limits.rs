@@ -68,10 +68,12 @@ pub const ARCHIVE_BATCH_BYTES: usize = 1024 * 1024;
 pub const DELETION_PAGE_ENTRIES: usize = 10_000;
 /// and their bytes, unless it is a single one.
 pub const DELETION_PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Items that each step of the purge removes while the lift of a hold, or a drop, waits for it,
+/// Items that each step of the purge removes while the lift of a hold waits for it,
 pub const LIFT_STEP: usize = 1000;
 /// and how many steps it waits.
 pub const LIFT_STEPS_MAX: usize = 1000;
+/// Batches that a drop has archived before it gives up.
+pub const SETTLE_STEPS_MAX: usize = 4000;
 /// Intervals of a forecast.
 pub const FORECAST_INTERVALS_MAX: usize = 1440;
 /// The feed of all versions of a collection that somebody watches is kept so long, unless its owner has said how long.

@@ -20,6 +20,9 @@ use crate::holder::Holder;
 const RETRY_MIN_MS: u64 = 1000;
 const RETRY_MAX_MS: u64 = 60_000;
 
+/// How long a drop may take from its last look at the dead on: who dies meanwhile goes with it.
+const DROP_MS: u64 = 1000;
+
 /// News that nobody has asked for; older ones are dropped.
 const NEWS_MAX: usize = 1000;
 
@@ -121,6 +124,8 @@ struct Known {
     failure: Option<ArchiveFailure>,
     archived: Tally,
     failures: u64,
+    /// All who had died by then are gone, as a drop has seen.
+    settled: Option<Time>,
 }
 
 impl ArchiveState {
@@ -177,6 +182,17 @@ impl ArchiveState {
     /// Whether the last try has failed.
     pub(super) fn is_failing(&self) -> bool {
         self.known.lock().failure.is_some()
+    }
+
+    /// A drop has seen that all who had died by then are gone.
+    pub(super) fn settled(&self, by: Time) {
+        self.known.lock().settled = Some(by);
+    }
+
+    /// Who has died by then is owed a line, if a drop is to happen now.
+    pub(super) fn owed_until(&self, now: Time) -> Time {
+        let settled = self.known.lock().settled;
+        settled.map(|at| at.min(now)).filter(|at| now.millis_since(*at) <= DROP_MS).unwrap_or(now)
     }
 
     /// An operator wants another try now; false if nothing has failed.
@@ -267,6 +283,18 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t32_who_dies_on_the_way_of_a_drop_goes_with_it_and_nobody_else() {
+        let (state, at) = (ArchiveState::default(), |millis: u64| Time::from_millis(100_000 + millis));
+        assert_eq!(state.owed_until(at(0)), at(0), "nobody has looked");
+        state.settled(at(0));
+        for (now, until) in [(0, 0), (1, 0), (1000, 0), (1001, 1001), (5000, 5000)] {
+            assert_eq!(state.owed_until(at(now)), at(until));
+        }
+        let earlier = Time::from_millis(99_000);
+        assert_eq!(state.owed_until(earlier), earlier, "a time that is not trusted any more");
+    }
 
     #[test]
     fn t32_the_wait_doubles_up_to_a_minute_and_ends_with_a_success() {

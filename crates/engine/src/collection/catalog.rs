@@ -94,9 +94,6 @@ impl Engine {
         throughput: Option<Throughput>,
     ) -> Result<Arc<Database>> {
         throughput.map(Throughput::check).transpose()?;
-        for collection in self.collections(name) {
-            self.settle(&Holder::Collection(collection))?;
-        }
         let _change = self.changes.lock();
         let Some(database) = self.collection_database(name) else {
             return Err(Error::NotFound { what: format!("database '{name}'") });
@@ -116,6 +113,9 @@ impl Engine {
 
     /// Removes a database with all its collections.
     pub fn drop_collection_database(&self, name: &str) -> Result<()> {
+        for collection in self.collections(name) {
+            self.settle(&Holder::Collection(collection))?;
+        }
         let _change = self.changes.lock();
         let Some(database) = self.collection_database(name) else {
             return Err(Error::NotFound { what: format!("database '{name}'") });
@@ -410,7 +410,7 @@ fn take_out(
     if watched && watch::keeps_feed(&collection.partition.policy.read()) {
         return watch::retire(tx, collection, sequence).map(Some);
     }
-    drop_partition(tx, collection.partition.id)?;
+    drop_partition(tx, &collection.partition)?;
     Ok(None)
 }
 

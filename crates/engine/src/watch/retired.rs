@@ -78,7 +78,7 @@ pub(crate) fn retire(
     let id = collection.partition.id;
     let dropped = Position::of_change(tx.trusted_time(), sequence);
     let retired = Retired { collection: Arc::clone(collection), dropped };
-    let policy = close_partition(tx, id)?;
+    let policy = close_partition(tx, &collection.partition)?;
     put(tx, Key::Retired(id), retired.encode(&policy));
     Ok(Arc::new(retired))
 }

@@ -1,6 +1,7 @@
 //! Archive before purge (T32): what is written, when, and what happens while it cannot be.
 
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 use bson::{Document, Value};
 use engine::{
@@ -290,6 +291,24 @@ fn t32_a_drop_while_the_background_archives_is_not_refused() {
     }
 }
 
+/// Where something dies every moment a drop can be done all the same, and only who dies with it lacks a line.
+#[test]
+fn t32_a_drop_while_documents_die_is_not_refused() {
+    let world = World::new();
+    let (collection, _) = collection_of(&world);
+    world.index(&collection, &by("at").with("expireAfterSeconds", 0));
+    for number in 0..2000 {
+        let dies = Value::DateTime((START as i64 + 10) * 1000 + i64::from(number));
+        world.put(&collection, &item(number).with("at", dies)).expect("inserted");
+    }
+    world.pass(10);
+    world.clock.set_step(Duration::from_millis(1));
+    world.engine.drop_collection(&collection).expect("dropped");
+    world.clock.set_step(Duration::ZERO);
+    let lines = world.archive.lines("cold").len();
+    assert!((1..2000).contains(&lines), "some had died before, some with the drop: {lines}");
+}
+
 #[test]
 fn t31_nothing_of_a_held_container_is_archived() {
     let world = archived(r#","defaultTtl":10"#);
@@ -391,6 +410,20 @@ fn t32_a_document_in_the_way_and_one_that_is_dead_on_arrival_are_archived() {
     assert_eq!(renamed.map(drop), Err(Error::Unarchived));
     world.engine.change_lifecycle(&holder, |wishes| wishes.archive = None).expect("a wish");
     world.engine.rename_collection(&other, "db", "c", true).expect("renamed");
+}
+
+#[test]
+fn t32_a_database_of_collections_goes_when_its_dead_are_archived() {
+    let world = World::new();
+    let (collection, _) = collection_of(&world);
+    world.index(&collection, &by("at").with("expireAfterSeconds", 0));
+    world.put(&collection, &item(1).with("at", date(START + 10))).expect("inserted");
+    world.pass(10);
+    world.archive.set_full("cold", true);
+    assert_eq!(world.engine.drop_collection_database("db"), Err(Error::Unarchived));
+    world.archive.set_full("cold", false);
+    world.engine.drop_collection_database("db").expect("dropped");
+    assert_eq!(world.archive.lines("cold").len(), 1);
 }
 
 /// A transaction over several documents archives what it buries once it is written, and not before.

@@ -15,39 +15,60 @@ pub trait WallClock: Send + Sync {
 
 /// A clock that stands still until it is moved: wall and monotonic time together or apart.
 #[derive(Debug)]
-pub struct ManualClock(Mutex<(Time, Duration)>);
+pub struct ManualClock(Mutex<Hands>);
+
+#[derive(Debug)]
+struct Hands {
+    wall: Time,
+    monotonic: Duration,
+    /// How much time each look at the wall clock takes.
+    step: Duration,
+}
+
+impl Hands {
+    fn advance(&mut self, duration: Duration) {
+        self.wall = self.wall.plus(duration);
+        self.monotonic = self.monotonic.saturating_add(duration);
+    }
+}
 
 impl ManualClock {
     /// A clock whose wall time is `wall`.
     pub const fn new(wall: Time) -> Self {
-        Self(Mutex::new((wall, Duration::ZERO)))
+        Self(Mutex::new(Hands { wall, monotonic: Duration::ZERO, step: Duration::ZERO }))
     }
 
     /// Lets time pass on both clocks.
     pub fn advance(&self, duration: Duration) {
-        let mut clocks = self.0.lock();
-        clocks.0 = clocks.0.plus(duration);
-        clocks.1 = clocks.1.saturating_add(duration);
+        self.0.lock().advance(duration);
+    }
+
+    /// From now on each look at the wall clock takes so long.
+    pub fn set_step(&self, step: Duration) {
+        self.0.lock().step = step;
     }
 
     /// Sets the wall clock alone, forward or backward.
     pub fn set_wall(&self, wall: Time) {
-        self.0.lock().0 = wall;
+        self.0.lock().wall = wall;
     }
 
     /// Lets time pass on the monotonic clock alone.
     pub fn advance_monotonic(&self, duration: Duration) {
-        let mut clocks = self.0.lock();
-        clocks.1 = clocks.1.saturating_add(duration);
+        let mut hands = self.0.lock();
+        hands.monotonic = hands.monotonic.saturating_add(duration);
     }
 }
 
 impl WallClock for ManualClock {
     fn wall(&self) -> Time {
-        self.0.lock().0
+        let mut hands = self.0.lock();
+        let step = hands.step;
+        hands.advance(step);
+        hands.wall
     }
 
     fn monotonic(&self) -> Duration {
-        self.0.lock().1
+        self.0.lock().monotonic
     }
 }
