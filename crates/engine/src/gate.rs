@@ -3,8 +3,8 @@
 //! A read takes policy, snapshot and `now`, in that order and all under the partition's policy lock (`order_of_a_view` tests
 //! each reason):
 //!
-//! - `now` after the snapshot: what the snapshot holds was written at or before `now`, and whoever has answered "expired"
-//!   did so at a time that is not after ours (T17).
+//! - `now` after the snapshot, and no commit in between: what the snapshot holds was written at or before `now`, what it does
+//!   not hold is written at or after it, and whoever has answered "expired" did so at a time that is not after ours (T17).
 //! - Under the lock, which a policy change holds from before it takes its time until it is in force: no reader judges by an
 //!   old rule at a time when a newer one was already in force, which would show an item as dead and later as alive (T13).
 //! - The policy before the snapshot: the purge forgets a cutoff only when the items that it covered are gone, so whoever
@@ -68,8 +68,8 @@ impl View {
     /// Opens a gate to one partition for reading.
     pub(crate) fn open(store: &dyn Store, partition: &Partition) -> Result<View> {
         let policy = partition.policy.read();
-        let (sequence, snapshot) = (store.last_sequence(), store.snapshot()?);
-        let gate = Gate { partition: partition.id, policy: policy.clone(), now: store.now()? };
+        let (sequence, snapshot, now) = store.snapshot_now()?;
+        let gate = Gate { partition: partition.id, policy: policy.clone(), now };
         Ok(View { snapshot, gate, sequence })
     }
 
@@ -77,7 +77,7 @@ impl View {
     /// order.
     pub(crate) fn open_all(store: &dyn Store, partitions: &[Arc<Partition>]) -> Result<Vec<View>> {
         let policies: Vec<_> = partitions.iter().map(|partition| partition.policy.read()).collect();
-        let (sequence, snapshot, now) = (store.last_sequence(), store.snapshot()?, store.now()?);
+        let (sequence, snapshot, now) = store.snapshot_now()?;
         let view = |(partition, policy): (&Arc<Partition>, &Arc<Policy>)| {
             let gate = Gate { partition: partition.id, policy: Arc::clone(policy), now };
             View { snapshot: Arc::clone(&snapshot), gate, sequence }

@@ -89,6 +89,10 @@ impl Store for Eventful {
         self.around(Some(Point::BeforeSequence), Point::AfterSequence, MemoryStore::last_sequence)
     }
 
+    fn commits(&self) -> u64 {
+        self.store.commits()
+    }
+
     fn now(&self) -> storage::Result<Time> {
         self.around(Some(Point::BeforeNow), Point::AfterNow, MemoryStore::now)
     }
@@ -160,9 +164,15 @@ impl World {
     }
 
     fn create(&self, id: &str) {
-        let body = format!(r#"{{"id":"{id}","pk":"a"}}"#);
-        let body = Document::from_json(body.as_bytes()).expect("valid JSON");
-        self.engine.write(&self.container, None, Operation::Create { body }).wait().expect("created");
+        self.engine
+            .write(&self.container, None, Operation::Create { body: body(id) })
+            .wait()
+            .expect("created");
+    }
+
+    fn upsert(&self, id: &str) {
+        let operation = Operation::Upsert { body: body(id), precondition: Precondition::None };
+        self.engine.write(&self.container, None, operation).wait().expect("written");
     }
 
     fn set_default(&self, default_ttl: Option<u32>) {
@@ -217,6 +227,10 @@ impl World {
     }
 }
 
+fn body(id: &str) -> Document {
+    Document::from_json(format!(r#"{{"id":"{id}","pk":"a"}}"#).as_bytes()).expect("valid JSON")
+}
+
 fn definition(default_ttl: Option<u32>) -> ContainerDefinition {
     let ttl = default_ttl.map_or(String::new(), |ttl| format!(r#","defaultTtl":{ttl}"#));
     let text = format!(r#"{{"id":"c","partitionKey":{{"paths":["/pk"],"kind":"Hash","version":2}}{ttl}}}"#);
@@ -242,6 +256,21 @@ fn t17_who_sees_what_followed_an_expiry_does_not_see_the_expired() {
         });
         let sees_y = world.shows(&view, "y") || view.sequence == world.store.last_sequence();
         assert!(!(sees_y && world.shows(&view, "x")), "{way}, {point:?}");
+    }
+}
+
+/// No commit between snapshot and `now`. `x` is nine seconds old when it is written again, and lives throughout: no view may
+/// have its old version and a time at which that one would be dead.
+#[test]
+fn t13_no_view_takes_for_dead_what_a_write_on_its_way_keeps_alive() {
+    for (open, way, point) in interruptions() {
+        let world = World::new(10);
+        world.pass(9);
+        let view = world.view_during(open, point, WaitsFor::Nobody, |world| {
+            world.upsert("x");
+            world.pass(2);
+        });
+        assert!(world.shows(&view, "x"), "{way}, {point:?}");
     }
 }
 

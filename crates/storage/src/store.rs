@@ -11,12 +11,28 @@ pub trait Store: Send + Sync {
     /// The store as it is now: everything answered before this call is in it.
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>>;
 
+    /// A state, its sequence, and a time for which it holds: whatever is in it was written by then, and whatever is written
+    /// afterwards is not of an earlier time. So nobody finds by the one that an item is dead which the other keeps alive (T13).
+    fn snapshot_now(&self) -> Result<(u64, Arc<dyn Snapshot>, Time)> {
+        loop {
+            let (commits, sequence) = (self.commits(), self.last_sequence());
+            let (snapshot, now) = (self.snapshot()?, self.now()?);
+            // The time stands still while a commit is on its way; one that came between the two is in neither.
+            if self.commits() == commits {
+                return Ok((sequence, snapshot, now));
+            }
+        }
+    }
+
     /// Hands over a job. Jobs run one after another in the order of submission. Blocks only while the
     /// queue of waiting jobs is full.
     fn submit(&self, lanes: Lanes, job: Box<dyn Job>);
 
     /// The sequence of the newest durable commit.
     fn last_sequence(&self) -> u64;
+
+    /// How many commits are in a snapshot that is taken now.
+    fn commits(&self) -> u64;
 
     /// The time now. It never goes back, not even over a crash (T13). Rarely waits for one commit.
     fn now(&self) -> Result<Time>;

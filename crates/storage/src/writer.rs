@@ -81,7 +81,7 @@ impl Shared {
     }
 
     pub(crate) fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
+        self.commits.load(Ordering::Acquire)
     }
 
     pub(crate) fn jobs(&self) -> u64 {
@@ -204,12 +204,14 @@ impl<B: Backend> Writer<B> {
             Ok(()) => {
                 self.durable = record;
                 self.shared.sequence.store(record.sequence, Ordering::Release);
-                self.shared.commits.fetch_add(1, Ordering::Relaxed);
+                // Before the clock goes on: whoever has seen it go on must see that there was a commit.
+                self.shared.commits.fetch_add(1, Ordering::Release);
                 self.shared.clock.publish(record.clock, turn);
                 Ok(())
             }
             Err(error) => {
                 self.shared.stop(&error);
+                self.shared.clock.release();
                 Err(error)
             }
         }
@@ -292,11 +294,12 @@ mod tests {
     use crate::record::StoreRecord;
     use crate::{
         ClockOptions, Direction, Error, Job, KeyRange, Keyspace, ManualClock, Read, Result, Scan, Time,
-        Transaction, Verdict,
+        Transaction, Verdict, WallClock,
     };
     use bytes::Bytes;
     use parking_lot::Mutex;
     use std::sync::Arc;
+    use std::time::Duration;
 
     /// A disk that does what it is told.
     #[derive(Clone, Copy)]
@@ -352,8 +355,11 @@ mod tests {
     }
 
     fn group_of_three(disk: Disk) -> (Writer<Disk>, Group, Answers) {
-        let clock = Arc::new(ManualClock::new(Time::from_seconds(1)));
-        let shared = Shared::start(None, ClockOptions::new(clock)).unwrap();
+        group_at(disk, &Arc::new(ManualClock::new(Time::from_seconds(1))))
+    }
+
+    fn group_at(disk: Disk, clock: &Arc<ManualClock>) -> (Writer<Disk>, Group, Answers) {
+        let shared = Shared::start(None, ClockOptions::new(Arc::clone(clock) as Arc<dyn WallClock>)).unwrap();
         let writer = Writer::new(disk, StoreRecord::default(), shared);
         let answers = Answers::default();
         let job = |number| Work::Job(Box::new(Next(Arc::clone(&answers), number)));
@@ -384,5 +390,36 @@ mod tests {
             let last = answers.lock().pop().unwrap();
             assert!(matches!(last, Err(Error::Poisoned { .. })), "{last:?}");
         }
+    }
+
+    #[test]
+    fn t13_time_stands_still_until_a_commit_is_there_or_has_failed() {
+        for disk in [Disk::Works, Disk::Fails, Disk::Panics] {
+            let clock = Arc::new(ManualClock::new(Time::from_seconds(1)));
+            let (mut writer, group, _) = group_at(disk, &clock);
+            let shared = Arc::clone(&writer.shared);
+            let seconds = || shared.clock.assign(&mut StoreRecord::default().clock).now.seconds();
+            clock.advance(Duration::from_secs(1));
+            assert_eq!(seconds(), 1, "all jobs of a group have one time");
+            writer.finish(group);
+            assert_eq!(seconds(), 2);
+        }
+    }
+
+    #[test]
+    fn t13_nobody_is_shown_a_time_beyond_that_of_a_commit_on_its_way() {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(1)));
+        let (mut writer, group, answers) = group_at(Disk::Works, &clock);
+        writer.finish(group);
+        let shared = Arc::clone(&writer.shared);
+        let shown = || shared.status(|_| Ok(())).unwrap().now.seconds();
+        let (mut group, job) = writer.begin(Work::Job(Box::new(Next(answers, 4)))).unwrap();
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(shown(), 2);
+        writer.add(&mut group, job);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(shown(), 2);
+        writer.finish(group);
+        assert_eq!(shown(), 3);
     }
 }

@@ -74,9 +74,9 @@ impl Engine {
             let (source, touched) = (Source::Snapshot(snapshot), Touched::default());
             return Ok(Reading { source, gates, now: gate.now, sequence, touched });
         }
-        let (sequence, snapshot) = (self.store.last_sequence(), self.store.snapshot()?);
+        let (sequence, snapshot, now) = self.store.snapshot_now()?;
         let (source, touched) = (Source::Snapshot(snapshot), Touched::default());
-        Ok(Reading { source, gates, now: self.store.now()?, sequence, touched })
+        Ok(Reading { source, gates, now, sequence, touched })
     }
 }
 

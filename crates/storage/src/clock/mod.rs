@@ -21,6 +21,11 @@
 //! destroyed (start leap). Only an operator ends a suspicion, also one that a restart found in the record: a wall
 //! clock that comes back to its senses by itself does not, since nobody can tell which of its words was the lie.
 //!
+//! **It stands still while a commit is on its way.** All transactions of a commit have one time, and until the commit is
+//! visible, or has failed, nobody is shown a later one. Else a reader could take an item for dead by the running time which
+//! a write of an instant before, visible an instant later, has kept alive (T13). So what is shown lags by at most the time
+//! of a commit.
+//!
 //! All this is in *raw* time; the test clock's offset (T29) is added when a time is shown. Rejecting a leap lasts as
 //! long as the process: a wall clock still wrong at the next start is judged anew.
 
@@ -153,6 +158,8 @@ struct State {
     durable: ClockRecord,
     /// Whether a renewal was asked for and has not arrived.
     renewing: bool,
+    /// The time of the commit that is on its way.
+    on_its_way: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -197,7 +204,7 @@ impl Clock {
     pub(crate) fn look(&self) -> Look {
         let mut state = self.state.lock();
         let (wall, monotonic) = self.tick(&mut state);
-        let now = state.main.read(monotonic);
+        let now = state.now(monotonic);
         if now > state.durable.bound {
             return Look::Beyond;
         }
@@ -207,12 +214,14 @@ impl Clock {
         Look::Shown { status: self.status(&state, wall, monotonic), renew }
     }
 
-    /// The time of a transaction. Raises the bound in `record`, which the transaction's commit must carry.
+    /// The time of a transaction, which is that of the first one of its commit. Raises the bound in `record`, which the
+    /// commit must carry; then comes [`publish`](Self::publish) or [`release`](Self::release).
     pub(crate) fn assign(&self, record: &mut ClockRecord) -> Moment {
         let mut state = self.state.lock();
         let (_, monotonic) = self.tick(&mut state);
         state.renew(record, monotonic);
-        let main = state.main.read(monotonic);
+        let main = state.now(monotonic);
+        state.on_its_way = Some(main);
         let trusted = state.trusted(monotonic);
         Moment {
             now: main.plus_millis(record.advanced_ms),
@@ -278,11 +287,17 @@ impl Clock {
         let mut state = self.state.lock();
         state.durable = record;
         state.renewing = false;
+        state.on_its_way = None;
         if let Some(turn) = turn {
             state.main = turn.line;
             state.doubt = None;
             state.rejected_ms = turn.rejected_ms;
         }
+    }
+
+    /// Nothing has become durable: the commit failed, and so will all others.
+    pub(crate) fn release(&self) {
+        self.state.lock().on_its_way = None;
     }
 
     /// Reads both clocks and moves the main line accordingly.
@@ -300,7 +315,7 @@ impl Clock {
         let advanced_ms = state.durable.advanced_ms;
         let trusted = state.trusted(monotonic);
         ClockStatus {
-            now: state.main.read(monotonic).plus_millis(advanced_ms),
+            now: state.now(monotonic).plus_millis(advanced_ms),
             trusted: trusted.plus_millis(advanced_ms),
             suspect: state.doubt.map(|doubt| Suspicion {
                 leap: doubt.leap,
@@ -315,7 +330,7 @@ impl Clock {
 
 impl State {
     fn new(main: Line, doubt: Option<Doubt>, durable: ClockRecord) -> Self {
-        Self { main, doubt, rejected_ms: 0, durable, renewing: false }
+        Self { main, doubt, rejected_ms: 0, durable, renewing: false, on_its_way: None }
     }
 
     /// Moves the line to a believable wall clock, or begins to doubt.
@@ -331,9 +346,14 @@ impl State {
         }
     }
 
-    /// The trusted time: the main line's if the clock is not suspect, and never beyond it.
+    /// The time to show.
+    fn now(&self, monotonic: Duration) -> Time {
+        self.on_its_way.unwrap_or_else(|| self.main.read(monotonic))
+    }
+
+    /// The trusted time: the shown one if the clock is not suspect, and never beyond it.
     fn trusted(&self, monotonic: Duration) -> Time {
-        let main = self.main.read(monotonic);
+        let main = self.now(monotonic);
         self.doubt.map_or(main, |doubt| doubt.trusted.read(monotonic).min(main))
     }
 

@@ -240,6 +240,10 @@ impl Store for EmbeddedStore {
         self.shared.last_sequence()
     }
 
+    fn commits(&self) -> u64 {
+        self.shared.commits()
+    }
+
     fn now(&self) -> Result<Time> {
         Ok(self.clock_status()?.now)
     }

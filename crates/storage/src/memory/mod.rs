@@ -102,6 +102,10 @@ impl Store for MemoryStore {
         self.shared.last_sequence()
     }
 
+    fn commits(&self) -> u64 {
+        self.shared.commits()
+    }
+
     fn now(&self) -> Result<Time> {
         Ok(self.clock_status()?.now)
     }
