@@ -191,7 +191,8 @@ impl Engine {
             Holder::Collection(_) if wishes.sliding => {
                 Err(Error::invalid("'sliding' is not supported for collections of the MongoDB API."))
             }
-            Holder::Container(_) | Holder::Collection(_) => Ok(()),
+            Holder::Container(_) => Ok(()),
+            Holder::Collection(collection) => self.check_feed(collection, wishes),
         }
     }
 }

@@ -33,8 +33,9 @@ use storage::{Read, Time, Transaction};
 
 use crate::Engine;
 use crate::catalog::{put, remove};
+use crate::collection::Collection;
 use crate::error::{Error, Result};
-use crate::expiry::Policy;
+use crate::expiry::{Lifecycle, Policy};
 use crate::history::{self, Position};
 use crate::holder::Holder;
 use crate::keys::{Key, PartitionId};
@@ -62,7 +63,7 @@ impl Engine {
         for collection in self.catalog().collections.values() {
             let (database, name) = (&collection.database, &collection.name);
             if watch.covers(database, name) && !keeps_feed(&collection.partition.policy.read()) {
-                let wish = |lifecycle: &mut crate::Lifecycle| {
+                let wish = |lifecycle: &mut Lifecycle| {
                     lifecycle.history_minutes.get_or_insert(WATCH_MINUTES);
                 };
                 match self.change_lifecycle(&Holder::Collection(collection.clone()), wish) {
@@ -133,6 +134,20 @@ impl Engine {
         let catalog = self.catalog();
         let mut in_use = catalog.watches.iter().filter(|(_, watching)| watching.is_in_use(now));
         Ok(in_use.any(|(watch, _)| watch.covers(database, name)))
+    }
+
+    /// Refuses to turn the feed of a collection off while somebody may go on from what it keeps. Once nobody does, no watch
+    /// that covers it is in use, so whoever comes next begins anew, and turns it on.
+    pub(crate) fn check_feed(&self, collection: &Collection, next: &Lifecycle) -> Result<()> {
+        let ends = next.history_minutes.is_none() && keeps_feed(&collection.partition.policy.read());
+        if ends && self.is_watched(&collection.database, &collection.name)? {
+            let hours = WATCH_MINUTES / 60;
+            return Err(Error::invalid(format!(
+                "'{}' is watched: its feed can be turned off when no stream has looked at it for {hours} hours.",
+                collection.namespace()
+            )));
+        }
+        Ok(())
     }
 
     /// Whether a watch that is in use has to do with a database.

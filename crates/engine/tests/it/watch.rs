@@ -118,3 +118,28 @@ fn a_watch_that_nobody_uses_covers_nothing_new() {
     assert!(keeps("c"));
     assert_eq!(told(&world, &database(), since).expect("told"), ["insert c"; 0]);
 }
+
+#[test]
+fn t28_the_owner_turns_the_feed_off_when_nobody_watches_and_the_next_watch_turns_it_on() {
+    let world = World::new();
+    insert(&world, "a", 1, -1);
+    let holder = || engine::Holder::Collection(world.engine.collection("db", "a").expect("there"));
+    let turn_off = || world.engine.change_lifecycle(&holder(), |wishes| wishes.history_minutes = None);
+    let keeps = || holder().lifecycle().history_minutes.is_some();
+    turn_off().expect("it is off");
+    let since = world.engine.watch(&database()).expect("watched");
+    let refused = turn_off();
+    assert!(matches!(&refused, Err(Error::Invalid { .. })), "somebody watches: {refused:?}");
+    assert!(keeps());
+    insert(&world, "a", 2, -1);
+    assert_eq!(told(&world, &database(), since).expect("told"), ["insert a"]);
+    world.pass(24 * 60 * 60 + 1);
+    turn_off().expect("nobody watches");
+    assert!(!keeps());
+    insert(&world, "a", 3, -1);
+    let again = world.engine.watch(&database()).expect("watched again");
+    assert!(keeps());
+    insert(&world, "a", 4, -1);
+    assert_eq!(told(&world, &database(), again).expect("told"), ["insert a"]);
+    assert!(matches!(told(&world, &database(), since), Err(Error::HistoryGone)));
+}

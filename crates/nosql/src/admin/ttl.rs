@@ -88,6 +88,10 @@ pub(super) async fn change(call: &Call) -> Result<Reply, Error> {
     let holder = holder(call)?;
     let body = parse_object(&call.body)?;
     wishes::read(&body, &mut holder.lifecycle())?;
+    if holder.api() == Api::NoSql && body.get(wishes::HISTORY).is_some() {
+        let text = format!("'{}' of a container is what its changeFeedPolicy says.", wishes::HISTORY);
+        return Err(Error::BadRequest(text));
+    }
     let consent = call.head.consent()?;
     let change = move |engine: &Engine| {
         engine.change_lifecycle_with(&holder, consent, |wishes| {

@@ -1,7 +1,7 @@
 //! What an owner may wish for a container, as members of a JSON object: one row each.
 
 use document::{Object, Path, Value};
-use engine::limits::HOLD_REASON_BYTES_MAX;
+use engine::limits::{HOLD_REASON_BYTES_MAX, WATCH_MINUTES};
 use engine::{ArchiveDirectory, Lifecycle};
 
 use crate::error::Error;
@@ -50,6 +50,15 @@ const WISHES: &[Wish] = &[
         show: |wishes| show_path(wishes.expire_at_path.as_ref()),
     },
     Wish {
+        name: HISTORY,
+        accepts: "a number of minutes from 1 to 1440",
+        set: |wishes, value| {
+            keep(&mut wishes.history_minutes, span(value).filter(|minutes| *minutes <= WATCH_MINUTES))
+        },
+        clear: |wishes| wishes.history_minutes = None,
+        show: |wishes| wishes.history_minutes.map_or(Value::Null, |minutes| Value::Int(minutes.into())),
+    },
+    Wish {
         name: "hold",
         accepts: "{\"reason\": text}, the text not empty and of 1024 bytes at most",
         set: |wishes, value| keep(&mut wishes.hold, reason(value)),
@@ -74,7 +83,7 @@ const WISHES: &[Wish] = &[
     Wish {
         name: "maxPurgeDelay",
         accepts: "a number of seconds from 1 on",
-        set: |wishes, value| keep(&mut wishes.max_purge_delay, seconds(value)),
+        set: |wishes, value| keep(&mut wishes.max_purge_delay, span(value)),
         clear: |wishes| wishes.max_purge_delay = None,
         show: |wishes| wishes.max_purge_delay.map_or(Value::Null, |seconds| Value::Int(seconds.into())),
     },
@@ -98,6 +107,9 @@ const WISHES: &[Wish] = &[
 ];
 
 const PATH: &str = "the path of a property, as /createdAt or /meta/createdAt";
+
+/// How long the feed of all versions is kept; of a container its definition says that.
+pub(super) const HISTORY: &str = "historyMinutes";
 
 /// Shares are kept in millionths.
 const MILLION: f64 = 1_000_000.0;
@@ -144,8 +156,8 @@ fn show_path(path: Option<&Path>) -> Value {
     path.map_or(Value::Null, |path| text(path.as_str()))
 }
 
-fn seconds(value: &Value) -> Option<u32> {
-    value.as_i64().and_then(|seconds| u32::try_from(seconds).ok()).filter(|seconds| *seconds > 0)
+fn span(value: &Value) -> Option<u32> {
+    value.as_i64().and_then(|span| u32::try_from(span).ok()).filter(|span| *span > 0)
 }
 
 fn directory(value: &Value) -> Option<ArchiveDirectory> {
@@ -180,6 +192,7 @@ mod tests {
             ("sliding", &["true"][..], &["false", "1", "\"true\""][..]),
             ("expireAtPath", &["\"/a\"", "\"/a/b\""][..], &["\"a\"", "\"\"", "1", "true"][..]),
             ("ttlPropertyPath", &["\"/created\""][..], &["\"created\"", "5"][..]),
+            ("historyMinutes", &["1", "1440"][..], &["0", "-1", "1441", "true"][..]),
             ("maxPurgeDelay", &["1", "60"][..], &["0", "-1", "1.5", "5000000000", "\"60\""][..]),
             (
                 "archive",

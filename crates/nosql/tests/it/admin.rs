@@ -107,6 +107,7 @@ async fn wishes_are_shown_changed_by_name_and_refused_whole() {
     for (body, names) in [
         (r#"{"maxInstantExpiry":2}"#, "maxInstantExpiry"),
         (r#"{"maxInstantExpiry":0.5,"immortality":true}"#, "immortality"),
+        (r#"{"maxInstantExpiry":0.5,"historyMinutes":null}"#, "changeFeedPolicy"),
         ("[]", "object"),
     ] {
         let refused = patch(body).await.expect_error(400, 0, "BadRequest");
