@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Items per step while users are there, and while they are not.
 const BUSY_ITEMS: usize = 16;
-const IDLE_ITEMS: usize = 1024;
+const IDLE_ITEMS: usize = 4096;
 
 /// While users are there, pauses are so many times as long as steps,
 const BUSY_PAUSES: u32 = 9;

@@ -49,7 +49,7 @@ use sweep::{Swept, Undertaker, sweep};
 const SHARE_MIN: usize = 8;
 
 /// The most that one sweep removes: a write that comes meanwhile waits for no more than that.
-const SWEEP_ITEMS: usize = 256;
+const SWEEP_ITEMS: usize = 512;
 
 /// What those without urgency may remove while others are urgent: one part in so many.
 const CALM_PART: usize = 8;
