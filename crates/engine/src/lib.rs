@@ -99,7 +99,7 @@ pub use purge::{Neighbours, PurgeFigures, PurgeReport, PurgeStatus, RetentionRep
 pub use resources::{Owner, Resource};
 pub use storage::{ClockStatus, Leap, Scrubbed};
 pub use throughput::{Offer, Throughput};
-pub use touch::Touch;
+pub use touch::{Touch, Touched};
 pub use watch::{Watch, WatchEvent, WatchPage, Watched};
 pub use write::check_batch_size;
 

@@ -13,12 +13,15 @@
 //! judges an item by its header looks the touch up only if the header alone calls it dead; an index entry, whose mark may be
 //! as old as the version, is as good a bound as before. A write of the item removes the record, and so does its removal.
 //!
-//! One touch for an item and second is enough, however many read it: the others find it begun, without a look at the store.
+//! One touch for a version and second is enough, however many read it: once it is durable, the others find it done without a
+//! look at the store. Those who come before that wait as well, since nobody may be promised what a crash could take back.
 
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use document::ItemNumber;
+use document::{ItemNumber, Sequence};
 use parking_lot::Mutex;
 use storage::{Lanes, Read, Ticket, Time, Transaction, transact};
 
@@ -33,14 +36,20 @@ use crate::gate::{Found, Gate};
 use crate::header::{Body, Header, Record};
 use crate::keys::{Key, PartitionId};
 
+/// How many countdowns one transaction restarts at most.
+const TOUCHES_MAX: usize = 256;
+
 /// A countdown that a read has to restart: [`Engine::touch`] does it.
 #[derive(Debug, Clone)]
 #[must_use = "the countdown goes on until the touch is made"]
 pub struct Touch {
     partition: Arc<Partition>,
-    number: ItemNumber,
+    version: Version,
     at: Time,
 }
+
+/// What is read: an item and the version of it.
+type Version = (ItemNumber, Sequence);
 
 impl Touch {
     /// The touch that a read at `now` makes; none if there is nothing to restart, or nothing left of this second.
@@ -51,29 +60,86 @@ impl Touch {
         header: &Header,
     ) -> Option<Touch> {
         restarted(&gate.policy, header, gate.now)?;
-        Some(Touch { partition: Arc::clone(partition), number, at: gate.now })
+        Some(Touch { partition: Arc::clone(partition), version: (number, header.sequence), at: gate.now })
+    }
+
+    fn is_done(&self) -> bool {
+        self.partition.touching.has(self.version, self.at.seconds())
     }
 }
 
+/// A touch on its way: the seconds that the item has left once it is durable, none of them if it has died meanwhile, which
+/// is final (T13).
+#[must_use = "a touch is known to be durable only when this resolves"]
+pub struct Touched {
+    touch: Touch,
+    ticket: Ticket<Result<Option<u64>>>,
+}
+
+impl Touched {
+    /// Blocks this thread until the result is there.
+    pub fn wait(self) -> Result<Option<u64>> {
+        let Touched { touch, ticket } = self;
+        done(&touch, ticket.wait())
+    }
+}
+
+impl Future for Touched {
+    type Output = Result<Option<u64>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.ticket).poll(context).map(|outcome| done(&self.touch, outcome))
+    }
+}
+
+/// Whoever reads the item later in the same second need not wait any more.
+fn done(touch: &Touch, outcome: Result<Option<u64>>) -> Result<Option<u64>> {
+    if outcome.as_ref().is_ok_and(|left| *left != Some(0)) {
+        touch.partition.touching.put(touch.version, touch.at.seconds());
+    }
+    outcome
+}
+
 impl Engine {
-    /// Restarts the countdown of an item that was read, and tells the seconds that it has left then: none of them if it has
-    /// died meanwhile, which is final (T13). No ticket if another read of the same second does it.
-    pub fn touch(&self, touch: &Touch) -> Option<Ticket<Result<Option<u64>>>> {
-        let Touch { partition, number, at } = touch;
-        if !partition.touching.begin(*number, at.seconds()) {
-            return None;
-        }
-        let (id, number) = (partition.id, *number);
-        Some(transact(&*self.store, Lanes::one(u64::from(id.0)), move |tx| {
-            let gate = Gate::for_write(tx, id)?;
-            match gate.by_number::<document::Document>(tx, number)? {
-                Found::Living(mut record) => {
-                    restart(tx, &gate, &mut record)?;
-                    Ok(gate.policy.seconds_left(&record.header, gate.now))
-                }
-                Found::Dead(_) | Found::Nobody => Ok(Some(0)),
+    /// Restarts the countdown of an item that was read. None if another read of the same second has done it.
+    pub fn touch(&self, touch: &Touch) -> Option<Touched> {
+        let ticket = (!touch.is_done()).then(|| self.restart(std::slice::from_ref(touch)))?;
+        Some(Touched { touch: touch.clone(), ticket })
+    }
+
+    /// Restarts the countdowns of items that were read together, and waits for it.
+    pub fn touch_all(&self, touches: &[Touch]) -> Result<()> {
+        let open: Vec<Touch> = touches.iter().filter(|touch| !touch.is_done()).cloned().collect();
+        let of_one_partition = |one: &Touch, other: &Touch| one.partition.id == other.partition.id;
+        let parts = open.chunk_by(of_one_partition).flat_map(|part| part.chunks(TOUCHES_MAX));
+        let begun: Vec<_> = parts.map(|part| (part, self.restart(part))).collect();
+        for (part, ticket) in begun {
+            ticket.wait()?;
+            for touch in part {
+                touch.partition.touching.put(touch.version, touch.at.seconds());
             }
-        }))
+        }
+        Ok(())
+    }
+
+    /// Restarts countdowns in one partition, and tells the seconds that the last one has left.
+    fn restart(&self, touches: &[Touch]) -> Ticket<Result<Option<u64>>> {
+        let id = touches[0].partition.id;
+        let numbers: Vec<_> = touches.iter().map(|touch| touch.version.0).collect();
+        transact(&*self.store, Lanes::one(u64::from(id.0)), move |tx| {
+            let gate = Gate::for_write(tx, id)?;
+            let mut left = None;
+            for number in &numbers {
+                left = match gate.by_number::<document::Document>(tx, *number)? {
+                    Found::Living(mut record) => {
+                        restart(tx, &gate, &mut record)?;
+                        gate.policy.seconds_left(&record.header, gate.now)
+                    }
+                    Found::Dead(_) | Found::Nobody => Some(0),
+                };
+            }
+            Ok(left)
+        })
     }
 }
 
@@ -94,9 +160,11 @@ pub(crate) fn restart<B: Body>(tx: &mut Transaction<'_>, gate: &Gate, record: &m
 /// or nothing may be changed.
 pub(crate) fn restarted(policy: &Policy, header: &Header, now: Time) -> Option<Millis> {
     let second = from_seconds(now.seconds());
+    // A read in the future was one at a time that was rejected (T34): this one takes its place.
+    let is_earlier = header.counts_from() < second || header.touched.is_some_and(|touched| touched > second);
     let is_due = policy.lifecycle.sliding
         && header.slides()
-        && header.counts_from() < second
+        && is_earlier
         && header.ttl_place().and_then(|place| policy.due(place)).is_some();
     is_due.then_some(second)
 }
@@ -119,19 +187,24 @@ pub(crate) fn look_up(
     Ok(())
 }
 
-/// The items whose touch has begun in the last second that had one.
+/// The versions whose touch is durable, of the last second that had one.
 #[derive(Debug, Default)]
-pub(crate) struct Touching(Mutex<(u64, BTreeSet<ItemNumber>)>);
+pub(crate) struct Touching(Mutex<(u64, BTreeSet<Version>)>);
 
 impl Touching {
-    /// Whether nobody has begun it.
-    fn begin(&self, number: ItemNumber, second: u64) -> bool {
-        let (last, begun) = &mut *self.0.lock();
-        if *last < second {
+    fn has(&self, version: Version, second: u64) -> bool {
+        let (last, done) = &*self.0.lock();
+        *last == second && done.contains(&version)
+    }
+
+    fn put(&self, version: Version, second: u64) {
+        let (last, done) = &mut *self.0.lock();
+        // Also if it is an earlier one: a leap of the clock may have been rejected (T34).
+        if *last != second {
             *last = second;
-            begun.clear();
+            done.clear();
         }
-        begun.insert(number)
+        done.insert(version);
     }
 }
 
@@ -140,10 +213,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t33_one_touch_for_an_item_and_second() {
+    fn t33_a_touch_is_done_for_its_version_and_second() {
         let touching = Touching::default();
-        let begun = [(1, 5), (2, 5), (1, 5), (1, 6), (2, 6), (2, 6), (1, 5)]
-            .map(|(number, second)| touching.begin(ItemNumber(number), second));
-        assert_eq!(begun, [true, true, false, true, true, false, false]);
+        let version = |number, sequence| (ItemNumber(number), Sequence(sequence));
+        let has = |number, sequence, second| touching.has(version(number, sequence), second);
+        touching.put(version(1, 1), 5);
+        assert!(has(1, 1, 5) && !has(2, 1, 5) && !has(1, 1, 6) && !has(1, 2, 5));
+        touching.put(version(1, 1), 6);
+        assert!(has(1, 1, 6) && !has(1, 1, 5));
+        touching.put(version(1, 1), 5);
+        assert!(has(1, 1, 5), "time may fall back once");
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use document::{Document, PartitionKey};
-use engine::{Container, Countdown, Effect, Operation, Outcome, QueryPage, Touch};
+use engine::{Container, Countdown, Effect, Operation, Outcome, QueryPage};
 use hyper::StatusCode;
 
 use crate::belongings::refuse_triggers;
@@ -51,14 +51,6 @@ pub(crate) async fn countdown(call: &Call, container: &Arc<Container>) -> Result
         call.blocking(move |engine| Ok(engine.prepare_countings(&container, countdown)?)).await?;
     }
     Ok(countdown)
-}
-
-/// Restarts the countdowns that a query restarts. Each item was there when it was read, whether or not it could be done.
-pub(crate) async fn touch_all(call: &Call, touches: &[Touch]) {
-    let begun: Vec<_> = touches.iter().filter_map(|touch| call.engine().touch(touch)).collect();
-    for touch in begun {
-        touch.await.unwrap_or_default();
-    }
 }
 
 /// Restarts the countdown that a point read restarts, and tells the seconds left as they are then. If the store cannot do it,

@@ -122,7 +122,9 @@ impl Policy {
             Change::AddRule { id } if self.rule(id).is_some() => {
                 return Err(Error::Corrupt(format!("there is a date rule {id} already")));
             }
-            Change::AddRule { .. } if self.rules.len() >= RULES_MAX => {
+            Change::AddRule { .. }
+                if self.rules.iter().filter(|rule| rule.is_of_an_index()).count() >= RULES_MAX =>
+            {
                 return Err(Error::invalid(format!("More than {RULES_MAX} date rules.")));
             }
             Change::AddRule { id } => self.add_rule(id, None, occupied)?,
