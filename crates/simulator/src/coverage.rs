@@ -149,6 +149,10 @@ situations! {
     Recorded,
     /// A purge that an archive without room holds up.
     ArchiveFull,
+    /// An item lived on by a read, past what its header says.
+    OutlivesItsHeader,
+    /// An item that a read had kept alive has died.
+    SlidItemDied,
     /// A request was refused for its rate.
     Throttled,
     /// It came back when it was told to.

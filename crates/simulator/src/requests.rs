@@ -60,6 +60,7 @@ impl Run {
             return Err(format!("the sequence moved although nothing was written: {:?}", main.answer));
         }
         self.check_reply(&main)?;
+        self.check_seconds_left(&main)?;
         self.situation.answered(&main.answer);
         self.answered_under_hold(&main.answer);
         Ok(self.crash_if(fault))
@@ -92,6 +93,24 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// The answer to one operation tells how long its item will live, as the rules stand (T33).
+    fn check_seconds_left(&self, reply: &Reply) -> Result<(), String> {
+        let ([(_, item)], [left]) = (reply.items.as_slice(), reply.seconds_left.as_slice()) else {
+            return Ok(());
+        };
+        let is_it = |other: &&Item| other.stamp.as_ref().is_some_and(|stamp| *stamp == item.stamp);
+        let found = self.model.containers.values().find_map(|container| {
+            container.items.iter().find(is_it).map(|item| (item, container.deadline(item)))
+        });
+        // Of what was read in a time that was rejected since, only the store knows.
+        let Some((_, deadline)) = found.filter(|(item, _)| item.from <= self.model.now) else {
+            return Ok(());
+        };
+        let expected =
+            deadline.map(|second| (second * 1000).saturating_sub(self.shown.now_ms).div_ceil(1000));
+        if *left == expected { Ok(()) } else { Err(format!("T33: {left:?} seconds left, are {expected:?}")) }
     }
 
     /// One operation on one item.

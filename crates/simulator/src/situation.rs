@@ -178,7 +178,7 @@ impl Situation {
         self.coverage.reach_if(suspect, Reach::RestartSuspect);
         for (name, container) in &model.containers {
             let overdue = |item: &&Item| {
-                let deadline = deadline(container.default_ttl, item.body.ttl, item.ts);
+                let deadline = deadline(container.default_ttl, item.body.ttl, item.from);
                 (container.hold || item.held) && deadline.is_some_and(|deadline| deadline <= model.now)
             };
             self.coverage.reach_if(model.visible(name).iter().any(overdue), Reach::RestartHeldPastDeadline);
@@ -191,6 +191,16 @@ impl Situation {
         self.backlog = backlog;
         self.half_purged &= backlog > 0;
         self.nothing_to_purge &= model.dead.is_empty();
+        for (name, container) in &model.containers {
+            let outlives = |item: &&Item| {
+                let written = deadline(container.default_ttl, item.body.ttl, item.ts);
+                item.touched && written.is_some_and(|deadline| deadline <= model.now)
+            };
+            let outlives = model.visible(name).iter().any(outlives);
+            self.coverage.reach_if(outlives, Reach::OutlivesItsHeader);
+            let slid = model.expired(name).iter().any(|item| item.touched);
+            self.coverage.reach_if(slid, Reach::SlidItemDied);
+        }
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) fn kind(keyspace: Keyspace, key: &[u8]) -> &'static str {
         (Keyspace::Counter, _, Some(0x40)) => "shape count",
         (Keyspace::Counter, _, Some(0x50)) => "shape",
         (Keyspace::Counter, _, Some(0x60)) => "held",
+        (Keyspace::Counter, _, Some(0x80)) => "touch",
         (Keyspace::Catalog, Some(0x40), _) => "policy",
         (Keyspace::Catalog, Some(0x50), _) => "dropped",
         (Keyspace::Catalog, Some(0x70), _) => "index state",

@@ -6,6 +6,7 @@
 mod beyond;
 mod evidence;
 mod expiry;
+mod sliding;
 
 /// One defect.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +34,7 @@ const fn edit(file: &'static str, text: &'static str, replacement: &'static str)
 
 /// All defects.
 pub fn all() -> impl Iterator<Item = &'static Bug> {
-    [expiry::BUGS, beyond::BUGS, evidence::BUGS].into_iter().flatten()
+    [expiry::BUGS, beyond::BUGS, evidence::BUGS, sliding::BUGS].into_iter().flatten()
 }
 
 #[cfg(test)]

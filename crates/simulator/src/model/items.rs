@@ -25,10 +25,13 @@ impl Model {
             Change::Delete(which, guard) => self.delete(name, (key, which), guard),
             Change::Read(which, guard) => match self.find(name, key, which) {
                 Err(answer) => answer,
-                Ok(index) => match guard {
-                    Guard::NoneMatch(etag) if self.etag(name, index) == Some(etag) => Answer::NotModified,
-                    _ => Answer::Read,
-                },
+                Ok(index) => {
+                    self.restart(name, index);
+                    match guard {
+                        Guard::NoneMatch(etag) if self.etag(name, index) == Some(etag) => Answer::NotModified,
+                        _ => Answer::Read,
+                    }
+                }
             },
         }
     }
@@ -63,6 +66,18 @@ impl Model {
             }
         }
         Answer::Batch(answers)
+    }
+
+    /// A read restarts the countdown of an item, if it has one and its owner wishes that (T33).
+    fn restart(&mut self, name: &str, index: usize) {
+        let container = self.containers.get_mut(name).expect("the caller looked it up");
+        let counts = container.deadline(&container.items[index]).is_some();
+        let item = &mut container.items[index];
+        // A read in the future was one at a time that was rejected since (T34).
+        if container.sliding && item.slides && counts && (item.touched || item.from < self.now) {
+            item.touched |= item.from != self.now;
+            item.from = self.now;
+        }
     }
 
     fn etag(&self, name: &str, index: usize) -> Option<&String> {
@@ -144,7 +159,7 @@ impl Model {
         if let Err(answer) = self.check_unique(name, body, None) {
             return answer;
         }
-        let item = self.version(body.clone(), None, stamps);
+        let item = self.version(name, body.clone(), None, stamps);
         let container = self.containers.get_mut(name).expect("the caller looked it up");
         container.items.retain(|item| !same_id(item));
         container.items.push(item.clone());
@@ -255,7 +270,7 @@ impl Model {
             return answer;
         }
         let number = self.containers[name].items[index].stamp.as_ref().map(|stamp| stamp.number);
-        let item = self.version(body, number, stamps);
+        let item = self.version(name, body, number, stamps);
         let items = &mut self.containers.get_mut(name).expect("the caller looked it up").items;
         let old = std::mem::replace(&mut items[index], item.clone());
         self.happen(name, What::Replaced, Some(old), Some(item));
@@ -263,11 +278,21 @@ impl Model {
     }
 
     /// A new version. Without a stamp from an answer, its etag is unknown and not that of any version before.
-    fn version(&mut self, body: Body, number: Option<u64>, stamps: &mut Vec<Stamp>) -> Item {
+    fn version(&mut self, name: &str, body: Body, number: Option<u64>, stamps: &mut Vec<Stamp>) -> Item {
         self.versions += 1;
         let unknown = |number| Stamp { etag: String::new(), number, sequence: 0 };
         let stamp = if stamps.is_empty() { number.map(unknown) } else { Some(stamps.remove(0)) };
-        Item { version: self.versions, body, ts: self.now, stamp, held: false }
+        let slides = self.containers[name].sliding && body.ttl != Ttl::Never;
+        Item {
+            version: self.versions,
+            body,
+            ts: self.now,
+            from: self.now,
+            slides,
+            touched: false,
+            stamp,
+            held: false,
+        }
     }
 }
 

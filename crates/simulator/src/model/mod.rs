@@ -34,6 +34,12 @@ pub(crate) struct Item {
     pub(crate) body: Body,
     /// Seconds of its last write.
     pub(crate) ts: u64,
+    /// From when on its ttl is counted: its last write, or the last read that has restarted its countdown (T33).
+    pub(crate) from: u64,
+    /// Whether reads may do that,
+    pub(crate) slides: bool,
+    /// and whether one has.
+    pub(crate) touched: bool,
     /// Unknown after a crash that left a write unacknowledged, until read.
     pub(crate) stamp: Option<Stamp>,
     /// Whether it may not die, be changed or deleted (T31).
@@ -57,6 +63,8 @@ pub(crate) struct Container {
     pub(crate) guard: Option<u32>,
     /// The feed of all versions (T28).
     pub(crate) feed: Option<Feed>,
+    /// Whether reads restart the countdowns of what is written (T33).
+    pub(crate) sliding: bool,
     /// What its owner wishes to have of the dead, and since when.
     pub(crate) evidence: BTreeMap<Evidence, u64>,
     /// No other container, before or after, has this number.
@@ -87,8 +95,8 @@ pub(crate) struct Model {
     events: u64,
 }
 
-/// The second in which the truth table of T2 lets an item die; none = never.
-pub(crate) fn deadline(default_ttl: DefaultTtl, ttl: Ttl, ts: u64) -> Option<u64> {
+/// The second in which the truth table of T2 lets an item die that is counted from another; none = never.
+pub(crate) fn deadline(default_ttl: DefaultTtl, ttl: Ttl, from: u64) -> Option<u64> {
     let lives = match default_ttl {
         DefaultTtl::Off | DefaultTtl::Bad(_) => None,
         DefaultTtl::Never | DefaultTtl::After(_) => match (ttl, default_ttl) {
@@ -97,13 +105,13 @@ pub(crate) fn deadline(default_ttl: DefaultTtl, ttl: Ttl, ts: u64) -> Option<u64
             _ => None,
         },
     };
-    lives.map(|seconds| ts + seconds.unsigned_abs())
+    lives.map(|seconds| from + seconds.unsigned_abs())
 }
 
 impl Container {
     /// When an item of this container dies, as the rules stand.
     pub(crate) fn deadline(&self, item: &Item) -> Option<u64> {
-        if self.hold || item.held { None } else { deadline(self.default_ttl, item.body.ttl, item.ts) }
+        if self.hold || item.held { None } else { deadline(self.default_ttl, item.body.ttl, item.from) }
     }
 
     fn overdue(&self, item: &Item, now: u64) -> bool {
@@ -182,6 +190,7 @@ impl Model {
             hold: false,
             guard: None,
             feed: None,
+            sliding: false,
             evidence: BTreeMap::new(),
             number: self.made,
         };

@@ -14,6 +14,10 @@ impl Model {
                 Answer::Changed
             }
             Wish::PurgeDelay(_) => Answer::Changed,
+            Wish::Sliding(sliding) => {
+                container.sliding = sliding;
+                Answer::Changed
+            }
             Wish::Evidence(evidence, wished) => {
                 self.wish_for(name, evidence, wished);
                 Answer::Changed

@@ -198,6 +198,8 @@ pub(crate) enum Wish {
     PurgeDelay(Option<u32>),
     /// An archive (T32) or a deletion record.
     Evidence(Evidence, bool),
+    /// Reads restart countdowns (T33).
+    Sliding(bool),
 }
 
 /// Whether whoever changes a rule has said that items may die at once by it.

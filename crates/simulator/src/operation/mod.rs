@@ -214,6 +214,11 @@ impl Generator {
         if self.random.u8(..6) == 0 {
             return Step::Owner(self.owner_step(container, model, sight));
         }
+        if self.random.u8(..8) == 0
+            && let Some(step) = self.keep_alive(container, model, sight)
+        {
+            return step;
+        }
         match self.random.u32(..1000) {
             0..380 => self.change_step(container, model),
             380..440 => self.batch(container, model),
@@ -323,6 +328,20 @@ impl Generator {
         Step::Change { container, key, change: self.change(container, key, id, model) }
     }
 
+    /// A read of an item whose countdown that restarts (T33), and then the instant at which it would have died otherwise.
+    fn keep_alive(&mut self, container: &'static str, model: &Model, sight: Sight) -> Option<Step> {
+        let inside = model.containers.get(container).filter(|inside| inside.sliding)?;
+        let visible = model.visible(container);
+        let dying = visible.iter().filter(|item| item.slides && item.from < model.now);
+        let dying = dying.filter_map(|item| Some((item, inside.deadline(item)?)));
+        let dying: Vec<_> = dying.filter(|(_, deadline)| *deadline < model.now + 60).collect();
+        let (item, deadline) = *self.random.choice(&dying)?;
+        let ms = (deadline * SECOND).saturating_sub(sight.now_ms);
+        self.queued.push_back(Step::Clock(ClockStep::Wait { ms }));
+        let change = Change::Read(Name::Id(item.body.id.clone()), Guard::None);
+        Some(Step::Change { container, key: item.body.key, change })
+    }
+
     fn any_item<'a>(&mut self, container: &str, model: &'a Model) -> Option<&'a Item> {
         let items = &model.containers.get(container)?.items;
         if items.is_empty() { None } else { items.get(self.random.usize(..items.len())) }
@@ -343,6 +362,10 @@ impl Generator {
             (2, _) => Guard::Exists,
             _ => Guard::None,
         };
+        // Where reads do something, they are worth more of them.
+        if model.containers.get(container).is_some_and(|inside| inside.sliding) && self.random.u8(..3) == 0 {
+            return Change::Read(name, Guard::None);
+        }
         match self.random.u8(..20) {
             0..7 => Change::Create(self.body(id, key)),
             7..11 => {

@@ -27,7 +27,12 @@ pub(crate) enum OwnerStep {
 impl Generator {
     /// What an owner or operator does next.
     pub(super) fn owner_step(&mut self, container: &'static str, model: &Model, sight: Sight) -> OwnerStep {
-        match self.random.u8(..24) {
+        match self.random.u8(..27) {
+            24..27 => {
+                let slides = model.containers.get(container).is_some_and(|inside| inside.sliding);
+                let sliding = !slides || self.random.bool();
+                self.wish(container, Wish::Sliding(sliding))
+            }
             20..23 => {
                 let evidence = [Evidence::Archive, Evidence::Record][self.random.usize(..2)];
                 let wished = self.random.u8(..4) != 0;

@@ -20,7 +20,7 @@ use storage::{
 
 use crate::body;
 use crate::clock::Shown;
-use crate::model::{Answer, Body, Change, Consent, DefaultTtl, Guard, Indexing, Name, Stamp};
+use crate::model::{Answer, Body, Change, Consent, DefaultTtl, Indexing, Name, Stamp};
 use crate::operation::{CONTAINERS, Fault, Filter, Reachable};
 use crate::translate::{
     answer_of, container_answer, effect, engine_consent, item_name, kind, operation, parse_definition,
@@ -61,6 +61,8 @@ pub(crate) struct Reply {
     pub(crate) answer: Answer,
     /// The items that came back, one for each operation that returned one, with what that operation did.
     pub(crate) items: Vec<(Answer, SeenItem)>,
+    /// The seconds that each of them has left.
+    pub(crate) seconds_left: Vec<Option<u64>>,
     /// Charges and session sequences, which must not tell whether the purge has run.
     pub(crate) figures: Vec<(u64, u64)>,
 }
@@ -344,6 +346,7 @@ impl World {
             Ok(emptied) => Reply {
                 answer: Answer::Deleted,
                 items: Vec::new(),
+                seconds_left: Vec::new(),
                 figures: vec![(emptied.charge.0, self.sequence())],
             },
             Err(answer) => Reply::plain(answer),
@@ -378,16 +381,13 @@ impl World {
         let engine = &self.process().engine;
         let partition_key = body::partition_key(name, key);
         let outcome = match (change, operation(name, change)) {
-            (Change::Read(which, guard), _) => {
-                engine.read(container, &partition_key, &item_name(which), &precondition(guard))
-            }
+            (Change::Read(which, guard), _) => engine
+                .read(container, &partition_key, &item_name(which), &precondition(guard))
+                .map(|outcome| restarted(engine, outcome)),
             (_, Ok(operation)) => engine.write(container, Some(partition_key), operation).wait(),
             (_, Err(error)) => Err(error),
         };
-        match outcome {
-            Ok(outcome) => Reply::of(name, effect(outcome.effect), &[outcome]),
-            Err(error) => Reply::plain(answer_of(&error)),
-        }
+        Reply::to_one(name, outcome)
     }
 
     /// A transactional batch.
@@ -526,8 +526,10 @@ impl World {
         let usage = engine.usage(container).map_err(|error| format!("{name}: usage: {error}"))?;
         let mut reads = BTreeMap::new();
         for (key, id) in ids {
-            let read = Change::Read(Name::Id(id.clone()), Guard::None);
-            let reply = self.change_through(container, name, *key, &read);
+            // A look that restarts no countdown.
+            let (key_of, id_of) = (body::partition_key(name, *key), item_name(&Name::Id(id.clone())));
+            let outcome = self.process().engine.read(container, &key_of, &id_of, &Precondition::None);
+            let reply = Reply::to_one(name, outcome);
             reads.insert((*key, id.clone()), reply.answer);
         }
         Ok(SeenContainer {
@@ -571,7 +573,15 @@ impl World {
 
 impl Reply {
     fn plain(answer: Answer) -> Reply {
-        Reply { answer, items: Vec::new(), figures: Vec::new() }
+        Reply { answer, items: Vec::new(), seconds_left: Vec::new(), figures: Vec::new() }
+    }
+
+    /// The answer to one operation.
+    fn to_one(name: &'static str, outcome: engine::Result<Outcome>) -> Reply {
+        match outcome {
+            Ok(outcome) => Reply::of(name, effect(outcome.effect), &[outcome]),
+            Err(error) => Reply::plain(answer_of(&error)),
+        }
     }
 
     fn of(name: &'static str, answer: Answer, outcomes: &[Outcome]) -> Reply {
@@ -580,7 +590,10 @@ impl Reply {
             reply.figures.push((outcome.charge.0, outcome.sequence));
             let Some(item) = &outcome.item else { continue };
             match seen_item(name, item) {
-                Ok(item) => reply.items.push((effect(outcome.effect), item)),
+                Ok(item) => {
+                    reply.items.push((effect(outcome.effect), item));
+                    reply.seconds_left.push(outcome.seconds_left);
+                }
                 Err(error) => reply.answer = Answer::Other(error),
             }
         }
@@ -591,6 +604,14 @@ impl Reply {
     pub(crate) fn stamps(&self) -> Vec<Stamp> {
         let written = self.items.iter().filter(|(answer, _)| answer.is_write());
         written.map(|(_, item)| item.stamp.clone()).collect()
+    }
+}
+
+/// A read whose countdown was restarted, as far as the store can do it (T33).
+fn restarted(engine: &Engine, outcome: Outcome) -> Outcome {
+    match outcome.touch.as_ref().and_then(|touch| engine.touch(touch)) {
+        Some(touch) => Outcome { seconds_left: touch.wait().unwrap_or_default(), ..outcome },
+        None => outcome,
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct SeenWishes {
     pub(crate) guard: Option<u32>,
     /// Whether its dead are archived, and recorded.
     pub(crate) evidence: Vec<Evidence>,
+    /// Whether reads restart countdowns.
+    pub(crate) sliding: bool,
     /// The items that are held one by one.
     pub(crate) held: Vec<(usize, String)>,
 }
@@ -54,6 +56,7 @@ impl World {
                     Wish::Hold(hold) => lifecycle.hold = hold.then(|| REASON.to_owned()),
                     Wish::Guard(share) => lifecycle.max_instant_expiry = share,
                     Wish::PurgeDelay(seconds) => lifecycle.max_purge_delay = seconds,
+                    Wish::Sliding(sliding) => lifecycle.sliding = sliding,
                     Wish::Evidence(Evidence::Archive, wished) => {
                         lifecycle.archive = wished.then(|| directory(name));
                     }
@@ -109,6 +112,7 @@ impl World {
                 .into_iter()
                 .chain(lifecycle.deletion_record.then_some(Evidence::Record))
                 .collect(),
+            sliding: lifecycle.sliding,
             held,
         })
     }

@@ -2,7 +2,7 @@
 
 use simulator::{Coverage, run_seed, trace_seed};
 
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 140;
 const STEPS: usize = 80;
 
 #[test]

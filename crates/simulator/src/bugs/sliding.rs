@@ -1,0 +1,30 @@
+//! Defects of countdowns that reads restart (T33).
+
+use super::{Bug, edit};
+
+const TOUCH: &str = "crates/engine/src/touch.rs";
+const GATE: &str = "crates/engine/src/gate.rs";
+
+/// What goes wrong with touches.
+pub(super) const BUGS: &[Bug] = &[
+    Bug {
+        name: "a touch leaves the item at its old place",
+        edits: &[edit(TOUCH, "put_places(tx, number, &before, &after);", "")],
+    },
+    Bug {
+        name: "a touch is not written down",
+        edits: &[edit(
+            TOUCH,
+            "put(tx, Key::Touch(gate.partition, number), touched.to_be_bytes().to_vec());",
+            "",
+        )],
+    },
+    Bug {
+        name: "the touch of what looks dead is not looked up",
+        edits: &[edit(GATE, "touch::look_up(reader, self.partition, number, header)?;", "")],
+    },
+    Bug {
+        name: "a write does not know that its item was touched",
+        edits: &[edit(GATE, "touch::look_up(reader, self.partition, number, &mut record.header)?;", "")],
+    },
+];
