@@ -6,7 +6,7 @@ use std::sync::Arc;
 use document::{
     ContainerRid, DatabaseRid, Document, EffectiveKey, EffectiveRange, Etag, Object, Sequence, Value,
 };
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::archive::ArchiveState;
 use crate::budget::SharedBucket;
@@ -279,6 +279,8 @@ pub struct Partition {
     pub(crate) archive: ArchiveState,
     /// Which items' countdowns are being restarted.
     pub(crate) touching: Touching,
+    /// Held by whoever sweeps, from taking the look that is due to saying when the next one is.
+    pub(crate) sweeping: Mutex<()>,
     /// The generations of its index as of some recent commit; a transaction asks the store for the current ones.
     indexes: RwLock<Arc<Indexes>>,
 }
@@ -302,6 +304,7 @@ impl Partition {
             remains: Remains::default(),
             archive: ArchiveState::default(),
             touching: Touching::default(),
+            sweeping: Mutex::default(),
             indexes: RwLock::new(Arc::new(indexes)),
         }
     }

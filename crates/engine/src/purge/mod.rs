@@ -176,7 +176,12 @@ impl Engine {
         let holdings = || catalog.holdings().filter(|(_, partition)| chosen(partition));
         let waiting = self.purge.waiting(holdings(), self.store.now()?);
         let outcome = self.visit(&waiting, limit, Manners::Insist, &mut report);
-        report.next_due = holdings().filter_map(|(_, partition)| partition.next_look.get()).min();
+        let next_look = |(_, partition): (Holder, &Arc<Partition>)| {
+            // Not while the background, which has taken the look that was due, is about to say when the next one is.
+            let _alone = partition.sweeping.lock();
+            partition.next_look.get()
+        };
+        report.next_due = holdings().filter_map(next_look).min();
         self.purge.count(&report);
         // What is left is for the loop, which may have been about to sleep.
         self.alarm.ring();
@@ -240,6 +245,7 @@ impl Engine {
                 report.out_of_units |= partition.next_look.is_due(now);
                 continue;
             }
+            let alone = partition.sweeping.lock();
             if !partition.next_look.take(now) {
                 continue;
             }
@@ -263,6 +269,7 @@ impl Engine {
                     outcome = outcome.and(Err(in_holder(error, holder)));
                 }
             }
+            drop(alone);
             self.purge.visited(partition.id);
             if self.store.operations() > before + own {
                 report.neighbours = Neighbours::Present;

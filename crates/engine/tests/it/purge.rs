@@ -1,5 +1,7 @@
 //! The purge: T19, T22, T12's end, dropped containers, and that nobody can tell whether it has run.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use engine::{Holder, Precondition, PurgeFigures, RetentionStatus, Scrubbed};
 use storage::Time;
 
@@ -79,6 +81,31 @@ fn t23_one_container_is_purged_on_demand() {
     world.engine.pause_purge(false);
     assert_eq!(world.drain(), 1);
     assert_eq!(world.engine.purge_status().purged_items, 2);
+}
+
+/// T23: whoever asks for a purge now and is told that nothing is due finds nothing, though the background sweeps as well.
+#[test]
+fn t23_a_purge_on_demand_does_not_end_before_the_backgrounds_sweep() {
+    let world = World::new();
+    let holder = Holder::Container(world.container(r#","defaultTtl":10"#));
+    for round in 0..20 {
+        for id in 0..40 {
+            world.create("a", &format!(r#""id":"{round}-{id}""#)).expect("created");
+        }
+        world.pass(10);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Acquire) {
+                    world.engine.purge_step(1).expect("a step");
+                }
+            });
+            while world.engine.purge_at_once(Some(&holder), 5).expect("a step").next_due.is_some() {}
+            let backlog = world.engine.purge_figures(&holder).expect("figures").backlog.items;
+            done.store(true, Ordering::Release);
+            assert_eq!(backlog, 0, "round {round}");
+        });
+    }
 }
 
 /// A container whose dead leave the data directory within a minute, and a look that found nothing left from before.
