@@ -87,14 +87,14 @@ fn settle<K: Keeper>(
     Ok(None)
 }
 
-/// The purge removes an item that was moved aside: when it died, and what it was. None if it is gone already.
-pub(crate) fn of_aside(tx: &mut Transaction<'_>, gate: &Gate, key: &[u8]) -> Result<Option<(Time, Removed)>> {
+/// The purge removes an item that was moved aside. None if it is gone already.
+pub(crate) fn of_aside(tx: &mut Transaction<'_>, gate: &Gate, key: &[u8]) -> Result<Option<Removed>> {
     let Some(value) = unarchived::remove(tx, gate.partition, key)? else { return Ok(None) };
     let (obituary, image) = unarchived::split(key, &value)?;
     if gate.policy.lifecycle.deletion_record {
         deletions::purged(tx, gate.partition, &obituary)?;
     }
     let bytes = image.len() as u64;
-    let removed = Removed { bytes, entries: 2, charge: Charge::write(bytes, 0) };
-    Ok(Some((Time::from_millis(obituary.died.max(0).unsigned_abs()), removed)))
+    let died = Some(Time::from_millis(obituary.died.max(0).unsigned_abs()));
+    Ok(Some(Removed { died, bytes, entries: 2, charge: Charge::write(bytes, 0) }))
 }

@@ -154,6 +154,12 @@ impl Gate {
         Ok(Gate { partition, policy, now: tx.time() })
     }
 
+    /// When a dead item died.
+    pub(crate) fn death_of(&self, header: &Header) -> Option<Time> {
+        let deaths = header.mortal_places().filter_map(|place| self.policy.instant(place, header.sequence));
+        deaths.min().map(|moment| Time::from_millis(moment.time.max(0).unsigned_abs()))
+    }
+
     /// What lives and what lies dead in the partition.
     pub(crate) fn usage(&self, reader: &dyn Read) -> Result<Usage> {
         let dead = counters::dead(reader, self.partition, &self.policy, self.now)?;

@@ -395,6 +395,15 @@ pub(crate) fn deletion_head(key: &[u8]) -> crate::Result<PartitionId> {
     parse().ok_or_else(|| crate::Error::Corrupt("the key of a deletion record".into()))
 }
 
+/// The prefix of all entries of all deletion records.
+pub(crate) const DELETIONS: &[u8] = &[DELETION];
+
+/// Reads the partition out of a key in [`DELETIONS`].
+pub(crate) fn deletion_log(key: &[u8]) -> crate::Result<PartitionId> {
+    let parse = || Some(PartitionId(u32::from_be_bytes(*key.get(1..)?.first_chunk()?)));
+    parse().ok_or_else(|| crate::Error::Corrupt("the key of an entry of a deletion record".into()))
+}
+
 /// The prefix of all entries of a deletion record.
 pub(crate) fn deletions(partition: PartitionId) -> Vec<u8> {
     tagged(DELETION, partition.0)

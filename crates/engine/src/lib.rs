@@ -76,7 +76,7 @@ pub use container::{Api, Container, Database, Partition};
 pub use counters::{Count, Tally};
 pub use definition::{ContainerDefinition, DefaultTtl};
 pub use delete_partition::Emptied;
-pub use deletions::{DeletionLog, DeletionPage, Tampering, Verifier};
+pub use deletions::{DeletionGap, DeletionLog, DeletionPage, Tampering, Verifier};
 pub use error::{Error, Result};
 pub use expiry::{Countdown, Lifecycle};
 pub use forecast::{DryRun, Forecast, Interval};

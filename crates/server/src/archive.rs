@@ -8,10 +8,12 @@
 //! may put the next one beside it.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use engine::{Archive, ArchiveDirectory, ArchiveError};
@@ -29,20 +31,26 @@ const NUMBER_MAX: u32 = 1_000_000;
 
 const EXTENSION: &str = "jsonl";
 
+/// The file in the root that the server which writes there has locked. No directory can have such a name.
+const LOCK: &str = ".lock";
+
+/// How often, and with which pause between, the lock is tried.
+const LOCK_ATTEMPTS: u32 = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Makes the names in a directory durable.
+type SyncDirectory = fn(&Path) -> io::Result<()>;
+
 /// Directories below one root.
 pub(crate) struct DirectoryArchive {
     root: PathBuf,
     file_bytes: u64,
-    known: Mutex<BTreeMap<ArchiveDirectory, Known>>,
-}
-
-/// What is known of one directory.
-#[derive(Default)]
-struct Known {
-    /// The file that lines are appended to; none before the first one, and after a failure.
-    current: Option<Current>,
-    /// The file that was opened last, whether it is still there or not.
-    last: Option<Name>,
+    sync_directory: SyncDirectory,
+    /// The file of each directory that was opened last, whether it is still there or not. Whoever appends to a directory holds
+    /// its lock, and nobody else waits for a slow disk.
+    opened: Mutex<BTreeMap<ArchiveDirectory, Arc<Mutex<Option<Name>>>>>,
+    /// Two servers would cut off each other's lines.
+    _lock: File,
 }
 
 /// The file that lines are appended to.
@@ -50,6 +58,7 @@ struct Current {
     file: File,
     path: PathBuf,
     name: Name,
+    /// Up to its last whole line.
     length: u64,
 }
 
@@ -74,74 +83,60 @@ impl Name {
 }
 
 impl DirectoryArchive {
-    /// Opens the root, and makes it if need be. It may not lie in the data directory, which is the store's own.
+    /// Opens the root, and makes it if need be. It and the data directory, which is the store's own, may not lie in each other.
     pub(crate) fn open(root: &Path, data: Option<&Path>) -> Result<DirectoryArchive> {
         let place = || format!("cannot use the archive root '{}'", root.display());
-        fs::create_dir_all(root).with_context(place)?;
-        let root = root.canonicalize().with_context(place)?;
-        let data = data.and_then(|data| data.canonicalize().ok());
-        if data.is_some_and(|data| root.starts_with(&data)) {
-            bail!("the archive root '{}' lies in the data directory", root.display());
+        let data = data.map(resolved).transpose().context("cannot find the data directory")?;
+        let wanted = resolved(root).with_context(place)?;
+        if let Some(data) = data {
+            if wanted.starts_with(&data) {
+                bail!("the archive root '{}' lies in the data directory", wanted.display());
+            }
+            if data.starts_with(&wanted) {
+                bail!("the data directory lies in the archive root '{}'", wanted.display());
+            }
         }
-        Ok(DirectoryArchive { root, file_bytes: FILE_BYTES, known: Mutex::default() })
+        fs::create_dir_all(&wanted).with_context(place)?;
+        if let Some(parent) = wanted.parent() {
+            sync_directory(parent).or_else(forgive_unreadable).with_context(place)?;
+        }
+        let lock = lock(&wanted).with_context(place)?;
+        let opened = Mutex::default();
+        Ok(DirectoryArchive { root: wanted, file_bytes: FILE_BYTES, sync_directory, opened, _lock: lock })
     }
 
     fn append(&self, directory: &ArchiveDirectory, at: Time, lines: &[u8]) -> io::Result<()> {
-        let day = day_of(at);
-        let mut all = self.known.lock();
-        let known = all.entry(directory.clone()).or_default();
-        let mut current = match known.current.take() {
-            Some(current)
-                if current.name.day == day
-                    && current.length < self.file_bytes
-                    && current.is_in_place()? =>
-            {
-                current
-            }
-            _ => self.next_file(directory, day, known.last.as_ref())?,
-        };
-        known.last = Some(current.name.clone());
-        if let Err(error) = current.write(lines) {
-            // The next try cuts it off otherwise.
-            let _ = current.file.set_len(current.length);
-            return Err(named(&current.path, &error));
-        }
-        known.current = Some(current);
-        Ok(())
+        let of_directory = Arc::clone(self.opened.lock().entry(directory.clone()).or_default());
+        let mut opened = of_directory.lock();
+        let mut current = self.open_file(directory, day_of(at), opened.as_ref())?;
+        *opened = Some(current.name.clone());
+        current.append(lines).map_err(|error| named(&current.path, &error))
     }
 
     /// The last file of the day if it has room, else a new one.
-    fn next_file(
+    fn open_file(
         &self,
         directory: &ArchiveDirectory,
         day: String,
-        opened_last: Option<&Name>,
+        opened: Option<&Name>,
     ) -> io::Result<Current> {
         let place = self.root.join(directory.as_str());
         if !place.is_dir() {
             fs::create_dir(&place).map_err(|error| named(&place, &error))?;
-            sync_directory(&self.root)?;
         }
-        let last = last_file(&place)?;
-        if let Some(earlier) = last.as_ref().filter(|last| last.day != day) {
-            // Nobody waits for that: what a crash has left there is no whole line, and its item will come again.
-            let _ = mend(&earlier.path(&place));
-        }
-        let of_today = |name: &&Name| name.day == day;
-        let there = last.as_ref().filter(of_today).map_or(0, |last| last.number);
-        let opened = opened_last.filter(of_today).map_or(0, |last| last.number);
-        let number = if opened > there { opened + 1 } else { there.max(1) };
-        let mut name = Name { day, number };
+        let mut name = match opened {
+            Some(opened) if opened.day == day && opened.path(&place).exists() => opened.clone(),
+            _ => first_name(&place, day, opened)?,
+        };
         loop {
             let path = name.path(&place);
-            let is_new = !path.exists();
             let file = OpenOptions::new().read(true).append(true).create(true).open(&path);
             let mut file = file.map_err(|error| named(&path, &error))?;
             let length = cut_to_whole_lines(&mut file).map_err(|error| named(&path, &error))?;
             if length < self.file_bytes {
-                if is_new {
-                    sync_directory(&place)?;
-                }
+                // Each time: an earlier try may have made the names and failed to make them durable.
+                (self.sync_directory)(&place).map_err(|error| named(&place, &error))?;
+                (self.sync_directory)(&self.root).map_err(|error| named(&self.root, &error))?;
                 return Ok(Current { file, path, name, length });
             }
             name.number += 1;
@@ -150,13 +145,18 @@ impl DirectoryArchive {
 }
 
 impl Current {
-    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.file.write_all(lines)?;
-        self.file.sync_all()?;
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        if let Err(error) = self.file.write_all(lines).and_then(|()| self.file.sync_all()) {
+            // The next try cuts it off otherwise.
+            let _ = self.file.set_len(self.length);
+            return Err(error);
+        }
+        if self.file.metadata()?.len() != self.length + lines.len() as u64 {
+            return Err(io::Error::other("somebody else has written to it meanwhile"));
+        }
         if !self.is_in_place()? {
             return Err(io::Error::other("it was taken away while lines were written to it"));
         }
-        self.length += lines.len() as u64;
         Ok(())
     }
 
@@ -166,7 +166,7 @@ impl Current {
         match fs::metadata(&self.path) {
             Ok(found) => Ok((found.dev(), found.ino()) == (own.dev(), own.ino())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(named(&self.path, &error)),
+            Err(error) => Err(error),
         }
     }
 }
@@ -187,6 +187,55 @@ fn day_of(at: Time) -> String {
     let seconds = i64::try_from(at.seconds()).unwrap_or(i64::MAX);
     let (year, month, day) = calendar::date_of(seconds.div_euclid(86_400));
     format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// A path without links and detours, also of something that is not there yet.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let is_there = |ancestor: &&Path| ancestor.exists();
+    let there = path.ancestors().find(is_there).unwrap_or(Path::new("/"));
+    let rest = path.strip_prefix(there).unwrap_or(Path::new(""));
+    if rest.components().any(|part| part == Component::ParentDir) {
+        return Err(io::Error::new(io::ErrorKind::NotFound, format!("'{}' is not there", rest.display())));
+    }
+    // Joined with nothing it would end with a separator.
+    let there = there.canonicalize()?;
+    Ok(if rest.as_os_str().is_empty() { there } else { there.join(rest) })
+}
+
+/// Whoever may not read a directory has not made a name there.
+fn forgive_unreadable(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::PermissionDenied { Ok(()) } else { Err(error) }
+}
+
+/// Locks the root until this process ends.
+#[expect(clippy::disallowed_methods, reason = "another process cannot be told to hurry")]
+fn lock(root: &Path) -> Result<File> {
+    let file = OpenOptions::new().create(true).append(true).open(root.join(LOCK))?;
+    for attempt in 1.. {
+        match file.try_lock() {
+            Ok(()) => break,
+            // A process that is just ending, or about to become another one, may still hold it.
+            Err(TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) => bail!("another server writes there"),
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+    }
+    Ok(file)
+}
+
+/// Where a directory goes on of which nothing is known but the file that was opened last, and that it has been taken away.
+fn first_name(place: &Path, day: String, opened: Option<&Name>) -> io::Result<Name> {
+    let last = last_file(place)?;
+    if let Some(earlier) = last.as_ref().filter(|last| last.day != day) {
+        // Nobody waits for that: what a crash has left there is no whole line, and its item will come again.
+        let _ = mend(&earlier.path(place));
+    }
+    let of_today = |name: &&Name| name.day == day;
+    let there = last.as_ref().filter(of_today).map_or(0, |last| last.number);
+    let opened = opened.filter(of_today).map_or(0, |last| last.number);
+    let number = if opened > there { opened + 1 } else { there.max(1) };
+    Ok(Name { day, number })
 }
 
 /// The last file of a directory.
@@ -244,6 +293,8 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::{Cell, RefCell};
+
     use super::*;
 
     fn archive(root: &Path) -> DirectoryArchive {
@@ -353,12 +404,77 @@ mod tests {
         assert_eq!(files(root.path()), [file("2023-11-14-0002.jsonl", "{\"n\":1}\n")]);
     }
 
+    /// A name that was made and is not durable yet may be gone after a crash, with the lines behind it.
+    #[test]
+    fn t32_no_line_counts_before_the_names_that_lead_to_it_are_durable() {
+        thread_local! {
+            static SYNCED: RefCell<Vec<PathBuf>> = const { RefCell::new(Vec::new()) };
+            static FAILS: Cell<bool> = const { Cell::new(true) };
+        }
+        let root = tempfile::tempdir().unwrap();
+        let sync_directory = |path: &Path| {
+            SYNCED.with_borrow_mut(|synced| synced.push(path.to_owned()));
+            if FAILS.get() { Err(io::Error::other("not now")) } else { Ok(()) }
+        };
+        let archive = DirectoryArchive { sync_directory, ..archive(root.path()) };
+        let at = Time::from_seconds(1_700_000_000);
+        for _ in 0..2 {
+            archive.append(&cold(), at, b"{\"n\":1}\n").unwrap_err();
+            assert_eq!(files(root.path()), [file("2023-11-14-0001.jsonl", "")], "nothing is written before");
+        }
+        FAILS.set(false);
+        SYNCED.take();
+        archive.append(&cold(), at, b"{\"n\":1}\n").unwrap();
+        assert_eq!(SYNCED.take(), [archive.root.join("cold"), archive.root.clone()]);
+    }
+
+    #[test]
+    fn t32_two_servers_do_not_share_a_root() {
+        let root = tempfile::tempdir().unwrap();
+        let first = archive(root.path());
+        let error = format!("{:#}", DirectoryArchive::open(root.path(), None).err().unwrap());
+        assert!(error.contains("another server writes there"), "{error}");
+        drop(first);
+        assert!(DirectoryArchive::open(root.path(), None).is_ok());
+    }
+
+    /// Whoever puts lines into the file by hand does not lose them, nor cuts into ours.
+    #[test]
+    fn t32_lines_of_others_are_left_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let (archive, at) = (archive(root.path()), Time::from_seconds(1_700_000_000));
+        archive.append(&cold(), at, b"{\"n\":1}\n").unwrap();
+        let path = root.path().join("cold/2023-11-14-0001.jsonl");
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"mine\n").unwrap();
+        archive.append(&cold(), at, b"{\"n\":2}\n").unwrap();
+        assert_eq!(files(root.path()), [file("2023-11-14-0001.jsonl", "{\"n\":1}\nmine\n{\"n\":2}\n")]);
+    }
+
+    #[test]
+    fn no_file_stays_open() {
+        let root = tempfile::tempdir().unwrap();
+        let (archive, at) = (archive(root.path()), Time::from_seconds(1_700_000_000));
+        for number in 0..20 {
+            let directory = ArchiveDirectory::parse(&format!("d{number}")).unwrap();
+            archive.append(&directory, at, b"{\"n\":1}\n").unwrap();
+        }
+        let open = fs::read_dir("/proc/self/fd").unwrap().filter(|entry| {
+            let path = fs::read_link(entry.as_ref().unwrap().path());
+            path.is_ok_and(|path| path.starts_with(&archive.root) && !path.ends_with(LOCK))
+        });
+        assert_eq!(open.count(), 0);
+    }
+
     #[test]
     fn the_root_is_not_the_stores_own_directory() {
         let data = tempfile::tempdir().unwrap();
         let inside = data.path().join("archive");
         let error = DirectoryArchive::open(&inside, Some(data.path())).err().unwrap().to_string();
         assert!(error.contains("lies in the data directory"), "{error}");
+        assert!(!inside.exists(), "nothing is made before");
+        let above = data.path().parent().unwrap();
+        let error = DirectoryArchive::open(above, Some(&data.path().join("new"))).err().unwrap().to_string();
+        assert!(error.contains("the data directory lies in the archive root"), "{error}");
         let elsewhere = tempfile::tempdir().unwrap();
         assert!(DirectoryArchive::open(&elsewhere.path().join("made"), Some(data.path())).is_ok());
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use engine::{DeletionLog, Engine, Tampering, Verifier};
+use engine::{DeletionGap, DeletionLog, Engine, Tampering, Verifier};
 
 use crate::config::{Config, Place};
 use crate::serve;
@@ -18,28 +18,37 @@ const LINE_BYTES_MAX: u64 = 1024 * 1024;
 pub(crate) struct Request {
     /// The exported record, JSON lines; '-' is standard input. Without it, every record of the data directory.
     file: Option<PathBuf>,
-    /// The hash that the last line must have, as the server told it.
+    /// The hash that the server told at some time: line N has it, or without --count any line. More may follow.
     #[arg(long, value_name = "HASH")]
     head: Option<String>,
-    /// How many lines there must be.
+    /// How many lines there were then.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 }
 
 /// Verifies; with a configuration, what it is compared with lies in its data directory, which no server may have open.
 pub(crate) fn run(request: &Request, config: Option<&Config>) -> Result<ExitCode> {
+    if request.file.is_none() && (request.head.is_some() || request.count.is_some()) {
+        bail!("--head and --count belong to one record: name the file to which it was exported");
+    }
     let stored = config.map(stored).transpose()?;
     match (&request.file, stored) {
-        (Some(file), stored) => verify_file(request, file, stored.as_deref()),
-        (None, Some(logs)) => Ok(verify_stored(&logs)),
+        (Some(file), stored) => verify_file(request, file, stored.as_ref().map(|stored| &*stored.logs)),
+        (None, Some(stored)) => Ok(verify_stored(&stored)),
         (None, None) => bail!("name a file, or a data directory with --data"),
     }
 }
 
 /// A record as its store has it, and whether it is in order there.
-type Stored = (DeletionLog, Result<(), Tampering>);
+type Verified = (DeletionLog, Result<(), Tampering>);
 
-fn stored(config: &Config) -> Result<Vec<Stored>> {
+/// What a data directory has.
+struct Stored {
+    logs: Vec<Verified>,
+    gaps: Vec<DeletionGap>,
+}
+
+fn stored(config: &Config) -> Result<Stored> {
     if let Place::Directory(path) = &config.place
         && !path.is_dir()
     {
@@ -51,11 +60,12 @@ fn stored(config: &Config) -> Result<Vec<Stored>> {
         Ok((log, outcome))
     };
     let logs = engine.deletion_logs()?.into_iter().map(verify).collect::<Result<Vec<_>>>();
+    let gaps = engine.deletion_gaps();
     engine.close().context("cannot close the store")?;
-    logs
+    Ok(Stored { logs: logs?, gaps: gaps? })
 }
 
-fn verify_stored(logs: &[Stored]) -> ExitCode {
+fn verify_stored(Stored { logs, gaps }: &Stored) -> ExitCode {
     for (log, outcome) in logs {
         let DeletionLog { log, database, container, count, head, .. } = log;
         match outcome {
@@ -65,13 +75,17 @@ fn verify_stored(logs: &[Stored]) -> ExitCode {
             Err(tampering) => eprintln!("log {log} ({database}/{container}): {tampering}"),
         }
     }
+    for gap in gaps {
+        eprintln!("{gap}");
+    }
     println!("{} deletion records", logs.len());
-    verdict(logs.iter().all(|(_, outcome)| outcome.is_ok()))
+    verdict(gaps.is_empty() && logs.iter().all(|(_, outcome)| outcome.is_ok()))
 }
 
-fn verify_file(request: &Request, file: &Path, stored: Option<&[Stored]>) -> Result<ExitCode> {
+fn verify_file(request: &Request, file: &Path, stored: Option<&[Verified]>) -> Result<ExitCode> {
     let name = file.display();
-    let outcome = read_file(file).with_context(|| format!("cannot read '{name}'"))?;
+    let verifier = Verifier::with_noted(request.head.clone(), request.count);
+    let outcome = read_file(file, verifier).with_context(|| format!("cannot read '{name}'"))?;
     let verifier = match outcome {
         Ok(verifier) => verifier,
         Err(tampering) => {
@@ -89,18 +103,18 @@ fn verify_file(request: &Request, file: &Path, stored: Option<&[Stored]>) -> Res
         eprintln!("log {log} of the data directory: {tampering}");
         return Ok(verdict(false));
     }
-    let known = own.map(|(log, _)| (log.head.as_str(), log.count));
-    let head = request.head.as_deref().or(known.map(|(head, _)| head));
-    let expected = request.count.or(known.map(|(_, count)| count));
-    match verifier.finish(head, expected) {
+    let known = own.map(|(log, _)| log);
+    match verifier.finish(known.map(|log| log.head.as_str()), known.map(|log| log.count)) {
         Ok(found) => {
             let log = log.unwrap_or_default();
             println!("{name}: log {log}: {count} entries, all as they were written\n{found}");
-            if head.is_none() {
+            if known.is_none() && request.head.is_none() {
                 println!(
                     "Whether the record ends there is not known: compare count and hash with what the server told, or \
                      give them with --count and --head."
                 );
+            } else if let Some(later) = request.count.map(|noted| count - noted).filter(|later| *later > 0) {
+                println!("{later} of them were written after that head was noted.");
             }
             Ok(verdict(true))
         }
@@ -117,13 +131,13 @@ fn verdict(is_in_order: bool) -> ExitCode {
 
 /// Goes through all lines of a file.
 #[expect(clippy::disallowed_methods, reason = "the server is a door to files")]
-fn read_file(path: &Path) -> std::io::Result<Result<Verifier, Tampering>> {
+fn read_file(path: &Path, mut verifier: Verifier) -> std::io::Result<Result<Verifier, Tampering>> {
     let source: Box<dyn Read> = if path == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
         Box::new(std::fs::File::open(path)?)
     };
-    let (mut source, mut verifier, mut line) = (BufReader::new(source), Verifier::default(), Vec::new());
+    let (mut source, mut line) = (BufReader::new(source), Vec::new());
     loop {
         line.clear();
         // One byte more than a line may have is not a line.

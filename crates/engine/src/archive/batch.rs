@@ -65,7 +65,7 @@ impl Engine {
         };
         let _turn = partition.archive.take_turn();
         let now = self.store.now()?;
-        if let Some(retry_at) = partition.archive.waits_until(now) {
+        if let Some(retry_at) = partition.archive.waits_until(&directory, now) {
             return Ok((Leave::Nothing(retry_at), 0));
         }
         if let Some(batch) = partition.archive.batch(&directory) {
@@ -86,6 +86,8 @@ impl Engine {
                 collect::<_, RawDocument>(&view, &CollectionKeeper { collection, indexes: &indexes })?
             }
         };
+        // What is written meanwhile need not be kept for a view that nobody looks through.
+        drop(view);
         Ok((self.write_batch(holder, partition, directory, collected)?, 2))
     }
 
@@ -114,7 +116,7 @@ impl Engine {
                 Ok(Leave::Archived(batch))
             }
             Err(error) => {
-                let (is_first, retry_at) = partition.archive.failed(&error, now);
+                let (is_first, retry_at) = partition.archive.failed(&directory, &error, now);
                 if is_first {
                     let error = error.to_string();
                     self.news.tell(ArchiveNews::Waits { container: container(), error });
@@ -160,7 +162,9 @@ impl Collected {
 fn collect<K: Keeper<Body = B>, B: crate::header::Body>(view: &View, keeper: &K) -> Result<Collected> {
     let (reader, gate): (&dyn Read, &Gate) = (&*view.snapshot, &view.gate);
     let mut collected = Collected::default();
-    for entry in unarchived::entries(reader, gate.partition) {
+    // Mostly there is none, and a sum is found sooner than a range is searched.
+    let has_aside = unarchived::sum(reader, gate.partition)?.items > 0;
+    for entry in has_aside.then(|| unarchived::entries(reader, gate.partition)).into_iter().flatten() {
         if collected.is_full() {
             return Ok(collected);
         }

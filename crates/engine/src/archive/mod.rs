@@ -32,7 +32,7 @@ pub(crate) use batch::Leave;
 pub use memory::MemoryArchive;
 pub(crate) use settle::check_drop;
 pub use state::{ArchiveFailure, ArchiveNews, ArchiveStatus, ArchiveSums};
-pub(crate) use state::{ArchiveState, NewsDesk};
+pub(crate) use state::{ArchiveState, Batch, NewsDesk};
 
 /// Where lines go. The directory that a container names lies below a root that only the door knows.
 pub trait Archive: Send + Sync {

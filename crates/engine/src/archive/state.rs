@@ -122,6 +122,8 @@ pub(crate) struct ArchiveState {
 struct Known {
     batch: Option<Arc<Batch>>,
     failure: Option<ArchiveFailure>,
+    /// Where the last try has failed: another directory need not wait for that one.
+    failing: Option<ArchiveDirectory>,
     archived: Tally,
     failures: u64,
     /// All who had died by then are gone, as a drop has seen.
@@ -161,8 +163,14 @@ impl ArchiveState {
     }
 
     /// A batch could not be written; true if it is the first. Returns when to try again.
-    pub(super) fn failed(&self, error: &ArchiveError, now: Time) -> (bool, Time) {
+    pub(super) fn failed(
+        &self,
+        directory: &ArchiveDirectory,
+        error: &ArchiveError,
+        now: Time,
+    ) -> (bool, Time) {
         let mut known = self.known.lock();
+        known.failing = Some(directory.clone());
         known.failures += 1;
         let before = known.failure.take();
         let is_first = before.is_none();
@@ -174,9 +182,11 @@ impl ArchiveState {
         (is_first, retry_at)
     }
 
-    /// When to try again, if the last try has failed and the time has not come.
-    pub(super) fn waits_until(&self, now: Time) -> Option<Time> {
-        self.known.lock().failure.as_ref().map(|failure| failure.retry_at).filter(|retry_at| *retry_at > now)
+    /// When to try again, if the last try there has failed and the time has not come.
+    pub(super) fn waits_until(&self, directory: &ArchiveDirectory, now: Time) -> Option<Time> {
+        let known = self.known.lock();
+        let failure = known.failure.as_ref().filter(|_| known.failing.as_ref() == Some(directory));
+        failure.map(|failure| failure.retry_at).filter(|retry_at| *retry_at > now)
     }
 
     /// Whether the last try has failed.
@@ -299,17 +309,18 @@ mod tests {
     #[test]
     fn t32_the_wait_doubles_up_to_a_minute_and_ends_with_a_success() {
         let (state, start) = (ArchiveState::default(), Time::from_seconds(100));
+        let directory = |name| ArchiveDirectory::parse(name).expect("a good name");
         let error = ArchiveError("no room".into());
         for (tries, seconds) in [(1, 1), (2, 2), (3, 4), (4, 8), (5, 16), (6, 32), (7, 60), (8, 60)] {
-            let outcome = state.failed(&error, start);
+            let outcome = state.failed(&directory("cold"), &error, start);
             assert_eq!(outcome, (tries == 1, start.plus_millis(seconds * 1000)));
         }
-        assert_eq!(state.waits_until(start), Some(start.plus_millis(60_000)));
-        assert_eq!(state.waits_until(start.plus_millis(60_000)), None);
-        let directory = ArchiveDirectory::parse("cold").expect("a good name");
-        let batch = Arc::new(Batch::new(directory, BTreeMap::new(), Vec::new()));
+        assert_eq!(state.waits_until(&directory("cold"), start), Some(start.plus_millis(60_000)));
+        assert_eq!(state.waits_until(&directory("cold"), start.plus_millis(60_000)), None);
+        assert_eq!(state.waits_until(&directory("warm"), start), None, "nothing has failed there");
+        let batch = Arc::new(Batch::new(directory("cold"), BTreeMap::new(), Vec::new()));
         assert!(state.written(&batch, Tally::default()));
         assert!(!state.written(&batch, Tally::default()), "there was no failure since");
-        assert_eq!(state.waits_until(start), None);
+        assert_eq!(state.waits_until(&directory("cold"), start), None);
     }
 }

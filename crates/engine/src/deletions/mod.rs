@@ -24,5 +24,5 @@ mod read;
 mod verify;
 
 pub(crate) use events::{dropped, follow, opened, purged, renamed};
-pub use read::{DeletionLog, DeletionPage};
+pub use read::{DeletionGap, DeletionLog, DeletionPage};
 pub use verify::{Tampering, Verifier};

@@ -38,6 +38,27 @@ pub struct DeletionPage {
     pub last: u64,
 }
 
+/// Where a record should be that is not there, or not whole.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeletionGap {
+    /// Entries that no end vouches for.
+    #[error("log {log} has entries, and its end is missing")]
+    NoEnd {
+        /// The number that they have.
+        log: u32,
+    },
+    /// The owner wants a record.
+    #[error("the deletion record of '{database}/{container}' is on, and log {log} is missing or closed")]
+    NoLog {
+        /// The number that it should have.
+        log: u32,
+        /// Whose it is.
+        database: String,
+        /// Whose it is.
+        container: String,
+    },
+}
+
 impl DeletionLog {
     fn new(partition: PartitionId, head: Head) -> DeletionLog {
         let (log, head_text) = (partition.0, head.hash_text());
@@ -91,22 +112,110 @@ impl Engine {
         Ok(page)
     }
 
-    /// Verifies a log as it lies in the store, against its own end.
+    /// Verifies a log as it lies in the store, against its own end: nothing may lie behind that either.
     pub fn verify_deletion_log(&self, log: &DeletionLog) -> Result<std::result::Result<(), Tampering>> {
+        let (snapshot, partition) = (self.store.snapshot()?, PartitionId(log.log));
+        let head = Head::load(&*snapshot, partition)?;
+        let head = head.ok_or_else(|| Error::NotFound { what: format!("deletion record {}", log.log) })?;
         let mut verifier = Verifier::default();
-        loop {
-            let page = self.deletion_page(log.log, verifier.count())?;
-            if page.lines.is_empty() {
-                return Ok(verifier.finish(Some(&log.head), Some(log.count)).map(drop));
-            }
-            for line in page.lines.split_inclusive(|byte| *byte == b'\n') {
-                if verifier.count() >= log.count {
-                    return Ok(verifier.finish(Some(&log.head), Some(log.count)).map(drop));
-                }
-                if let Err(tampering) = verifier.line(line) {
-                    return Ok(Err(tampering));
-                }
+        let entries = KeyRange::prefix(keys::deletions(partition));
+        for entry in snapshot.scan(Keyspace::Deletion, entries, Direction::Forward) {
+            if let Err(tampering) = verifier.line(&entry?.1) {
+                return Ok(Err(tampering));
             }
         }
+        Ok(verifier.finish(Some(&head.hash_text()), Some(head.count)).map(drop))
+    }
+
+    /// What the logs by themselves do not tell: entries whose log has no end, and containers whose log is not there.
+    pub fn deletion_gaps(&self) -> Result<Vec<DeletionGap>> {
+        let snapshot = self.store.snapshot()?;
+        let mut gaps = Vec::new();
+        let mut range = KeyRange::prefix(keys::DELETIONS);
+        while let Some(entry) = snapshot.scan(Keyspace::Deletion, range.clone(), Direction::Forward).next() {
+            let partition = keys::deletion_log(&entry?.0)?;
+            if Head::load(&*snapshot, partition)?.is_none() {
+                gaps.push(DeletionGap::NoEnd { log: partition.0 });
+            }
+            range = range.after(Key::Deletion(partition, u64::MAX).encode().1);
+        }
+        for (holder, partition) in self.catalog().holdings() {
+            let is_wished_for = partition.policy.read().lifecycle.deletion_record;
+            if is_wished_for && !Head::load(&*snapshot, partition.id)?.is_some_and(|head| head.is_open) {
+                let (database, container) = (holder.database().to_owned(), holder.name().to_owned());
+                gaps.push(DeletionGap::NoLog { log: partition.id.0, database, container });
+            }
+        }
+        Ok(gaps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use storage::{ClockOptions, Lanes, ManualClock, MemoryStore, Read, Store, Time, Transaction, transact};
+
+    use super::*;
+    use crate::ContainerDefinition;
+
+    /// A container with a deletion record, after something was done to the store behind the engine's back.
+    fn tampered(
+        tamper: impl Fn(&mut Transaction<'_>, PartitionId) + Send + 'static,
+    ) -> (Engine, DeletionLog) {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(ClockOptions::new(clock)).expect("a store"));
+        let engine = Engine::open(store).expect("an engine");
+        let database = engine.create_database("db", None).expect("created");
+        let definition = br#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
+        let definition = ContainerDefinition::from_value(&document::parse_json(definition).expect("JSON"));
+        let container =
+            engine.create_container(&database, definition.expect("valid"), None).expect("created");
+        let holder = Holder::Container(container);
+        engine.change_lifecycle(&holder, |wishes| wishes.deletion_record = true).expect("a wish");
+        let log = engine.deletion_logs_of(&holder).expect("logs").remove(0);
+        let partition = PartitionId(log.log);
+        let lane = Lanes::one(u64::from(log.log));
+        let change = move |tx: &mut Transaction<'_>| {
+            tamper(tx, partition);
+            Ok::<_, Error>(())
+        };
+        transact(&*engine.store, lane, change).wait().expect("committed");
+        (engine, log)
+    }
+
+    #[test]
+    fn entries_behind_the_end_are_told() {
+        let (engine, log) = tampered(|_, _| ());
+        assert_eq!((engine.verify_deletion_log(&log), engine.deletion_gaps()), (Ok(Ok(())), Ok(vec![])));
+        let (engine, log) = tampered(|tx, partition| {
+            let mut head = Head::load(tx, partition).expect("read").expect("there");
+            let (keyspace, key) = Key::DeletionHead(partition).encode();
+            let kept = tx.get(keyspace, &key).expect("read").expect("there");
+            head.append(tx, partition, "purged", "");
+            tx.put(keyspace, key, kept);
+        });
+        let expected = Tampering::Count { found: 2, expected: 1 };
+        assert_eq!(engine.verify_deletion_log(&log), Ok(Err(expected)));
+    }
+
+    #[test]
+    fn an_end_that_is_missing_and_a_record_that_is_closed_though_wished_for_are_told() {
+        let no_log = |log: &DeletionLog| DeletionGap::NoLog {
+            log: log.log,
+            database: "db".to_owned(),
+            container: "c".to_owned(),
+        };
+        let (engine, log) = tampered(|tx, partition| {
+            let (keyspace, key) = Key::DeletionHead(partition).encode();
+            tx.remove(keyspace, key);
+        });
+        assert_eq!(engine.deletion_gaps(), Ok(vec![DeletionGap::NoEnd { log: log.log }, no_log(&log)]));
+        let (engine, log) = tampered(|tx, partition| {
+            let mut head = Head::load(tx, partition).expect("read").expect("there");
+            head.is_open = false;
+            head.append(tx, partition, "closed", "");
+        });
+        assert_eq!(engine.deletion_gaps(), Ok(vec![no_log(&log)]));
     }
 }

@@ -74,6 +74,26 @@ pub enum Tampering {
         /// The hash that it should have.
         expected: String,
     },
+    /// Not the entry whose hash was noted elsewhere.
+    #[error(
+        "line {line} has the hash {found}, and {expected} was noted: it is another than was written, or one before it"
+    )]
+    Noted {
+        /// Which.
+        line: u64,
+        /// The hash that it has.
+        found: String,
+        /// The hash that was noted.
+        expected: String,
+    },
+    /// None has the hash that was noted elsewhere.
+    #[error(
+        "no line has the hash {expected}, which was noted: lines are missing, or others than were written"
+    )]
+    NotedNowhere {
+        /// The hash that was noted.
+        expected: String,
+    },
 }
 
 /// Goes through a log. It has seen a beginning of it that is in order.
@@ -82,9 +102,25 @@ pub struct Verifier {
     log: Option<u64>,
     count: u64,
     head: Option<String>,
+    noted: Noted,
+}
+
+/// How long a log was at some time, and the hash of its last entry then.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Noted {
+    head: Option<String>,
+    count: Option<u64>,
+    /// An entry with that hash was seen.
+    is_met: bool,
 }
 
 impl Verifier {
+    /// For a log of which is known from elsewhere that it had so many entries once, or such a hash at its end. It may have
+    /// become longer since.
+    pub fn with_noted(head: Option<String>, count: Option<u64>) -> Verifier {
+        Verifier { noted: Noted { head, count, is_met: false }, ..Verifier::default() }
+    }
+
     /// How many entries were seen.
     pub fn count(&self) -> u64 {
         self.count
@@ -112,11 +148,12 @@ impl Verifier {
             return Err(Tampering::Unchained { line: at });
         }
         (self.log, self.count, self.head) = (Some(entry.log), at, Some(entry.hash.to_owned()));
-        Ok(())
+        self.noted.meet(at, entry.hash)
     }
 
     /// The end: the hash of the last line. What is known of it from elsewhere must be so.
     pub fn finish(self, head: Option<&str>, count: Option<u64>) -> Result<String, Tampering> {
+        self.noted.check_met(self.count)?;
         if let Some(expected) = count.filter(|count| *count != self.count) {
             return Err(Tampering::Count { found: self.count, expected });
         }
@@ -124,6 +161,27 @@ impl Verifier {
         match head.filter(|head| *head != found) {
             Some(expected) => Err(Tampering::Head { found, expected: expected.to_owned() }),
             None => Ok(found),
+        }
+    }
+}
+
+impl Noted {
+    fn meet(&mut self, line: u64, hash: &str) -> Result<(), Tampering> {
+        let Some(expected) = &self.head else { return Ok(()) };
+        self.is_met |= hash == expected;
+        if self.count == Some(line) && hash != expected {
+            return Err(Tampering::Noted { line, found: hash.to_owned(), expected: expected.clone() });
+        }
+        Ok(())
+    }
+
+    fn check_met(&self, found: u64) -> Result<(), Tampering> {
+        if let Some(expected) = self.count.filter(|count| *count > found) {
+            return Err(Tampering::Count { found, expected });
+        }
+        match &self.head {
+            Some(expected) if !self.is_met => Err(Tampering::NotedNowhere { expected: expected.clone() }),
+            _ => Ok(()),
         }
     }
 }

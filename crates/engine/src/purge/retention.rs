@@ -192,9 +192,8 @@ impl Remains {
 
     /// A write is about to remove a dead item that it found in its way.
     pub(crate) fn note_burial(&self, gate: &Gate, header: &Header) {
-        let deaths = header.mortal_places().filter_map(|place| gate.policy.instant(place, header.sequence));
-        if let Some(moment) = deaths.min() {
-            self.note(Time::from_millis(moment.time.max(0).unsigned_abs()));
+        if let Some(died) = gate.death_of(header) {
+            self.note(died);
         }
     }
 

@@ -1,19 +1,19 @@
-//! One sweep: inside its transaction, from where each queue's hand stands to the first entry that lives, or to the first whose
-//! line is not in the archive (T32). What writes have moved aside goes first.
+//! One sweep: inside its transaction, from where each queue's hand stands to the first entry that lives. Entries whose lines are
+//! not in the archive (T32) are left. What writes have moved aside goes first.
 
 use std::sync::Arc;
 
 use document::ItemNumber;
 use storage::{Direction, Keyspace, Read, Time, Transaction};
 
-use super::{death_at, from_hand, next_due};
-use crate::archive::{Leave, unarchived};
+use super::{from_hand, next_due};
+use crate::archive::{Batch, Leave, unarchived};
 use crate::burial;
 use crate::charge::Charge;
 use crate::collection::Desk;
 use crate::container::{Container, Partition};
 use crate::error::{Error, Result};
-use crate::expiry::{Millis, Place, Policy, Queue};
+use crate::expiry::{Millis, Policy, Queue};
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
 use crate::history;
@@ -52,6 +52,7 @@ impl Swept {
     }
 
     fn count(&mut self, removed: &Removed) {
+        self.oldest_death = self.oldest_death.into_iter().chain(removed.died).min();
         self.items += 1;
         self.bytes += removed.bytes;
         self.entries += removed.entries;
@@ -66,6 +67,8 @@ impl Swept {
 
 /// What one item was.
 pub(crate) struct Removed {
+    /// When it had died.
+    pub(crate) died: Option<Time>,
     pub(crate) bytes: u64,
     pub(crate) entries: usize,
     pub(crate) charge: Charge,
@@ -102,7 +105,12 @@ impl<'a> Undertaker<'a> {
                 let entries = footprint.entries() + burial::by_purge(tx, gate, *container, &record)?;
                 let charge = Charge::write(record.size(), footprint.terms());
                 footprint.remove(tx)?;
-                Ok(Some(Removed { bytes: record.size(), entries, charge }))
+                Ok(Some(Removed {
+                    died: gate.death_of(&record.header),
+                    bytes: record.size(),
+                    entries,
+                    charge,
+                }))
             }
             Undertaker::Collection(desk) => {
                 let Found::Dead(record) = gate.by_number(tx, number)? else { return Ok(None) };
@@ -110,7 +118,12 @@ impl<'a> Undertaker<'a> {
                     burial::by_purge(tx, gate, &desk.keeper(), &record)? + desk.clear(tx, &record)?;
                 // Not every entry is a term of an index, so this is never too little.
                 let charge = Charge::write(record.size(), entries as u64);
-                Ok(Some(Removed { bytes: record.size(), entries, charge }))
+                Ok(Some(Removed {
+                    died: gate.death_of(&record.header),
+                    bytes: record.size(),
+                    entries,
+                    charge,
+                }))
             }
         }
     }
@@ -136,6 +149,11 @@ pub(super) fn sweep(
             policy = Arc::new(next.clone());
             swept.policy = Some(next);
         }
+    }
+    if let Leave::Archived(batch) = leave
+        && swept.items == 0
+    {
+        sweep_batch(tx, gate, undertaker, batch, limit, &mut swept)?;
     }
     swept.next_due = match leave {
         Leave::Nothing(retry_at) if swept.left => Some(*retry_at),
@@ -171,8 +189,7 @@ fn sweep_aside(
         if swept.items as usize >= limit || swept.is_full() {
             break;
         }
-        if let Some((death, removed)) = burial::of_aside(tx, gate, &key)? {
-            swept.oldest_death = swept.oldest_death.into_iter().chain([death]).min();
+        if let Some(removed) = burial::of_aside(tx, gate, &key)? {
             swept.count(&removed);
         }
     }
@@ -193,25 +210,50 @@ fn sweep_queue(
     let range = from_hand(tx, gate.partition, queue, through)?;
     let scan = tx.scan(Keyspace::Queue, range, Direction::Forward);
     let dead = scan.take(room).collect::<storage::Result<Vec<_>>>()?;
-    let mut removed = 0;
-    for (entry, _) in &dead {
+    let (mut removed, mut passed) = (0, 0);
+    for (at, (entry, _)) in dead.iter().enumerate() {
+        if swept.is_full() {
+            break;
+        }
         let (_, number) = keys::queue_entry(entry)?;
         let is_covered = leave.covers(number);
-        swept.left |= !is_covered;
-        if !is_covered || swept.is_full() {
-            break;
+        if !is_covered {
+            // Who came with a date in the past stands before those of the batch, and waits for the next one.
+            swept.left = true;
+            continue;
         }
         let Some(item) = undertaker.remove(tx, gate, number)? else {
             return Err(Error::Corrupt(format!("item {} stands among the dead but is not one", number.0)));
         };
         swept.count(&item);
         removed += 1;
+        passed += usize::from(passed == at);
     }
-    if let Some((last, _)) = dead[..removed].last() {
-        let place = Place { queue, base: keys::queue_entry(&dead[0].0)?.0 };
-        swept.oldest_death = death_at(gate, place).into_iter().chain(swept.oldest_death).min();
+    // No entry may lie before the hand.
+    if let Some((last, _)) = dead[..passed].last() {
         let (keyspace, key) = Key::Hand(gate.partition, queue).encode();
         tx.put(keyspace, key, last.clone());
     }
     Ok(dead.len() < room && removed == dead.len() && !swept.is_full())
+}
+
+/// Removes items of a batch wherever they stand: so many may have come before them since that a sweep does not get so far, and
+/// if it were given up for that, another batch could fare no better, with the same lines once more.
+fn sweep_batch(
+    tx: &mut Transaction<'_>,
+    gate: &Gate,
+    undertaker: &Undertaker<'_>,
+    batch: &Batch,
+    limit: usize,
+    swept: &mut Swept,
+) -> Result<()> {
+    for number in batch.items.keys() {
+        if swept.items as usize >= limit || swept.is_full() {
+            break;
+        }
+        if let Some(removed) = undertaker.remove(tx, gate, *number)? {
+            swept.count(&removed);
+        }
+    }
+    Ok(())
 }

@@ -412,6 +412,44 @@ fn t32_a_document_in_the_way_and_one_that_is_dead_on_arrival_are_archived() {
     world.engine.rename_collection(&other, "db", "c", true).expect("renamed");
 }
 
+/// Each of them comes already dead and stands before those that are archived and not removed yet.
+#[test]
+fn t32_documents_that_come_dead_and_in_descending_order_have_one_line_each() {
+    for limit in [1, 3] {
+        let world = World::new();
+        let (collection, _) = collection_of(&world);
+        world.index(&collection, &by("at").with("expireAfterSeconds", 0));
+        let mut purged = 0;
+        for pair in 0..100_i32 {
+            for number in [2 * pair, 2 * pair + 1] {
+                let at = date(START - 1 - u64::from(number.unsigned_abs()));
+                world.put(&collection, &item(number).with("at", at)).expect("inserted");
+            }
+            purged += world.engine.purge_step(limit).expect("a step").purged_items;
+        }
+        assert!(purged >= 100, "each step has removed something: {purged}");
+        assert_eq!(purged + world.drain(), 200);
+        let mut lines = world.archive.lines("cold");
+        let all = lines.len();
+        lines.sort();
+        lines.dedup();
+        assert_eq!((lines.len(), all), (200, 200), "each of them, once");
+    }
+}
+
+/// What has failed in one directory is no reason to wait with another.
+#[test]
+fn t32_another_directory_does_not_wait_for_one_that_is_full() {
+    let world = archived(r#","defaultTtl":10"#);
+    world.create("a", r#""id":"x""#).expect("created");
+    world.archive.set_full("cold", true);
+    world.pass(10);
+    assert_eq!(world.drain(), 0);
+    wish(&world, &holder(&world), Some("warm"));
+    assert_eq!((world.drain(), world.archive.lines("warm").len()), (1, 1));
+    assert_eq!(status(&world).failure, None);
+}
+
 #[test]
 fn t32_a_database_of_collections_goes_when_its_dead_are_archived() {
     let world = World::new();

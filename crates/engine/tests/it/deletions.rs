@@ -366,6 +366,35 @@ fn a_forged_end_needs_the_head_to_be_detected() {
     assert_eq!(verify(&[], None, None), Err(Tampering::Empty));
 }
 
+/// A head that was noted is good for ever: the log may become longer, and not be changed before it.
+#[test]
+fn a_head_that_was_noted_earlier_is_checked_where_it_was() {
+    let (lines, _, _) = two_logs();
+    let noted = verify(&lines[..5], None, None).expect("in order");
+    let check = |lines: &[String], head: Option<&str>, count| {
+        let mut verifier = Verifier::with_noted(head.map(str::to_owned), count);
+        for line in lines {
+            verifier.line(line.as_bytes())?;
+        }
+        verifier.finish(None, None).map(drop)
+    };
+    for (head, count) in [(Some(noted.as_str()), Some(5)), (Some(noted.as_str()), None), (None, Some(5))] {
+        for length in 5..=8 {
+            assert_eq!(check(&lines[..length], head, count), Ok(()));
+        }
+        assert!(check(&lines[..4], head, count).is_err());
+    }
+    let mut forged = lines.clone();
+    forged[3] = forged[3].replace("2023", "2022");
+    let forged = rehashed(forged, 3);
+    let found = verify(&forged[..5], None, None).expect("a chain of its own");
+    let expected = Tampering::Noted { line: 5, found, expected: noted.clone() };
+    assert_eq!(check(&forged, Some(&noted), Some(5)), Err(expected));
+    let nowhere = Tampering::NotedNowhere { expected: noted.clone() };
+    assert_eq!(check(&forged, Some(&noted), None), Err(nowhere));
+    assert_eq!(check(&lines, Some(&noted), Some(9)), Err(Tampering::Count { found: 8, expected: 9 }));
+}
+
 /// Every single byte counts: no change of one goes unnoticed, wherever it is.
 #[test]
 fn no_byte_can_be_changed() {

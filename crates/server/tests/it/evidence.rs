@@ -204,6 +204,22 @@ fn verify_log_tells_what_is_wrong_and_where() {
     assert_eq!(code, Some(0), "{told}");
     assert!(!told.contains("--head"), "{told}");
 
+    let earlier = exported.lines().nth(1).unwrap().rsplit_once("\"hash\":\"").unwrap().1[..64].to_owned();
+    let (code, told) = verify(&exported, &["--head", &earlier, "--count", "2"]);
+    assert_eq!(code, Some(0), "a head that was noted earlier: {told}");
+    assert!(told.contains("2 of them were written after"), "{told}");
+    let (code, told) = verify(&exported, &["--head", &earlier, "--count", "3"]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("line 3 has the hash") && told.contains("was noted"), "{told}");
+    let data = directory.path().join("data");
+    let data = data.to_str().unwrap();
+    let (code, told) =
+        verify(&exported, &["--head", &earlier, "--count", "3", "--data", data, "--test-clock"]);
+    assert_eq!(code, Some(1), "the data directory does not make up for it: {told}");
+    let output = run(&["verify-log", "--data", data, "--test-clock", "--head", &head]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--head and --count belong to one record"));
+
     let cut: String = exported.split_inclusive('\n').take(3).collect();
     let without_second: String =
         exported.split_inclusive('\n').enumerate().filter(|(at, _)| *at != 1).map(|(_, line)| line).collect();
