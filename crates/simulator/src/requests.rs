@@ -125,12 +125,26 @@ impl Run {
             return Ok(Ending::Running);
         }
         self.situation.change(&self.model, container, key, change);
+        let fault = self.fault_of_reads(container, std::slice::from_ref(change), fault);
         let oldest = self.situation.steps.is_multiple_of(2);
         self.write(
             fault,
             |world| world.change(container, key, change, oldest),
             |model, stamps| model.apply(container, key, change, stamps),
         )
+    }
+
+    /// The fault of a request that may restart countdowns. A crash takes time, and where it has cost the item its life, nothing
+    /// that is read then tells whether it was restarted before: so none strikes there. The engine's own tests do that.
+    pub(crate) fn fault_of_reads(
+        &self,
+        container: &str,
+        changes: &[Change],
+        fault: Option<Fault>,
+    ) -> Option<Fault> {
+        let sliding = self.model.containers.get(container).is_some_and(|inside| inside.sliding);
+        let restarts = sliding && changes.iter().any(|change| matches!(change, Change::Read(..)));
+        fault.filter(|fault| !restarts || matches!(fault, Fault::Fail { .. }))
     }
 
     /// The item that a late write is about, read while the write is being prepared.

@@ -175,7 +175,7 @@ impl Run {
                 Ok(Ending::Running)
             }
             Step::Batch { container, key, changes } => self.write(
-                fault,
+                self.fault_of_reads(container, &changes, fault),
                 |world| world.batch(container, key, &changes),
                 |model, stamps| model.apply_batch(container, key, &changes, stamps),
             ),
