@@ -27,6 +27,17 @@ use crate::limits::{COLLECTION_NAME_BYTES_MAX, WATCH_MINUTES};
 use crate::throughput::Throughput;
 use crate::watch::{self, CatalogChange, LogEntry, Retired};
 
+/// What becomes of a collection that has the name which another is to get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NameHolder {
+    /// It keeps its name, and the other one is refused.
+    Stays,
+    /// It is dropped.
+    Goes,
+    /// It is dropped, and the other one has archive and deletion record as it had.
+    Bequeaths,
+}
+
 /// Looking things up.
 impl Engine {
     /// All databases of the MongoDB API, by name.
@@ -237,6 +248,29 @@ impl Engine {
         name: &str,
         drop_target: bool,
     ) -> Result<Arc<Collection>> {
+        let holder = if drop_target { NameHolder::Goes } else { NameHolder::Stays };
+        self.rename(collection, database, name, holder)
+    }
+
+    /// Gives a collection the name of another, which is dropped, if it is there. From then on it has archive and deletion record
+    /// as that one had: before, it was nobody's.
+    pub fn replace_collection(
+        &self,
+        collection: &Collection,
+        database: &str,
+        name: &str,
+    ) -> Result<Arc<Collection>> {
+        self.rename(collection, database, name, NameHolder::Bequeaths)
+    }
+
+    fn rename(
+        &self,
+        collection: &Collection,
+        database: &str,
+        name: &str,
+        holder: NameHolder,
+    ) -> Result<Arc<Collection>> {
+        let drop_target = holder != NameHolder::Stays;
         check_name("database", database)?;
         check_name("collection", name)?;
         if let Some(target) = self.collection(database, name).filter(|_| drop_target) {
@@ -255,11 +289,13 @@ impl Engine {
         let into_watched = self.is_watched(&database, &name)?;
         let watched = into_watched || self.is_watched(&current.database, &current.name)?;
         // What comes into sight is told from here on. Readers wait meanwhile: see `gate`.
-        let mut lock = into_watched.then(|| current.partition.policy.write());
-        let change = lock.as_ref().filter(|policy| !watch::keeps_feed(policy)).map(|policy| {
-            let history_minutes = Some(WATCH_MINUTES);
-            [Change::Lifecycle(Lifecycle { history_minutes, ..policy.lifecycle.clone() })]
-        });
+        let mut policy_in_force = current.partition.policy.write();
+        let begins = into_watched && !watch::keeps_feed(&policy_in_force);
+        let replaced = target.as_ref().filter(|_| holder == NameHolder::Bequeaths);
+        let replaced = replaced.map(|target| target.partition.policy.read().lifecycle.clone());
+        let wishes = wishes_by_name(&policy_in_force.lifecycle, begins, replaced);
+        let opens = wishes.deletion_record && !policy_in_force.lifecycle.deletion_record;
+        let change = (wishes != policy_in_force.lifecycle).then_some([Change::Lifecycle(wishes)]);
         let (owner, renamed, retired, policy) = self.change(move |tx| {
             hold::check_partition(tx, before.partition.id)?;
             let owner = owner_of(tx, owner, database)?;
@@ -276,18 +312,23 @@ impl Engine {
             let database = owner.name.clone();
             let renamed = Collection { rid, database, name, stamp: stamp(tx), ..(*before).clone() };
             put_collection(tx, &renamed);
+            let renamed = Arc::new(renamed);
             deletions::renamed(tx, renamed.partition.id, &renamed.database, &renamed.name)?;
+            if let Some(policy) = policy.as_ref().filter(|_| opens) {
+                deletions::opened(tx, &Holder::Collection(Arc::clone(&renamed)), 0, policy)?;
+            }
             if watched {
                 let (database, name) = (renamed.database.clone(), renamed.name.clone());
-                let rename = CatalogChange::Rename { database, name, begins: policy.is_some() };
+                let rename = CatalogChange::Rename { database, name, begins };
                 log(tx, &before, renamed.stamp.sequence, rename);
             }
-            Ok((owner, Arc::new(renamed), retired, policy))
+            Ok((owner, renamed, retired, policy))
         })?;
-        if let Some((lock, policy)) = lock.as_mut().zip(policy) {
-            **lock = Arc::new(policy);
+        if let Some(policy) = policy {
+            *policy_in_force = Arc::new(policy);
         }
-        drop(lock);
+        drop(policy_in_force);
+        current.partition.next_look.at_once();
         self.update(|catalog| {
             catalog.retire(retired);
             catalog.collections.remove(&(current.rid.database_rid(), current.name.clone()));
@@ -432,4 +473,16 @@ fn check_name(what: &'static str, name: &str) -> Result<()> {
         return Err(Error::TooLarge { what, actual: name.len(), limit: COLLECTION_NAME_BYTES_MAX });
     }
     Ok(())
+}
+
+/// What is wished for a collection once it has its new name: a feed if that begins there, and what the one before leaves to it.
+fn wishes_by_name(own: &Lifecycle, begins: bool, replaced: Option<Lifecycle>) -> Lifecycle {
+    let mut wishes = own.clone();
+    if begins {
+        wishes.history_minutes = Some(WATCH_MINUTES);
+    }
+    if let Some(replaced) = replaced {
+        (wishes.archive, wishes.deletion_record) = (replaced.archive, replaced.deletion_record);
+    }
+    wishes
 }

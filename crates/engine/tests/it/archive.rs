@@ -450,6 +450,37 @@ fn t32_another_directory_does_not_wait_for_one_that_is_full() {
     assert_eq!(status(&world).failure, None);
 }
 
+/// What is in the making belongs to nobody: archive and deletion record begin with the name.
+#[test]
+fn t32_what_replaces_a_collection_has_its_archive_and_record_from_then_on() {
+    let world = World::new();
+    let (_, holder) = collection_of(&world);
+    world.engine.change_lifecycle(&holder, |wishes| wishes.deletion_record = true).expect("a wish");
+    let staged = world.collection("staged");
+    world.index(&staged, &by("at").with("expireAfterSeconds", 0));
+    world.put(&staged, &item(1).with("at", date(START + 10))).expect("inserted");
+    world.put(&staged, &item(2).with("at", date(START - 10))).expect("inserted");
+    world.drain();
+    assert_eq!(world.archive.lines("cold"), Vec::<String>::new());
+    assert_eq!(world.engine.deletion_logs().expect("logs").len(), 1);
+
+    let replaced = world.engine.replace_collection(&staged, "db", "c").expect("replaced");
+    assert_eq!(Holder::Collection(Arc::clone(&replaced)).lifecycle(), holder.lifecycle());
+    world.pass(10);
+    assert_eq!(world.drain(), 1);
+    let lines = world.archive.lines("cold");
+    assert!(
+        lines.len() == 1 && lines[0].starts_with(r#"{"database":"db","container":"c","_id":"#),
+        "{lines:?}"
+    );
+    let logs = world.engine.deletion_logs().expect("logs");
+    assert_eq!(logs.iter().map(|log| (log.count, log.is_open)).collect::<Vec<_>>(), [(2, false), (2, true)]);
+    let page = world.engine.deletion_page(logs[1].log, 0).expect("a page");
+    let text = String::from_utf8(page.lines).expect("text");
+    assert!(text.contains(r#""event":"opened","api":"mongodb","database":"db","container":"c","#), "{text}");
+    assert!(!text.contains("staged"), "{text}");
+}
+
 #[test]
 fn t32_a_database_of_collections_goes_when_its_dead_are_archived() {
     let world = World::new();

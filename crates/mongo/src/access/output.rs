@@ -38,11 +38,12 @@ pub(crate) fn remove_leftovers(engine: &Engine) {
 }
 
 /// What the owner wishes for a collection holds for what replaces it, but for a hold, which forbids that, and the feed, which
-/// follows those who watch the name.
+/// follows those who watch the name. Archive and deletion record follow with the name: what is in the making is nobody's.
 fn keep_wishes(engine: &Engine, replaced: &Arc<Collection>, by: &Arc<Collection>) -> engine::Result<()> {
     let wishes = Holder::Collection(Arc::clone(replaced)).lifecycle();
     engine.change_lifecycle(&Holder::Collection(Arc::clone(by)), |own| {
-        *own = Lifecycle { hold: None, history_minutes: own.history_minutes, ..wishes };
+        let history_minutes = own.history_minutes;
+        *own = Lifecycle { hold: None, history_minutes, archive: None, deletion_record: false, ..wishes };
     })?;
     Ok(())
 }
@@ -130,9 +131,7 @@ pub(super) fn replace(room: &Room, staged: &mut Option<Staged>, target: &Namespa
         Some(ready) => ready,
         None => Staged::begin(room, target, false)?,
     };
-    let renamed =
-        room.engine().rename_collection(&ready.collection, &target.database, &target.collection, true);
-    match renamed {
+    match room.engine().replace_collection(&ready.collection, &target.database, &target.collection) {
         Ok(_) => Ok(()),
         Err(error) => {
             ready.abandon(room);

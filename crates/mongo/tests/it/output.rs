@@ -154,9 +154,17 @@ async fn t24_t30_a_replaced_collection_keeps_what_its_owner_wished() {
     let wished = server.engine.change_lifecycle(&target(), |wishes| {
         wishes.max_purge_delay = Some(60);
         wishes.max_instant_expiry = Some(1_000);
+        wishes.deletion_record = true;
     });
     client.done("db", out(r#"{"$out": "o"}"#)).await;
     assert_eq!(target().lifecycle(), wished.unwrap());
+    let logs = server.engine.deletion_logs().unwrap();
+    assert_eq!(logs.len(), 2, "that of the one before, which was dropped, and its own");
+    for log in logs {
+        let page = server.engine.deletion_page(log.log, 0).unwrap();
+        let text = String::from_utf8(page.lines).unwrap();
+        assert!(!text.contains("tmp.agg_out"), "{text}");
+    }
     let count = client.done("db", json(r#"{"count": "o"}"#)).await;
     assert_eq!(count.get("n"), Some(&Value::Int32(1)));
 }
