@@ -4,7 +4,8 @@
 
 use document::{Document, PartitionKey, ValueRef};
 
-use crate::model::{BadTtl, Body, DefaultTtl, Indexing, Ttl};
+use crate::calendar;
+use crate::model::{BadTtl, Body, DefaultTtl, Indexing, Instant, Ttl};
 use crate::operation::CONTAINERS;
 
 const TREE: &str = CONTAINERS[1];
@@ -43,6 +44,7 @@ pub(crate) fn definition(
     indexing: Indexing,
     unique: bool,
     feed: Option<u32>,
+    base: bool,
 ) -> String {
     let paths =
         if container == TREE { r#"["/a","/b"],"kind":"MultiHash""# } else { r#"["/pk"],"kind":"Hash""# };
@@ -59,6 +61,7 @@ pub(crate) fn definition(
         unique.then(|| r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/u"]}]}"#.to_owned()),
         default_ttl.map(|text| format!(r#""defaultTtl":{text}"#)),
         indexing_text(indexing).map(|text| format!(r#""indexingPolicy":{text}"#)),
+        base.then(|| r#""ttlPropertyPath":"/base""#.to_owned()),
         feed.map(|minutes| format!(r#""changeFeedPolicy":{{"retentionDuration":{minutes}}}"#)),
     ];
     object(members)
@@ -107,6 +110,24 @@ pub(crate) fn ttl_text(ttl: Ttl) -> Option<String> {
     }
 }
 
+fn instant_text(instant: Instant) -> String {
+    match instant {
+        Instant::Seconds(seconds) => seconds.to_string(),
+        Instant::Date(seconds) => format!("\"{}\"", calendar::date_text(seconds)),
+        Instant::Nonsense => "\"soon\"".to_owned(),
+    }
+}
+
+fn instant(value: ValueRef<'_>) -> Instant {
+    match value {
+        ValueRef::Int(seconds) => Instant::Seconds(seconds.unsigned_abs()),
+        ValueRef::String(text) => {
+            calendar::milliseconds(text).map_or(Instant::Nonsense, |ms| Instant::Date(ms / 1000))
+        }
+        _ => Instant::Nonsense,
+    }
+}
+
 /// The document that a client would send.
 pub(crate) fn to_document(container: &str, body: &Body) -> Document {
     let key = if container == TREE {
@@ -120,6 +141,8 @@ pub(crate) fn to_document(container: &str, body: &Body) -> Document {
         key,
         ttl_text(body.ttl).map(|ttl| format!(r#""ttl":{ttl}"#)),
         body.unique.map(|unique| format!(r#""u":{unique}"#)),
+        body.base.map(|base| format!(r#""base":{}"#, instant_text(base))),
+        body.gone.map(|gone| format!(r#""gone":{}"#, instant_text(gone))),
         Some(format!(r#""n":{},"pad":"{}""#, body.number, "x".repeat(body.padding))),
     ]);
     Document::from_json(text.as_bytes()).expect("the text is a document")
@@ -128,8 +151,16 @@ pub(crate) fn to_document(container: &str, body: &Body) -> Document {
 /// What a document of ours says; anything unforeseen in it is an error.
 pub(crate) fn from_document(container: &str, document: &Document) -> Result<Body, String> {
     let ValueRef::Object(object) = document.root() else { return Err("not an object".to_owned()) };
-    let mut body =
-        Body { id: String::new(), key: usize::MAX, ttl: Ttl::Absent, unique: None, number: -1, padding: 0 };
+    let mut body = Body {
+        id: String::new(),
+        key: usize::MAX,
+        ttl: Ttl::Absent,
+        unique: None,
+        number: -1,
+        padding: 0,
+        base: None,
+        gone: None,
+    };
     let mut levels = (None, None);
     let mut flat = None;
     for (name, value) in object.iter() {
@@ -144,6 +175,8 @@ pub(crate) fn from_document(container: &str, document: &Document) -> Result<Body
             ("u", ValueRef::Int(unique)) => body.unique = Some(unique),
             ("n", ValueRef::Int(number)) => body.number = number,
             ("pad", ValueRef::String(text)) => body.padding = text.len(),
+            ("base", value) => body.base = Some(instant(value)),
+            ("gone", value) => body.gone = Some(instant(value)),
             (name, value) => return Err(format!("unforeseen {name}: {value:?}")),
         }
     }
@@ -165,7 +198,9 @@ mod tests {
         for container in CONTAINERS {
             for key in 0..3 {
                 for ttl in [Ttl::Absent, Ttl::Never, Ttl::After(5), Ttl::AfterPoint(7)] {
-                    let body = Body { id: "a".into(), key, ttl, unique: Some(3), number: 2, padding: 4 };
+                    let (base, gone) = (Some(Instant::Nonsense), Some(Instant::Date(1_709_164_800)));
+                    let (id, unique) = ("a".into(), Some(3));
+                    let body = Body { id, key, ttl, unique, number: 2, padding: 4, base, gone };
                     assert_eq!(from_document(container, &to_document(container, &body)), Ok(body));
                 }
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::body;
-use crate::model::{Answer, Container, Indexing, Item, Model, Place, Stamp, Ttl};
+use crate::model::{Answer, Container, Counted, Countings, Indexing, Item, Model, Place, Stamp, Ttl};
 use crate::operation::{CONTAINERS, Filter, Reachable};
 use crate::world::{Raw, Seen, SeenContainer, SeenItem, SeenWishes};
 
@@ -72,8 +72,15 @@ fn compare_wishes(container: &Container, visible: &[&Item], seen: &SeenWishes) -
     held.sort();
     let feed = container.feed.as_ref().map(|feed| feed.minutes);
     let evidence = container.evidence.keys().copied().collect();
-    let Container { hold, guard, sliding, .. } = *container;
-    let expected = SeenWishes { hold, feed, guard, evidence, sliding, held };
+    let Countings { base, absolute, sliding, .. } = container.countings;
+    let expected = SeenWishes {
+        hold: container.hold,
+        feed,
+        guard: container.guard,
+        countings: (base, absolute, sliding),
+        evidence,
+        held,
+    };
     if *seen == expected { Ok(()) } else { Err(format!("in force is {seen:?}, should be {expected:?}")) }
 }
 
@@ -164,8 +171,6 @@ pub(crate) fn expected_raw(model: &Model) -> BTreeMap<&'static str, u64> {
             let (queues, base) = match item.body.ttl {
                 // It stands in no queue by which it could die.
                 _ if item.held => (1, None),
-                // It stands in one of several that have numbers, and in that of `_ts`.
-                Ttl::Absent | Ttl::After(_) | Ttl::AfterPoint(_) if item.slides => (2, None),
                 Ttl::Absent => (1, Some(("inherit", item.ts))),
                 Ttl::After(own) | Ttl::AfterPoint(own) => (2, Some(("own", item.ts + own.unsigned_abs()))),
                 Ttl::Never | Ttl::Bad(_) => (1, None),
@@ -183,16 +188,21 @@ pub(crate) fn expected_raw(model: &Model) -> BTreeMap<&'static str, u64> {
     entries
 }
 
+/// How many properties make up an item's key, and which of the others it has.
+type Shape = (usize, [bool; 4]);
+
 /// How many index entries an item has, and what of it makes up its shape.
-fn indexed(container: &str, indexing: Indexing, item: &Item) -> (usize, Option<(usize, bool, bool)>) {
+fn indexed(container: &str, indexing: Indexing, item: &Item) -> (usize, Option<Shape>) {
     let key_parts = body::key_parts(container, item.body.key);
     let (has_ttl, has_unique) = (item.body.ttl != Ttl::Absent, item.body.unique.is_some());
     // Every property is a scalar; `id`, `n` and `pad` are always there; one entry says what shape the item has.
-    let all = 4 + key_parts + usize::from(has_ttl) + usize::from(has_unique);
-    let shape = Some((key_parts, has_ttl, has_unique));
+    let (has_base, has_gone) = (item.body.base.is_some(), item.body.gone.is_some());
+    let optional = [has_ttl, has_unique, has_base, has_gone];
+    let all = 4 + key_parts + optional.iter().filter(|is_there| **is_there).count();
+    let shape = Some((key_parts, optional));
     match indexing {
         Indexing::Everything => (all, shape),
-        Indexing::OnlyNumber => (3, Some((0, false, false))),
+        Indexing::OnlyNumber => (3, Some((0, [false; 4]))),
         Indexing::NoPadding => (all - 1, shape),
         Indexing::Composite => (all + 2, shape),
         Indexing::None => (0, None),
@@ -222,9 +232,12 @@ const KINDS: [&str; 16] = [
 /// Compares a drained store, entry kind by entry kind.
 pub(crate) fn compare_raw(model: &Model, raw: &Raw) -> Result<(), String> {
     let expected = expected_raw(model);
-    // Which of the numbered queues an item stands in, and so how its bucket is shared, is the engine's business.
-    let slides = model.containers.keys().any(|name| model.visible(name).iter().any(|item| item.slides));
-    for kind in KINDS.into_iter().filter(|kind| *kind != "bucket" || !slides) {
+    let countings = model.containers.values().any(|container| container.counted > Counted::FromWrites);
+    for kind in KINDS {
+        if countings && ["queue", "bucket"].contains(&kind) {
+            // Which queues there are besides is the engine's choice.
+            continue;
+        }
         let count = |entries: &BTreeMap<&'static str, u64>| entries.get(kind).copied().unwrap_or_default();
         let (should, are) = (count(&expected), count(&raw.entries));
         if should != are {

@@ -153,6 +153,14 @@ situations! {
     OutlivesItsHeader,
     /// An item that a read had kept alive has died.
     SlidItemDied,
+    /// A write let a countdown go on.
+    CountdownKept,
+    /// A read restarted one.
+    CountdownRestarted,
+    /// Something met an item whose countdown begins elsewhere than at its last write.
+    CountedFromElsewhere,
+    /// Something met an item that names its death.
+    DeathNamed,
     /// A request was refused for its rate.
     Throttled,
     /// It came back when it was told to.

@@ -17,8 +17,10 @@ use crate::world::{SeenEvent, SeenHistory, SeenItem, World};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reader {
     token: String,
-    /// By what it may be told that it comes too late.
+    /// By what it may be told that it comes too late,
     at: Place,
+    /// unless its page ended farther on: a page of one partition key goes over what happened under others, up to this event.
+    before: Option<Place>,
     /// It began behind this turn,
     began: u64,
     /// and has read these events since.
@@ -121,10 +123,11 @@ impl Run {
         let expected = match self.model.containers.get(container).map(|inside| inside.feed.as_ref()) {
             None => Some(Answer::NoContainer),
             Some(None) => Some(Answer::NoFeed),
-            Some(Some(feed)) if reader.at < feed.kept_from(self.model.trusted_ms) => {
-                Some(Answer::HistoryGone)
+            Some(Some(feed)) => {
+                let kept_from = feed.kept_from(self.model.trusted_ms);
+                let may_be_kept = page.is_ok() && reader.before.is_some_and(|before| before >= kept_from);
+                (reader.at < kept_from && !may_be_kept).then_some(Answer::HistoryGone)
             }
-            Some(Some(_)) => None,
         };
         match (page, expected) {
             (Ok(page), None) => Ok(Some(page)),
@@ -153,6 +156,7 @@ impl Run {
         };
         let news: Vec<Event> = feed.events.iter().filter(is_news).cloned().collect();
         let left = news.len() - page.events.len().min(news.len());
+        let next = news.get(page.events.len()).map(|event| event.place);
         let read = match_events_partly(news, &page.events)?;
         if page.more != (left > 0) || page.more && page.events.len() < max_items {
             return Err(format!("{} events are left, and the page says {}: {page:?}", left, page.more));
@@ -162,6 +166,7 @@ impl Run {
         self.situation.coverage.reach_if(told, Reach::ExpiryTold);
         if page.more {
             reader.at = read.last().map_or(reader.at, |(_, place)| *place);
+            reader.before = next.filter(|_| key.is_some());
             reader.read.extend(read.into_iter().map(|(id, _)| id));
         } else {
             reader = self.fresh_reader();

@@ -5,7 +5,7 @@
 //! - `model`, `clock`: what must be true. They share no code with the engine and depend on nothing but `std`.
 //! - `operation`: what happens next, drawn from the seed.
 //! - `world`: the real engine over a memory store, with a disk that survives crashes and clocks that are moved by hand;
-//!   `translate` and `body` put the model's words into the engine's and back.
+//!   `translate`, `body` and `calendar` put the model's words into the engine's and back.
 //! - `run`, `requests`, `history`, `owner`, `evidence`, `lifecycle`: the world, its twin without purge and the model, step by step side by side.
 //! - `budget`, `documents`: short lives of their own, under enforced throughput and in the MongoDB form.
 //! - `check`: the comparison. `coverage`, `situation`: whether the seeds went where the bugs would be.
@@ -23,6 +23,7 @@
 mod body;
 mod budget;
 pub mod bugs;
+mod calendar;
 mod check;
 mod clock;
 mod coverage;

@@ -3,10 +3,12 @@
 use crate::check;
 use crate::clock::Asked;
 use crate::coverage::Reach;
-use crate::model::{Answer, Change, Consent, DefaultTtl, Guard, Indexing, Item, Model, Name, Stamp};
+use crate::model::{
+    Answer, Change, Consent, Countdown, DefaultTtl, Guard, Indexing, Item, Model, Name, Stamp,
+};
 use crate::operation::{Fault, Filter, Reachable};
 use crate::run::{Death, Ending, Run};
-use crate::world::{Reply, World};
+use crate::world::{Reply, SeenItem, World};
 
 const PAGES_MAX: usize = 200;
 
@@ -33,6 +35,7 @@ impl Run {
         apply: impl Fn(&mut Model, &mut Vec<Stamp>) -> Answer,
     ) -> Result<Ending, String> {
         let before = self.main.sequence();
+        let keeps = std::mem::take(&mut self.countdown) == Countdown::Keep;
         let (main, twin, struck) = self.perform(fault, act);
         if main != twin {
             return Err(format!("invariant 7: answered {main:?}, and without purge {twin:?}"));
@@ -56,11 +59,12 @@ impl Run {
         if expected != main.answer {
             return Err(format!("answered {:?}, should be {expected:?}", main.answer));
         }
-        if !main.answer.may_take_a_sequence() && self.main.sequence() != before {
+        // A countdown that goes on needs rules of its own, which are made before anything is looked at.
+        let may_move = main.answer.may_take_a_sequence() || keeps;
+        if !may_move && self.main.sequence() != before {
             return Err(format!("the sequence moved although nothing was written: {:?}", main.answer));
         }
         self.check_reply(&main)?;
-        self.check_seconds_left(&main)?;
         self.situation.answered(&main.answer);
         self.answered_under_hold(&main.answer);
         Ok(self.crash_if(fault))
@@ -79,7 +83,7 @@ impl Run {
 
     /// Etags are new, numbers are kept by a version and fresh for an item, `_ts` is now.
     fn check_reply(&mut self, reply: &Reply) -> Result<(), String> {
-        for (answer, item) in &reply.items {
+        for ((answer, item), left) in reply.items.iter().zip(&reply.left) {
             let written = answer.is_write();
             if written && !self.etags.insert(item.stamp.etag.clone()) {
                 return Err(format!("etag {} was given twice", item.stamp.etag));
@@ -88,6 +92,7 @@ impl Run {
             if (*answer == Answer::Created) != fresh {
                 return Err(format!("{answer:?} with item number {}", item.stamp.number));
             }
+            self.check_left(item, *left)?;
             if written && item.ts != self.model.now {
                 return Err(format!("T9: written at {} with _ts {}", self.model.now, item.ts));
             }
@@ -95,22 +100,25 @@ impl Run {
         Ok(())
     }
 
-    /// The answer to one operation tells how long its item will live, as the rules stand (T33).
-    fn check_seconds_left(&self, reply: &Reply) -> Result<(), String> {
-        let ([(_, item)], [left]) = (reply.items.as_slice(), reply.seconds_left.as_slice()) else {
+    /// The seconds that an item has left, begun ones included, are those that the rules say (T33).
+    fn check_left(&self, item: &SeenItem, left: Option<u64>) -> Result<(), String> {
+        let known = |other: &&Item| other.stamp.as_ref().is_some_and(|stamp| *stamp == item.stamp);
+        let items = self.model.containers.values().map(|inside| (inside, inside.items.iter().find(known)));
+        let Some((inside, item)) = items.into_iter().find_map(|(inside, item)| Some((inside, item?))) else {
+            // A later operation of its batch has taken its place.
             return Ok(());
         };
-        let is_it = |other: &&Item| other.stamp.as_ref().is_some_and(|stamp| *stamp == item.stamp);
-        let found = self.model.containers.values().find_map(|container| {
-            container.items.iter().find(is_it).map(|item| (item, container.deadline(item)))
-        });
-        // Of what was read in a time that was rejected since, only the store knows.
-        let Some((_, deadline)) = found.filter(|(item, _)| item.from <= self.model.now) else {
+        if item.touched && item.counts_from > self.model.now {
+            // Of what was read in a time that was rejected since, only the store knows.
             return Ok(());
-        };
-        let expected =
-            deadline.map(|second| (second * 1000).saturating_sub(self.shown.now_ms).div_ceil(1000));
-        if *left == expected { Ok(()) } else { Err(format!("T33: {left:?} seconds left, are {expected:?}")) }
+        }
+        let remaining = |second: u64| (second * 1000).saturating_sub(self.shown.now_ms).div_ceil(1000);
+        let expected = inside.deadline(item).map(remaining);
+        if left == expected {
+            Ok(())
+        } else {
+            Err(format!("T33: {left:?} seconds are left, should be {expected:?}"))
+        }
     }
 
     /// One operation on one item.
@@ -119,32 +127,45 @@ impl Run {
         container: &'static str,
         key: usize,
         change: &Change,
+        countdown: Countdown,
         fault: Option<Fault>,
     ) -> Result<Ending, String> {
         if self.disturbs_the_dead(container, std::slice::from_ref(change)) {
             return Ok(Ending::Running);
         }
         self.situation.change(&self.model, container, key, change);
-        let fault = self.fault_of_reads(container, std::slice::from_ref(change), fault);
         let oldest = self.situation.steps.is_multiple_of(2);
-        self.write(
-            fault,
-            |world| world.change(container, key, change, oldest),
-            |model, stamps| model.apply(container, key, change, stamps),
-        )
+        // Nobody could tell what has survived a crash: a restarted countdown, until it is over; or the rules alone that a
+        // countdown needs to go on. So that crash comes behind it.
+        let apart = matches!(change, Change::Read(..)) || countdown == Countdown::Keep;
+        self.countdown = countdown;
+        self.situation.counting(&self.model, container, key, change, countdown);
+        let ending = self.write(
+            fault.filter(|_| !apart),
+            |world| world.change(container, key, change, countdown, oldest),
+            |model, stamps| model.apply(container, key, change, countdown, stamps),
+        )?;
+        if apart { Ok(self.crash_if(fault)) } else { Ok(ending) }
     }
 
-    /// The fault of a request that may restart countdowns. A crash takes time, and where it has cost the item its life, nothing
-    /// that is read then tells whether it was restarted before: so none strikes there. The engine's own tests do that.
-    pub(crate) fn fault_of_reads(
-        &self,
-        container: &str,
+    /// A transactional batch.
+    pub(crate) fn batch(
+        &mut self,
+        container: &'static str,
+        key: usize,
         changes: &[Change],
+        countdown: Countdown,
         fault: Option<Fault>,
-    ) -> Option<Fault> {
-        let sliding = self.model.containers.get(container).is_some_and(|inside| inside.sliding);
-        let restarts = sliding && changes.iter().any(|change| matches!(change, Change::Read(..)));
-        fault.filter(|fault| !restarts || matches!(fault, Fault::Fail { .. }))
+    ) -> Result<Ending, String> {
+        self.countdown = countdown;
+        let reads = changes.iter().any(|change| matches!(change, Change::Read(..)));
+        let apart = reads || countdown == Countdown::Keep;
+        let ending = self.write(
+            fault.filter(|_| !apart),
+            |world| world.batch(container, key, changes, countdown),
+            |model, stamps| model.apply_batch(container, key, changes, countdown, stamps),
+        )?;
+        if apart { Ok(self.crash_if(fault)) } else { Ok(ending) }
     }
 
     /// The item that a late write is about, read while the write is being prepared.
@@ -156,7 +177,7 @@ impl Run {
     ) -> Result<(), String> {
         let Some(id) = change.id() else { return Ok(()) };
         let read = Change::Read(Name::Id(id.to_owned()), Guard::None);
-        self.change(container, key, &read, None).map(drop)
+        self.change(container, key, &read, Countdown::Restart, None).map(drop)
     }
 
     /// A write through the handle of a deleted container.
@@ -256,7 +277,7 @@ impl Run {
                 self.situation.coverage.reach_if(main?, Reach::WriteDuringIndexBuild);
                 twin?;
             }
-            self.change(container, *key, change, None)?;
+            self.change(container, *key, change, Countdown::Restart, None)?;
             self.main.check_indexes()?;
             self.twin.check_indexes()?;
         }

@@ -15,7 +15,7 @@ use storage::{ManualClock, Time, WallClock};
 use crate::clock::{Asked, Clock, Machine, Shown};
 use crate::coverage::Reach;
 use crate::history::Reader;
-use crate::model::Model;
+use crate::model::{Countdown, Model};
 use crate::operation::{CONTAINERS, ClockStep, Fault, Generator, Obstacles, OwnerStep, Planned, Sight, Step};
 use crate::situation::Situation;
 use crate::world::{Purging, World};
@@ -75,6 +75,8 @@ pub(crate) struct Run {
     pub(crate) auditors: BTreeMap<&'static str, Reader>,
     /// An operator has stopped the purge.
     pub(crate) paused: bool,
+    /// What the request at hand does to a countdown.
+    pub(crate) countdown: Countdown,
     /// The containers whose archive has no room.
     pub(crate) full: Vec<&'static str>,
     steps: usize,
@@ -108,6 +110,7 @@ impl Run {
             auditors: BTreeMap::new(),
             paused: false,
             full: Vec::new(),
+            countdown: Countdown::Restart,
             steps: 0,
             trace: traced.then(Vec::new),
         };
@@ -161,24 +164,24 @@ impl Run {
 
     fn execute(&mut self, step: Step, fault: Option<Fault>) -> Result<Ending, String> {
         match step {
-            Step::Change { container, key, change } => self.change(container, key, &change, fault),
+            Step::Change { container, key, change, countdown } => {
+                self.change(container, key, &change, countdown, fault)
+            }
             Step::Late { container, key, change, wait_ms } => {
                 self.read_before(container, key, &change)?;
                 if !self.poisoned {
                     self.pass(wait_ms)?;
                 }
                 self.situation.late(&self.model, container, key, &change);
-                self.change(container, key, &change, fault)
+                self.change(container, key, &change, Countdown::Restart, fault)
             }
             Step::Ghost { container, key, change } => self.haunt(container, key, &change),
             Step::Batch { container, changes, .. } if self.disturbs_the_dead(container, &changes) => {
                 Ok(Ending::Running)
             }
-            Step::Batch { container, key, changes } => self.write(
-                self.fault_of_reads(container, &changes, fault),
-                |world| world.batch(container, key, &changes),
-                |model, stamps| model.apply_batch(container, key, &changes, stamps),
-            ),
+            Step::Batch { container, key, changes, countdown } => {
+                self.batch(container, key, &changes, countdown, fault)
+            }
             Step::DeletePartition { container, key } => {
                 self.situation.partition(&self.model, container, key);
                 self.write(
@@ -201,12 +204,12 @@ impl Run {
             Step::Reindex { container, indexing, changes, limit } => {
                 self.reindex(container, indexing, &changes, limit, fault)
             }
-            Step::CreateContainer { container, default_ttl, feed } => {
+            Step::CreateContainer { container, default_ttl, feed, base } => {
                 let unique = container == CONTAINERS[0];
                 let ending = self.write(
                     fault,
-                    |world| world.create_container(container, default_ttl, feed),
-                    |model, _| model.create_container(container, default_ttl, unique, feed),
+                    |world| world.create_container(container, default_ttl, feed, base),
+                    |model, _| model.create_container(container, default_ttl, unique, feed, base),
                 )?;
                 self.situation.container_made(container, feed);
                 Ok(ending)

@@ -1,7 +1,7 @@
 //! What a run is going through, for the coverage counters: facts about the past that the model has no use for.
 
 use crate::coverage::{Coverage, Reach};
-use crate::model::{Answer, Change, DefaultTtl, Item, Model, Name, Wish, deadline};
+use crate::model::{Answer, Change, Countdown, DefaultTtl, Item, Model, Name, Wish, deadline};
 
 /// The recent past.
 #[derive(Debug)]
@@ -79,6 +79,31 @@ impl Situation {
             self.coverage.reach_if(deadline == model.now, Reach::WriteAtTheDeadlinesSecond);
             self.coverage.reach_if(deadline == model.now + 1, Reach::WriteInTheLastSecond);
         }
+    }
+
+    /// An operation is about to run: what it does to countdowns.
+    pub(crate) fn counting(
+        &mut self,
+        model: &Model,
+        container: &str,
+        key: usize,
+        change: &Change,
+        countdown: Countdown,
+    ) {
+        let Some(inside) = model.containers.get(container) else { return };
+        let same = |item: &&&Item| item.body.key == key && change.id() == Some(&item.body.id);
+        let visible = model.visible(container);
+        let target = visible.iter().find(same);
+        let mortal = target.is_some_and(|item| inside.deadline(item).is_some());
+        let writes = !matches!(change, Change::Read(..) | Change::Delete(..));
+        self.coverage.reach_if(mortal && writes && countdown == Countdown::Keep, Reach::CountdownKept);
+        let slides = target.is_some_and(|item| item.slides && item.counts_from < model.now);
+        self.coverage
+            .reach_if(mortal && !writes && slides && inside.countings.sliding, Reach::CountdownRestarted);
+        let based = target.is_some_and(|item| item.counts_from != item.ts);
+        self.coverage.reach_if(mortal && based, Reach::CountedFromElsewhere);
+        let named = target.is_some_and(|item| item.dies_at.is_some());
+        self.coverage.reach_if(mortal && named, Reach::DeathNamed);
     }
 
     /// The clock has moved and a prepared write is about to run.
@@ -178,7 +203,7 @@ impl Situation {
         self.coverage.reach_if(suspect, Reach::RestartSuspect);
         for (name, container) in &model.containers {
             let overdue = |item: &&Item| {
-                let deadline = deadline(container.default_ttl, item.body.ttl, item.from);
+                let deadline = deadline(container.default_ttl, item.body.ttl, item.counts_from);
                 (container.hold || item.held) && deadline.is_some_and(|deadline| deadline <= model.now)
             };
             self.coverage.reach_if(model.visible(name).iter().any(overdue), Reach::RestartHeldPastDeadline);

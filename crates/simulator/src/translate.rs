@@ -6,7 +6,7 @@ use engine::{Container, Effect, Error, ItemName, Operation, Patch, Precondition}
 use storage::Keyspace;
 
 use crate::body;
-use crate::model::{Answer, Change, Consent, DefaultTtl, Edit, Guard, Indexing, Name, Stamp};
+use crate::model::{Answer, Change, Consent, Countdown, DefaultTtl, Edit, Guard, Indexing, Name, Stamp};
 use crate::operation::CONTAINERS;
 use crate::world::SeenItem;
 
@@ -79,6 +79,13 @@ pub(crate) fn engine_default_ttl(default_ttl: DefaultTtl) -> Option<engine::Defa
     }
 }
 
+pub(crate) fn engine_countdown(countdown: Countdown) -> engine::Countdown {
+    match countdown {
+        Countdown::Restart => engine::Countdown::Restart,
+        Countdown::Keep => engine::Countdown::Keep,
+    }
+}
+
 pub(crate) fn engine_consent(consent: Consent) -> engine::Consent {
     match consent {
         Consent::NotGiven => engine::Consent::NotGiven,
@@ -91,8 +98,9 @@ pub(crate) fn parse_definition(
     default_ttl: DefaultTtl,
     indexing: Indexing,
     feed: Option<u32>,
+    base: bool,
 ) -> engine::Result<ContainerDefinition> {
-    let text = body::definition(name, default_ttl, indexing, name == CONTAINERS[0], feed);
+    let text = body::definition(name, default_ttl, indexing, name == CONTAINERS[0], feed, base);
     let value = parse_json(text.as_bytes()).expect("the text is JSON");
     Ok(ContainerDefinition::from_value(&value)?)
 }

@@ -4,7 +4,7 @@
 //! line or entry may tell, and of whom one must when the purge has nothing left to do: of those who died while evidence was
 //! wished for, as long as it still is.
 
-use super::{DefaultTtl, Item, Model, Ttl};
+use super::{DefaultTtl, Item, Model, Ttl, deadline};
 
 /// Which evidence a container's owner wishes for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +30,8 @@ pub(crate) struct Death {
     pub(crate) rule: &'static str,
     /// How long it gave.
     pub(crate) seconds: i64,
+    /// Whether another rule had killed it just then, too.
+    pub(crate) twice: bool,
     turn: u64,
 }
 
@@ -37,13 +39,20 @@ impl Model {
     /// An item has died at a time.
     pub(super) fn mourn(&mut self, name: &'static str, time_ms: u64, item: &Item) {
         let container = &self.containers[name];
+        let by_ttl = deadline(container.default_ttl, item.body.ttl, item.counts_from);
         let (rule, seconds) = match (item.body.ttl, container.default_ttl) {
+            _ if by_ttl.is_none_or(|by_ttl| item.dies_at.is_some_and(|named| named < by_ttl)) => {
+                ("expireAtPath", 0)
+            }
             (Ttl::After(own) | Ttl::AfterPoint(own), _) => ("ttl", own),
             (_, DefaultTtl::After(default)) => ("defaultTtl", default),
             _ => ("none", 0),
         };
         let (number, item) = (container.number, item.clone());
-        self.deaths.push(Death { container: number, name, item, time_ms, rule, seconds, turn: self.turns });
+        let now = self.trusted;
+        let overdue = [by_ttl, item.dies_at].into_iter().flatten().filter(|second| *second <= now).count();
+        let (twice, turn) = (overdue > 1, self.turns);
+        self.deaths.push(Death { container: number, name, item, time_ms, rule, seconds, twice, turn });
     }
 
     /// The owner wishes for evidence, or does not any more.

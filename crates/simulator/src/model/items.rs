@@ -1,19 +1,24 @@
 //! What each operation on an item does, by looking at every item there is.
 
 use super::history::What;
-use super::{Answer, BadTtl, Body, Change, Edit, Guard, Item, MAX_TTL, Model, Name, Stamp, Ttl};
+use super::{
+    Answer, BadTtl, Body, Change, Countdown, Counted, Edit, Guard, Item, MAX_TTL, Model, Name, Stamp, Ttl,
+};
 
 impl Model {
     /// One operation, alone. Stamps for what it writes are taken from the front of `stamps`.
     pub(crate) fn apply(
         &mut self,
-        name: &str,
+        name: &'static str,
         key: usize,
         change: &Change,
+        countdown: Countdown,
         stamps: &mut Vec<Stamp>,
     ) -> Answer {
-        if !self.containers.contains_key(name) {
-            return Answer::NoContainer;
+        self.countdown = countdown;
+        let Some(container) = self.containers.get_mut(name) else { return Answer::NoContainer };
+        if countdown == Countdown::Keep {
+            container.counted = container.counted.max(Counted::Otherwise);
         }
         match change {
             Change::Create(body) => self.put(name, body, &Guard::None, PutMode::Create, stamps),
@@ -26,7 +31,7 @@ impl Model {
             Change::Read(which, guard) => match self.find(name, key, which) {
                 Err(answer) => answer,
                 Ok(index) => {
-                    self.restart(name, index);
+                    self.touch(name, index);
                     match guard {
                         Guard::NoneMatch(etag) if self.etag(name, index) == Some(etag) => Answer::NotModified,
                         _ => Answer::Read,
@@ -39,9 +44,10 @@ impl Model {
     /// Several operations under one key: all or nothing.
     pub(crate) fn apply_batch(
         &mut self,
-        name: &str,
+        name: &'static str,
         key: usize,
         changes: &[Change],
+        countdown: Countdown,
         stamps: &mut Vec<Stamp>,
     ) -> Answer {
         if !self.containers.contains_key(name) {
@@ -54,7 +60,7 @@ impl Model {
         let before = self.clone();
         let mut answers = Vec::new();
         for (index, change) in changes.iter().enumerate() {
-            let answer = self.apply(name, key, change, stamps);
+            let answer = self.apply(name, key, change, countdown, stamps);
             match answer {
                 Answer::Created | Answer::Replaced | Answer::Deleted | Answer::Read | Answer::NotModified => {
                     answers.push(answer);
@@ -66,18 +72,6 @@ impl Model {
             }
         }
         Answer::Batch(answers)
-    }
-
-    /// A read restarts the countdown of an item, if it has one and its owner wishes that (T33).
-    fn restart(&mut self, name: &str, index: usize) {
-        let container = self.containers.get_mut(name).expect("the caller looked it up");
-        let counts = container.deadline(&container.items[index]).is_some();
-        let item = &mut container.items[index];
-        // A read in the future was one at a time that was rejected since (T34).
-        if container.sliding && item.slides && counts && (item.touched || item.from < self.now) {
-            item.touched |= item.from != self.now;
-            item.from = self.now;
-        }
     }
 
     fn etag(&self, name: &str, index: usize) -> Option<&String> {
@@ -127,7 +121,7 @@ impl Model {
 
     fn put(
         &mut self,
-        name: &str,
+        name: &'static str,
         body: &Body,
         guard: &Guard,
         mode: PutMode,
@@ -164,13 +158,14 @@ impl Model {
         container.items.retain(|item| !same_id(item));
         container.items.push(item.clone());
         self.happen(name, What::Created, None, Some(item));
-        // An item cannot be born dead: the least ttl is a second.
+        // One that says so itself may be born dead.
+        self.die_by_the_rules(name);
         Answer::Created
     }
 
     fn replace(
         &mut self,
-        name: &str,
+        name: &'static str,
         (key, which): (usize, &Name),
         body: &Body,
         guard: &Guard,
@@ -195,7 +190,7 @@ impl Model {
     }
 
     /// A replace that gives the item another id: the new one must be free, as for a create.
-    fn rename(&mut self, name: &str, index: usize, body: &Body, stamps: &mut Vec<Stamp>) -> Answer {
+    fn rename(&mut self, name: &'static str, index: usize, body: &Body, stamps: &mut Vec<Stamp>) -> Answer {
         let container = &self.containers[name];
         let same_id = |item: &Item| item.body.key == body.key && item.body.id == body.id;
         for other in container.items.iter().filter(|item| same_id(item)) {
@@ -218,7 +213,7 @@ impl Model {
 
     fn patch(
         &mut self,
-        name: &str,
+        name: &'static str,
         (key, which): (usize, &Name),
         edits: &[Edit],
         condition: Option<i64>,
@@ -265,31 +260,34 @@ impl Model {
     }
 
     /// A living item gets a new version: `_ts` is now, its countdown starts again (T9).
-    fn overwrite(&mut self, name: &str, index: usize, body: Body, stamps: &mut Vec<Stamp>) -> Answer {
+    fn overwrite(&mut self, name: &'static str, index: usize, body: Body, stamps: &mut Vec<Stamp>) -> Answer {
         if let Err(answer) = self.check_unique(name, &body, Some(index)) {
             return answer;
         }
-        let number = self.containers[name].items[index].stamp.as_ref().map(|stamp| stamp.number);
-        let item = self.version(name, body, number, stamps);
+        let before = self.containers[name].items[index].clone();
+        let item = self.version(name, body, Some(&before), stamps);
         let items = &mut self.containers.get_mut(name).expect("the caller looked it up").items;
         let old = std::mem::replace(&mut items[index], item.clone());
         self.happen(name, What::Replaced, Some(old), Some(item));
+        self.die_by_the_rules(name);
         Answer::Replaced
     }
 
     /// A new version. Without a stamp from an answer, its etag is unknown and not that of any version before.
-    fn version(&mut self, name: &str, body: Body, number: Option<u64>, stamps: &mut Vec<Stamp>) -> Item {
+    fn version(&mut self, name: &str, body: Body, before: Option<&Item>, stamps: &mut Vec<Stamp>) -> Item {
         self.versions += 1;
         let unknown = |number| Stamp { etag: String::new(), number, sequence: 0 };
+        let number = before.and_then(|before| before.stamp.as_ref()).map(|stamp| stamp.number);
         let stamp = if stamps.is_empty() { number.map(unknown) } else { Some(stamps.remove(0)) };
-        let slides = self.containers[name].sliding && body.ttl != Ttl::Never;
+        let container = &self.containers[name];
         Item {
             version: self.versions,
+            counts_from: container.beginning(&body, self.now, before, self.countdown),
+            slides: container.makes_slide(&body),
+            touched: false,
+            dies_at: container.named_death(&body),
             body,
             ts: self.now,
-            from: self.now,
-            slides,
-            touched: false,
             stamp,
             held: false,
         }

@@ -8,6 +8,7 @@
 //! The one surprising thing: the model never makes up what only a store can choose (etags, item numbers, sequences).
 //! It takes these *stamps* from the answers and checks what must hold of them.
 
+mod countings;
 mod evidence;
 mod history;
 mod items;
@@ -16,10 +17,12 @@ mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(crate) use countings::{Counted, Countings};
 pub(crate) use evidence::{Death, Evidence};
 pub(crate) use history::{Event, Feed, Place, What};
 pub(crate) use words::{
-    Answer, BadTtl, Body, Change, Consent, DefaultTtl, Edit, Guard, Indexing, MAX_TTL, Name, Stamp, Ttl, Wish,
+    Answer, BadTtl, Body, Change, Consent, Countdown, DefaultTtl, Edit, Guard, Indexing, Instant, MAX_TTL,
+    Name, Stamp, Ttl, Wish,
 };
 
 /// Shares are told in millionths.
@@ -34,12 +37,14 @@ pub(crate) struct Item {
     pub(crate) body: Body,
     /// Seconds of its last write.
     pub(crate) ts: u64,
-    /// From when on its ttl is counted: its last write, or the last read that has restarted its countdown (T33).
-    pub(crate) from: u64,
-    /// Whether reads may do that,
+    /// The second from which its time to live is counted (T33).
+    pub(crate) counts_from: u64,
+    /// Whether a read may restart its countdown,
     pub(crate) slides: bool,
     /// and whether one has.
     pub(crate) touched: bool,
+    /// The second in which it dies because it says so.
+    pub(crate) dies_at: Option<u64>,
     /// Unknown after a crash that left a write unacknowledged, until read.
     pub(crate) stamp: Option<Stamp>,
     /// Whether it may not die, be changed or deleted (T31).
@@ -63,10 +68,12 @@ pub(crate) struct Container {
     pub(crate) guard: Option<u32>,
     /// The feed of all versions (T28).
     pub(crate) feed: Option<Feed>,
-    /// Whether reads restart the countdowns of what is written (T33).
-    pub(crate) sliding: bool,
     /// What its owner wishes to have of the dead, and since when.
     pub(crate) evidence: BTreeMap<Evidence, u64>,
+    /// What countdowns are counted from (T33).
+    pub(crate) countings: Countings,
+    /// What they may ever have been counted from.
+    pub(crate) counted: Counted,
     /// No other container, before or after, has this number.
     pub(crate) number: u64,
 }
@@ -89,6 +96,8 @@ pub(crate) struct Model {
     /// How each of them died.
     pub(crate) deaths: Vec<Death>,
     versions: u64,
+    /// What the operation at hand does to countdowns.
+    countdown: Countdown,
     made: u64,
     /// What has happened so far, by turn and by event.
     turns: u64,
@@ -111,7 +120,16 @@ pub(crate) fn deadline(default_ttl: DefaultTtl, ttl: Ttl, from: u64) -> Option<u
 impl Container {
     /// When an item of this container dies, as the rules stand.
     pub(crate) fn deadline(&self, item: &Item) -> Option<u64> {
-        if self.hold || item.held { None } else { deadline(self.default_ttl, item.body.ttl, item.from) }
+        if self.hold || item.held {
+            return None;
+        }
+        self.ttl_deadline(item).into_iter().chain(item.dies_at).min()
+    }
+
+    /// When it dies by its time to live.
+    fn ttl_deadline(&self, item: &Item) -> Option<u64> {
+        let held = self.hold || item.held;
+        deadline(self.default_ttl, item.body.ttl, item.counts_from).filter(|_| !held)
     }
 
     fn overdue(&self, item: &Item, now: u64) -> bool {
@@ -174,6 +192,7 @@ impl Model {
         default_ttl: DefaultTtl,
         unique: bool,
         feed: Option<u32>,
+        base: bool,
     ) -> Answer {
         if matches!(default_ttl, DefaultTtl::Bad(_)) {
             return Answer::BadTtl;
@@ -190,8 +209,9 @@ impl Model {
             hold: false,
             guard: None,
             feed: None,
-            sliding: false,
             evidence: BTreeMap::new(),
+            countings: Countings { base, ..Countings::default() },
+            counted: if base { Counted::Otherwise } else { Counted::FromWrites },
             number: self.made,
         };
         self.containers.insert(name, container);
@@ -299,15 +319,19 @@ mod tests {
     fn t13_the_model_forgets_no_death() {
         let mut model = Model::default();
         model.see(100_000, 100_000, false);
-        model.create_container("c", DefaultTtl::After(5), false, Some(10));
-        let body = Body { id: "a".into(), key: 0, ttl: Ttl::Absent, unique: None, number: 0, padding: 0 };
-        assert_eq!(model.apply("c", 0, &Change::Create(body), &mut Vec::new()), Answer::Created);
+        model.create_container("c", DefaultTtl::After(5), false, Some(10), false);
+        let (id, ttl) = ("a".into(), Ttl::Absent);
+        let body = Body { id, key: 0, ttl, unique: None, number: 0, padding: 0, base: None, gone: None };
+        assert_eq!(
+            model.apply("c", 0, &Change::Create(body), Countdown::Restart, &mut Vec::new()),
+            Answer::Created
+        );
         model.see(107_500, 107_500, false);
         assert!(model.visible("c").is_empty());
         model.set_default_ttl("c", DefaultTtl::Off, Consent::NotGiven);
         assert!(model.visible("c").is_empty());
         let read = Change::Read(Name::Id("a".into()), Guard::None);
-        assert_eq!(model.apply("c", 0, &read, &mut Vec::new()), Answer::NotFound);
+        assert_eq!(model.apply("c", 0, &read, Countdown::Restart, &mut Vec::new()), Answer::NotFound);
         let told = &model.containers["c"].feed.as_ref().unwrap().events;
         let told: Vec<_> = told.iter().map(|event| (event.what, event.place.time_ms)).collect();
         assert_eq!(told, [(What::Created, 100_000), (What::Expired, 105_000)], "as of the instant");

@@ -1,7 +1,7 @@
 //! What owners and operators may ask for: holds (T31), and the guard against changes that kill many at once (T30).
 
 use super::history::What;
-use super::{Answer, Consent, DefaultTtl, Item, MILLION, Model, Wish};
+use super::{Answer, Consent, Counted, DefaultTtl, Item, MILLION, Model, Wish};
 
 impl Model {
     /// The owner of a container asks for something.
@@ -14,8 +14,10 @@ impl Model {
                 Answer::Changed
             }
             Wish::PurgeDelay(_) => Answer::Changed,
+            Wish::Absolute(absolute) => self.listen(name, absolute),
             Wish::Sliding(sliding) => {
-                container.sliding = sliding;
+                container.countings.sliding = sliding;
+                container.counted = container.counted.max(Counted::Otherwise);
                 Answer::Changed
             }
             Wish::Evidence(evidence, wished) => {
@@ -51,7 +53,7 @@ impl Model {
     }
 
     /// Kills, now, whom the rules as they have just become call overdue; says how many that are.
-    fn die_by_the_rules(&mut self, name: &'static str) -> u64 {
+    pub(super) fn die_by_the_rules(&mut self, name: &'static str) -> u64 {
         let container = &self.containers[name];
         let dying: Vec<Item> = container
             .items
@@ -85,9 +87,19 @@ impl Model {
             if std::mem::take(&mut item.held) { Answer::Changed } else { Answer::NotFound }
         });
         if lifted == Answer::Changed {
+            self.hear_again(name, key, id);
             self.die_by_the_rules(name);
         }
         lifted
+    }
+
+    /// A death that an item names counts again when its hold is lifted, by what is chosen then.
+    fn hear_again(&mut self, name: &str, key: usize, id: &str) {
+        let container = self.containers.get_mut(name).expect("looked up above");
+        let lifted = container.items.iter().position(|item| item.body.key == key && item.body.id == id);
+        if let Some(at) = lifted {
+            container.items[at].dies_at = container.named_death(&container.items[at].body);
+        }
     }
 
     fn with_living(

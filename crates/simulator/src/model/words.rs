@@ -83,6 +83,39 @@ pub(crate) struct Body {
     pub(crate) number: i64,
     /// Length of a filler string, so that sizes differ.
     pub(crate) padding: usize,
+    /// What stands where a container may look for the beginning of a countdown (T33).
+    pub(crate) base: Option<Instant>,
+    /// What stands where a container may look for the instant of death (T33).
+    pub(crate) gone: Option<Instant>,
+}
+
+/// What may stand in a property that is to tell a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Instant {
+    /// Seconds since 1970.
+    Seconds(u64),
+    /// A date as text.
+    Date(u64),
+    /// Something else.
+    Nonsense,
+}
+
+impl Instant {
+    /// The beginning of a countdown: a number alone tells one.
+    pub(crate) fn beginning(self) -> Option<u64> {
+        match self {
+            Instant::Seconds(seconds) => Some(seconds),
+            Instant::Date(_) | Instant::Nonsense => None,
+        }
+    }
+
+    /// The instant of death.
+    pub(crate) fn end(self) -> Option<u64> {
+        match self {
+            Instant::Seconds(seconds) | Instant::Date(seconds) => Some(seconds),
+            Instant::Nonsense => None,
+        }
+    }
 }
 
 /// What the store chose for a version.
@@ -198,8 +231,20 @@ pub(crate) enum Wish {
     PurgeDelay(Option<u32>),
     /// An archive (T32) or a deletion record.
     Evidence(Evidence, bool),
+    /// Items name the instant of their death (T33).
+    Absolute(bool),
     /// Reads restart countdowns (T33).
     Sliding(bool),
+}
+
+/// What a write does to the countdown of what it replaces (T33).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Countdown {
+    /// It begins again.
+    #[default]
+    Restart,
+    /// It goes on.
+    Keep,
 }
 
 /// Whether whoever changes a rule has said that items may die at once by it.

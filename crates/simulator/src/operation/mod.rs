@@ -9,7 +9,8 @@ mod owner;
 use std::collections::VecDeque;
 
 use crate::model::{
-    BadTtl, Body, Change, Consent, DefaultTtl, Edit, Guard, Indexing, Item, MAX_TTL, Model, Name, Ttl,
+    BadTtl, Body, Change, Consent, Countdown, DefaultTtl, Edit, Guard, Indexing, Instant, Item, MAX_TTL,
+    Model, Name, Ttl,
 };
 pub(crate) use owner::OwnerStep;
 
@@ -23,13 +24,13 @@ const IDS: [&str; 4] = ["a", "b", "c", "d"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// One operation on one item.
-    Change { container: &'static str, key: usize, change: Change },
+    Change { container: &'static str, key: usize, change: Change, countdown: Countdown },
     /// An operation built, and its item read, before `wait_ms` pass; then submitted.
     Late { container: &'static str, key: usize, change: Change, wait_ms: u64 },
     /// An operation through a handle whose container has been deleted.
     Ghost { container: &'static str, key: usize, change: Change },
     /// A transactional batch.
-    Batch { container: &'static str, key: usize, changes: Vec<Change> },
+    Batch { container: &'static str, key: usize, changes: Vec<Change>, countdown: Countdown },
     /// Everything under one partition key.
     DeletePartition { container: &'static str, key: usize },
     /// A query in pages, with time passing between them.
@@ -41,7 +42,7 @@ pub(crate) enum Step {
     /// A new indexing policy, and writes between the steps in which it is built.
     Reindex { container: &'static str, indexing: Indexing, changes: Vec<(usize, Change)>, limit: usize },
     /// A new container.
-    CreateContainer { container: &'static str, default_ttl: DefaultTtl, feed: Option<u32> },
+    CreateContainer { container: &'static str, default_ttl: DefaultTtl, feed: Option<u32>, base: bool },
     /// A container goes.
     DeleteContainer { container: &'static str },
     /// What an owner or operator does.
@@ -129,6 +130,8 @@ pub(crate) struct Planned {
 pub(crate) struct Generator {
     random: fastrand::Rng,
     queued: VecDeque<Step>,
+    /// The second that it is.
+    now: u64,
     /// Whether this run has a test clock.
     pub(crate) test_clock: bool,
 }
@@ -164,7 +167,7 @@ impl Generator {
     pub(crate) fn new(seed: u64) -> Generator {
         let mut random = fastrand::Rng::with_seed(seed);
         let test_clock = random.u8(..4) == 0;
-        Generator { random, queued: VecDeque::new(), test_clock }
+        Generator { random, queued: VecDeque::new(), now: 0, test_clock }
     }
 
     /// Where the wall clock stands when the run begins: often near the end of a minute or an hour.
@@ -179,6 +182,7 @@ impl Generator {
 
     /// The next step.
     pub(crate) fn next(&mut self, model: &Model, sight: Sight) -> Planned {
+        self.now = sight.now_ms / SECOND;
         let step = match self.queued.pop_front() {
             Some(step) => step,
             None => self.draw(model, sight),
@@ -234,8 +238,8 @@ impl Generator {
             840..850 => self.ghost(container, model),
             850..865 => Step::Clock(ClockStep::SetBack { ms: self.random.u64(1..2 * DAY) }),
             865..880 => self.forward(),
-            880..945 => Step::Purge { limit: self.random.usize(1..4) },
-            945..960 => self.reindex(container, model),
+            880..935 => Step::Purge { limit: self.random.usize(1..4) },
+            935..960 => self.reindex(container, model),
             960..975 => Step::Drain,
             975..985 if self.test_clock => {
                 Step::Clock(ClockStep::AdvanceTestClock { seconds: self.random.u64(1..1000) })
@@ -264,7 +268,8 @@ impl Generator {
 
     fn create_container(&mut self, container: &'static str) -> Step {
         let feed = [None, Some(1), Some(60)][self.random.usize(..3)];
-        Step::CreateContainer { container, default_ttl: self.default_ttl(), feed }
+        let base = self.random.u8(..4) == 0;
+        Step::CreateContainer { container, default_ttl: self.default_ttl(), feed, base }
     }
 
     fn set_default_ttl(&mut self, container: &'static str) -> Step {
@@ -315,7 +320,24 @@ impl Generator {
         let unique = if self.random.u8(..4) == 0 { None } else { Some(self.random.i64(0..5)) };
         let padding =
             if self.random.u8(..10) == 0 { self.random.usize(..3000) } else { self.random.usize(..9) };
-        Body { id, key, ttl: self.ttl(), unique, number: self.random.i64(0..4), padding }
+        let (ttl, number) = (self.ttl(), self.random.i64(0..4));
+        Body { id, key, ttl, unique, number, padding, base: self.instant(), gone: self.instant() }
+    }
+
+    /// What may stand in a property that is to tell a time: seldom, and near to now.
+    fn instant(&mut self) -> Option<Instant> {
+        let near = (self.now + 12).saturating_sub(self.random.u64(..20));
+        match self.random.u8(..12) {
+            0..2 => Some(Instant::Seconds(near)),
+            2 => Some(Instant::Date(near)),
+            3 => Some(Instant::Nonsense),
+            _ => None,
+        }
+    }
+
+    /// Most writes restart countdowns.
+    fn countdown(&mut self) -> Countdown {
+        if self.random.u8(..8) == 0 { Countdown::Keep } else { Countdown::Restart }
     }
 
     fn change_step(&mut self, container: &'static str, model: &Model) -> Step {
@@ -325,21 +347,23 @@ impl Generator {
             Some(item) if self.random.bool() => (item.body.key, item.body.id.clone()),
             _ => (self.random.usize(..KEYS), self.id()),
         };
-        Step::Change { container, key, change: self.change(container, key, id, model) }
+        let change = self.change(container, key, id, model);
+        Step::Change { container, key, change, countdown: self.countdown() }
     }
 
     /// A read of an item whose countdown that restarts (T33), and then the instant at which it would have died otherwise.
     fn keep_alive(&mut self, container: &'static str, model: &Model, sight: Sight) -> Option<Step> {
-        let inside = model.containers.get(container).filter(|inside| inside.sliding)?;
+        let inside = model.containers.get(container).filter(|inside| inside.countings.sliding)?;
         let visible = model.visible(container);
-        let dying = visible.iter().filter(|item| item.slides && item.from < model.now);
+        let dying = visible.iter().filter(|item| item.slides && item.counts_from < model.now);
         let dying = dying.filter_map(|item| Some((item, inside.deadline(item)?)));
         let dying: Vec<_> = dying.filter(|(_, deadline)| *deadline < model.now + 60).collect();
         let (item, deadline) = *self.random.choice(&dying)?;
         let ms = (deadline * SECOND).saturating_sub(sight.now_ms);
         self.queued.push_back(Step::Clock(ClockStep::Wait { ms }));
         let change = Change::Read(Name::Id(item.body.id.clone()), Guard::None);
-        Some(Step::Change { container, key: item.body.key, change })
+        let (key, countdown) = (item.body.key, Countdown::Restart);
+        Some(Step::Change { container, key, change, countdown })
     }
 
     fn any_item<'a>(&mut self, container: &str, model: &'a Model) -> Option<&'a Item> {
@@ -363,7 +387,9 @@ impl Generator {
             _ => Guard::None,
         };
         // Where reads do something, they are worth more of them.
-        if model.containers.get(container).is_some_and(|inside| inside.sliding) && self.random.u8(..3) == 0 {
+        if model.containers.get(container).is_some_and(|inside| inside.countings.sliding)
+            && self.random.u8(..3) == 0
+        {
             return Change::Read(name, Guard::None);
         }
         match self.random.u8(..20) {
@@ -424,7 +450,7 @@ impl Generator {
                 }
             })
             .collect();
-        Step::Batch { container, key, changes }
+        Step::Batch { container, key, changes, countdown: self.countdown() }
     }
 
     fn query(&mut self, container: &'static str, model: &Model, sight: Sight) -> Step {
@@ -469,7 +495,8 @@ impl Generator {
             if self.random.u8(..3) == 0 {
                 let (key, id) = (self.random.usize(..KEYS), self.id());
                 let change = Change::Upsert(self.body(id, key), Guard::None);
-                self.queued.push_back(Step::Change { container, key, change });
+                let countdown = self.countdown();
+                self.queued.push_back(Step::Change { container, key, change, countdown });
             }
             if self.random.u8(..4) == 0 {
                 self.queued.push_back(Step::Purge { limit: 1 });

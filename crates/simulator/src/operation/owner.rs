@@ -3,7 +3,7 @@
 use engine::Interval;
 
 use super::{Generator, KEYS, Sight, Step};
-use crate::model::{Consent, Evidence, Model, Wish};
+use crate::model::{Consent, Counted, Evidence, Model, Wish};
 
 /// A step of an owner or operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,11 +27,16 @@ pub(crate) enum OwnerStep {
 impl Generator {
     /// What an owner or operator does next.
     pub(super) fn owner_step(&mut self, container: &'static str, model: &Model, sight: Sight) -> OwnerStep {
-        match self.random.u8(..27) {
-            24..27 => {
-                let slides = model.containers.get(container).is_some_and(|inside| inside.sliding);
-                let sliding = !slides || self.random.bool();
+        let inside = model.containers.get(container);
+        match self.random.u8(..28) {
+            24..26 => {
+                let sliding = !inside.is_some_and(|inside| inside.countings.sliding);
                 self.wish(container, Wish::Sliding(sliding))
+            }
+            // Where items name their death, counters do not know who dies by two rules: the guard then asks too often.
+            26..28 if inside.is_none_or(|inside| inside.guard.is_none()) => {
+                let absolute = !inside.is_some_and(|inside| inside.countings.absolute);
+                self.wish(container, Wish::Absolute(absolute))
             }
             20..23 => {
                 let evidence = [Evidence::Archive, Evidence::Record][self.random.usize(..2)];
@@ -60,7 +65,7 @@ impl Generator {
                 let seconds = [None, Some(1), Some(60)][self.random.usize(..3)];
                 self.wish(container, Wish::PurgeDelay(seconds))
             }
-            16 => {
+            16 if inside.is_none_or(|inside| inside.counted != Counted::Named) => {
                 let share = [None, Some(0), Some(400_000), Some(1_000_000)][self.random.usize(..4)];
                 self.wish(container, Wish::Guard(share))
             }

@@ -5,6 +5,7 @@ use engine::{ArchiveDirectory, Verifier};
 
 use super::World;
 use crate::body;
+use crate::calendar;
 use crate::model::Body;
 use crate::operation::KEYS;
 
@@ -96,41 +97,11 @@ fn testimony(container: &'static str, line: &str) -> Result<Testimony, String> {
             key: key?,
             id: text("id")?,
             ts: number("_ts")?.unsigned_abs(),
-            expired_ms: milliseconds(&text("expired")?)?,
+            expired_ms: calendar::milliseconds(&text("expired")?)?,
             rule: text("rule")?,
             seconds: number("seconds")?,
             body,
         })
     };
     read().ok_or_else(|| format!("it cannot be read: {line}"))
-}
-
-/// The instant of a text like `2023-11-14T22:14:20.000Z`, by the calendar's own rules.
-fn milliseconds(text: &str) -> Option<u64> {
-    let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
-    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    let is_leap =
-        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let length = |month: u64| match month {
-        2 if is_leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    };
-    let years: u64 = (1970..year).map(|year| if is_leap(year) { 366 } else { 365 }).sum();
-    let days = years + (1..month).map(length).sum::<u64>() + day - 1;
-    let seconds = days * 86_400 + number(11, 13)? * 3600 + number(14, 16)? * 60 + number(17, 19)?;
-    Some(seconds * 1000 + number(20, 23)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_date_reads_as_the_calendar_has_it() {
-        assert_eq!(milliseconds("1970-01-01T00:00:00.000Z"), Some(0));
-        assert_eq!(milliseconds("2023-11-14T22:13:20.007Z"), Some(1_700_000_000_007));
-        assert_eq!(milliseconds("2024-02-29T00:00:00.000Z"), Some(1_709_164_800_000));
-    }
 }

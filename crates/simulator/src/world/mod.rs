@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use engine::{
     BatchError, Container, Database, Engine, FeedStart, MemoryArchive, Options, Outcome, Precondition,
-    PurgeReport, QueryPage, QueryRequest, Scope,
+    PurgeReport, QueryPage, QueryRequest, Scope, Touch,
 };
 use storage::{
     ClockOptions, CrashMode, Direction, KeyRange, Keyspace, ManualClock, MemoryDisk, MemoryStore, Store,
@@ -20,11 +20,11 @@ use storage::{
 
 use crate::body;
 use crate::clock::Shown;
-use crate::model::{Answer, Body, Change, Consent, DefaultTtl, Indexing, Name, Stamp};
+use crate::model::{Answer, Body, Change, Consent, Countdown, DefaultTtl, Guard, Indexing, Name, Stamp};
 use crate::operation::{CONTAINERS, Fault, Filter, Reachable};
 use crate::translate::{
-    answer_of, container_answer, effect, engine_consent, item_name, kind, operation, parse_definition,
-    precondition, seen_default_ttl, seen_item, seen_row,
+    answer_of, container_answer, effect, engine_consent, engine_countdown, item_name, kind, operation,
+    parse_definition, precondition, seen_default_ttl, seen_item, seen_row,
 };
 pub(crate) use evidence::Testimony;
 pub(crate) use history::{SeenEvent, SeenHistory};
@@ -55,16 +55,27 @@ pub(crate) struct SeenItem {
 }
 
 /// The answer to one request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Reply {
     /// How it ended.
     pub(crate) answer: Answer,
     /// The items that came back, one for each operation that returned one, with what that operation did.
     pub(crate) items: Vec<(Answer, SeenItem)>,
-    /// The seconds that each of them has left.
-    pub(crate) seconds_left: Vec<Option<u64>>,
     /// Charges and session sequences, which must not tell whether the purge has run.
     pub(crate) figures: Vec<(u64, u64)>,
+    /// The seconds that each of the items has left.
+    pub(crate) left: Vec<Option<u64>>,
+    /// Countdowns that are still to be restarted.
+    touches: Vec<Touch>,
+}
+
+impl PartialEq for Reply {
+    fn eq(&self, other: &Reply) -> bool {
+        let shown = |reply: &Reply| {
+            (reply.answer.clone(), reply.items.clone(), reply.figures.clone(), reply.left.clone())
+        };
+        shown(self) == shown(other)
+    }
 }
 
 /// One page of a query.
@@ -288,9 +299,10 @@ impl World {
         name: &'static str,
         default_ttl: DefaultTtl,
         feed: Option<u32>,
+        base: bool,
     ) -> Reply {
         let process = self.process();
-        let made = parse_definition(name, default_ttl, Indexing::default(), feed)
+        let made = parse_definition(name, default_ttl, Indexing::default(), feed, base)
             .and_then(|definition| process.engine.create_container(&process.database, definition, None));
         match made {
             Ok(container) => {
@@ -326,7 +338,7 @@ impl World {
         consent: Consent,
     ) -> Reply {
         let replaced = self.current(name).and_then(|container| {
-            let definition = parse_definition(name, default_ttl, indexing, None)?;
+            let definition = parse_definition(name, default_ttl, indexing, None, false)?;
             let consent = engine_consent(consent);
             self.process().engine.replace_container_with(&container, definition, &Precondition::None, consent)
         });
@@ -346,29 +358,52 @@ impl World {
             Ok(emptied) => Reply {
                 answer: Answer::Deleted,
                 items: Vec::new(),
-                seconds_left: Vec::new(),
                 figures: vec![(emptied.charge.0, self.sequence())],
+                left: Vec::new(),
+                touches: Vec::new(),
             },
             Err(answer) => Reply::plain(answer),
         }
     }
 
     /// One operation through the current handle, or through the oldest that this process has.
-    pub(crate) fn change(&self, name: &'static str, key: usize, change: &Change, oldest: bool) -> Reply {
+    pub(crate) fn change(
+        &self,
+        name: &'static str,
+        key: usize,
+        change: &Change,
+        countdown: Countdown,
+        oldest: bool,
+    ) -> Reply {
         let handle = match self.handles.get(name) {
             Some(handle) if oldest => Ok(handle.clone()),
             _ => self.current(name),
         };
         match handle {
-            Ok(container) => self.change_through(&container, name, key, change),
+            Ok(container) => {
+                let reply = self.change_through(&container, name, key, change, countdown);
+                self.touched(reply)
+            }
             Err(error) => Reply::plain(container_answer(&error)),
         }
+    }
+
+    /// Restarts the countdowns that a read has to restart; listings and checks do not.
+    fn touched(&self, mut reply: Reply) -> Reply {
+        for touch in std::mem::take(&mut reply.touches) {
+            match self.process().engine.touch(&touch).map(engine::Touched::wait) {
+                Some(Ok(left)) => reply.left = vec![left],
+                Some(Err(error)) => reply.answer = answer_of(&error),
+                None => {}
+            }
+        }
+        reply
     }
 
     /// One operation through the handle of a container that is gone, if there is such a handle.
     pub(crate) fn haunt(&self, name: &'static str, key: usize, change: &Change) -> Option<Reply> {
         let ghost = self.ghosts.get(name)?.clone();
-        Some(self.change_through(&ghost, name, key, change))
+        Some(self.change_through(&ghost, name, key, change, Countdown::Restart))
     }
 
     fn change_through(
@@ -377,21 +412,34 @@ impl World {
         name: &'static str,
         key: usize,
         change: &Change,
+        countdown: Countdown,
     ) -> Reply {
         let engine = &self.process().engine;
         let partition_key = body::partition_key(name, key);
         let outcome = match (change, operation(name, change)) {
-            (Change::Read(which, guard), _) => engine
-                .read(container, &partition_key, &item_name(which), &precondition(guard))
-                .map(|outcome| restarted(engine, outcome)),
-            (_, Ok(operation)) => engine.write(container, Some(partition_key), operation).wait(),
+            (Change::Read(which, guard), _) => {
+                engine.read(container, &partition_key, &item_name(which), &precondition(guard))
+            }
+            (_, Ok(operation)) => {
+                let countdown = engine_countdown(countdown);
+                engine.write_with(container, Some(partition_key), operation, countdown).wait()
+            }
             (_, Err(error)) => Err(error),
         };
-        Reply::to_one(name, outcome)
+        match outcome {
+            Ok(outcome) => Reply::of(name, effect(outcome.effect), &[outcome]),
+            Err(error) => Reply::plain(answer_of(&error)),
+        }
     }
 
     /// A transactional batch.
-    pub(crate) fn batch(&self, name: &'static str, key: usize, changes: &[Change]) -> Reply {
+    pub(crate) fn batch(
+        &self,
+        name: &'static str,
+        key: usize,
+        changes: &[Change],
+        countdown: Countdown,
+    ) -> Reply {
         let container = match self.current(name) {
             Ok(container) => container,
             Err(error) => return Reply::plain(container_answer(&error)),
@@ -401,7 +449,12 @@ impl World {
             Err(error) => return Reply::plain(Answer::Other(error.to_string())),
         };
         let partition_key = body::partition_key(name, key);
-        match self.process().engine.batch(&container, &partition_key, operations).wait() {
+        match self
+            .process()
+            .engine
+            .batch_with(&container, &partition_key, operations, engine_countdown(countdown))
+            .wait()
+        {
             Ok(outcomes) => {
                 let answers = outcomes.iter().map(|outcome| effect(outcome.effect)).collect();
                 Reply::of(name, Answer::Batch(answers), &outcomes)
@@ -526,10 +579,8 @@ impl World {
         let usage = engine.usage(container).map_err(|error| format!("{name}: usage: {error}"))?;
         let mut reads = BTreeMap::new();
         for (key, id) in ids {
-            // A look that restarts no countdown.
-            let (key_of, id_of) = (body::partition_key(name, *key), item_name(&Name::Id(id.clone())));
-            let outcome = self.process().engine.read(container, &key_of, &id_of, &Precondition::None);
-            let reply = Reply::to_one(name, outcome);
+            let read = Change::Read(Name::Id(id.clone()), Guard::None);
+            let reply = self.change_through(container, name, *key, &read, Countdown::Restart);
             reads.insert((*key, id.clone()), reply.answer);
         }
         Ok(SeenContainer {
@@ -573,27 +624,19 @@ impl World {
 
 impl Reply {
     fn plain(answer: Answer) -> Reply {
-        Reply { answer, items: Vec::new(), seconds_left: Vec::new(), figures: Vec::new() }
-    }
-
-    /// The answer to one operation.
-    fn to_one(name: &'static str, outcome: engine::Result<Outcome>) -> Reply {
-        match outcome {
-            Ok(outcome) => Reply::of(name, effect(outcome.effect), &[outcome]),
-            Err(error) => Reply::plain(answer_of(&error)),
-        }
+        let (items, figures) = (Vec::new(), Vec::new());
+        Reply { answer, items, figures, left: Vec::new(), touches: Vec::new() }
     }
 
     fn of(name: &'static str, answer: Answer, outcomes: &[Outcome]) -> Reply {
         let mut reply = Reply::plain(answer);
         for outcome in outcomes {
             reply.figures.push((outcome.charge.0, outcome.sequence));
+            reply.touches.extend(outcome.touch.clone());
             let Some(item) = &outcome.item else { continue };
+            reply.left.push(outcome.seconds_left);
             match seen_item(name, item) {
-                Ok(item) => {
-                    reply.items.push((effect(outcome.effect), item));
-                    reply.seconds_left.push(outcome.seconds_left);
-                }
+                Ok(item) => reply.items.push((effect(outcome.effect), item)),
                 Err(error) => reply.answer = Answer::Other(error),
             }
         }
@@ -604,14 +647,6 @@ impl Reply {
     pub(crate) fn stamps(&self) -> Vec<Stamp> {
         let written = self.items.iter().filter(|(answer, _)| answer.is_write());
         written.map(|(_, item)| item.stamp.clone()).collect()
-    }
-}
-
-/// A read whose countdown was restarted, as far as the store can do it (T33).
-fn restarted(engine: &Engine, outcome: Outcome) -> Outcome {
-    match outcome.touch.as_ref().and_then(|touch| engine.touch(touch)) {
-        Some(touch) => Outcome { seconds_left: touch.wait().unwrap_or_default(), ..outcome },
-        None => outcome,
     }
 }
 

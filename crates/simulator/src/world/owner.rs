@@ -38,10 +38,10 @@ pub(crate) struct SeenWishes {
     pub(crate) feed: Option<u32>,
     /// Its `maxInstantExpiry`.
     pub(crate) guard: Option<u32>,
+    /// What countdowns are counted from: a property, names of instants, reads.
+    pub(crate) countings: (bool, bool, bool),
     /// Whether its dead are archived, and recorded.
     pub(crate) evidence: Vec<Evidence>,
-    /// Whether reads restart countdowns.
-    pub(crate) sliding: bool,
     /// The items that are held one by one.
     pub(crate) held: Vec<(usize, String)>,
 }
@@ -56,10 +56,14 @@ impl World {
                     Wish::Hold(hold) => lifecycle.hold = hold.then(|| REASON.to_owned()),
                     Wish::Guard(share) => lifecycle.max_instant_expiry = share,
                     Wish::PurgeDelay(seconds) => lifecycle.max_purge_delay = seconds,
-                    Wish::Sliding(sliding) => lifecycle.sliding = sliding,
                     Wish::Evidence(Evidence::Archive, wished) => {
                         lifecycle.archive = wished.then(|| directory(name));
                     }
+                    Wish::Absolute(absolute) => {
+                        let path = || document::Path::parse("/gone").expect("a path");
+                        lifecycle.expire_at_path = absolute.then(path);
+                    }
+                    Wish::Sliding(sliding) => lifecycle.sliding = sliding,
                     Wish::Evidence(Evidence::Record, wished) => lifecycle.deletion_record = wished,
                 }
             })
@@ -106,13 +110,17 @@ impl World {
             hold: lifecycle.hold.is_some(),
             feed: lifecycle.history_minutes,
             guard: lifecycle.max_instant_expiry,
+            countings: (
+                lifecycle.ttl_property_path.is_some(),
+                lifecycle.expire_at_path.is_some(),
+                lifecycle.sliding,
+            ),
             evidence: lifecycle
                 .archive
                 .map(|_| Evidence::Archive)
                 .into_iter()
                 .chain(lifecycle.deletion_record.then_some(Evidence::Record))
                 .collect(),
-            sliding: lifecycle.sliding,
             held,
         })
     }
@@ -126,9 +134,6 @@ impl World {
         let holder = self.holder(name).map_err(|error| container_answer(&error))?;
         let Some(default_ttl) = engine_default_ttl(default_ttl) else { return Err(Answer::BadTtl) };
         let run = self.process().engine.dry_run(&holder, default_ttl).map_err(|error| answer_of(&error))?;
-        if !run.dying.exact {
-            return Err(Answer::Other("a dry run of a container's rule is not exact".to_owned()));
-        }
         Ok((figures(run.living), figures(run.dying.tally)))
     }
 
