@@ -156,15 +156,14 @@ pub(crate) fn restart<B: Body>(tx: &mut Transaction<'_>, gate: &Gate, record: &m
     Ok(())
 }
 
-/// Where the countdown begins after a read; none if the read does not restart it: it has begun in this second, it is none,
-/// or nothing may be changed.
+/// Where the countdown begins after a read; none if the read does not restart it: it was written or read in this second, it
+/// is none, or nothing may be changed. Any other read gives way, also one in the future: its time was rejected (T34).
 pub(crate) fn restarted(policy: &Policy, header: &Header, now: Time) -> Option<Millis> {
     let second = from_seconds(now.seconds());
-    // A read in the future was one at a time that was rejected (T34): this one takes its place.
-    let is_earlier = header.counts_from() < second || header.touched.is_some_and(|touched| touched > second);
     let is_due = policy.lifecycle.sliding
         && header.slides()
-        && is_earlier
+        && header.written_from() < second
+        && header.touched != Some(second)
         && header.ttl_place().and_then(|place| policy.due(place)).is_some();
     is_due.then_some(second)
 }

@@ -85,6 +85,30 @@ fn run(seed: u64, steps: usize, traced: bool) -> Lived {
     (trace, coverage, None)
 }
 
+/// Takes the steps of a short life; a failure tells where it was.
+pub(crate) fn live<L>(
+    place: &str,
+    born: Result<L, String>,
+    steps: usize,
+    take_step: fn(&mut L) -> Result<(), String>,
+    tell: fn(L) -> (Vec<String>, Coverage),
+) -> Lived {
+    let failed = |step, message| Some(Failure { step, message: format!("{place}: {message}") });
+    let mut life = match born {
+        Ok(life) => life,
+        Err(message) => return (Vec::new(), Coverage::default(), failed(0, message)),
+    };
+    let mut failure = None;
+    for step in 1..=steps {
+        if let Err(message) = take_step(&mut life) {
+            failure = failed(step, message);
+            break;
+        }
+    }
+    let (trace, coverage) = tell(life);
+    (trace, coverage, failure)
+}
+
 /// A short life whose panic is a failure as any other.
 fn contained(seed: u64, steps: usize, life: fn(u64, usize) -> Lived) -> Lived {
     catch_unwind(|| life(seed, steps)).unwrap_or_else(|panic| {

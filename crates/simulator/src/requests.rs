@@ -108,10 +108,6 @@ impl Run {
             // A later operation of its batch has taken its place.
             return Ok(());
         };
-        if item.touched && item.counts_from > self.model.now {
-            // Of what was read in a time that was rejected since, only the store knows.
-            return Ok(());
-        }
         let remaining = |second: u64| (second * 1000).saturating_sub(self.shown.now_ms).div_ceil(1000);
         let expected = inside.deadline(item).map(remaining);
         if left == expected {

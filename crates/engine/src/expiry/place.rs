@@ -100,8 +100,12 @@ impl From<Place> for Places {
 impl Header {
     /// Where the countdown of ttl begins.
     pub(crate) fn counts_from(&self) -> Millis {
-        let written = || self.counted.map_or(from_seconds(self.ts), |counted| counted.from);
-        self.touched.unwrap_or_else(written)
+        self.touched.unwrap_or_else(|| self.written_from())
+    }
+
+    /// Where it began when the item was written, whatever reads have made of it.
+    pub(crate) fn written_from(&self) -> Millis {
+        self.counted.map_or(from_seconds(self.ts), |counted| counted.from)
     }
 
     /// The place by which the item can die by ttl; none for `ttl` = -1, and while it is held.

@@ -1,6 +1,7 @@
 //! Countdowns that reads restart (T33, *sliding*), beside everything else that has to know when an item dies.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use engine::{
     ArchiveDirectory, Container, DefaultTtl, Error, Interval, ItemAddress, ItemName, Operation, Outcome,
@@ -119,6 +120,35 @@ fn t33_a_page_restarts_all_its_countdowns_in_few_transactions() {
     assert_eq!(world.counts(), (600, 0));
     world.pass(1);
     assert_eq!(world.counts(), (0, 600));
+}
+
+/// T34: a time that was rejected moves no countdown, whichever way an item is read after it; what was written at that time
+/// keeps its `_ts`, and counts from there.
+#[test]
+fn t33_t34_a_read_gives_way_to_the_next_if_its_time_is_rejected() {
+    const DAY: u64 = 24 * 3600;
+    let days = |days: u64| Some(days * DAY);
+    let mut world = sliding(&format!(r#","defaultTtl":{}"#, 100 * DAY));
+    world.create("a", r#""id":"x""#).expect("created");
+    world.clock.advance(Duration::from_secs(60 * DAY));
+    world.restart();
+    assert!(world.engine.clock_status().expect("a status").suspect.is_some());
+    world.create("a", r#""id":"y""#).expect("created");
+    world.pass(1);
+    for id in ["x", "y"] {
+        assert_eq!(read(&world, id).expect("it lives").seconds_left, days(100));
+    }
+    world.engine.reject_clock().expect("rejected");
+    let in_batch = |id: &str| {
+        let read = Operation::Read { name: ItemName::Id(id.into()), precondition: Precondition::None };
+        world.run("a", read).expect("it lives").seconds_left
+    };
+    let alone = |id: &str| read(&world, id).expect("it lives").seconds_left;
+    assert_eq!((alone("x"), in_batch("x")), (days(100), days(100)));
+    assert_eq!(alone("y"), in_batch("y"), "written at the rejected time");
+    assert!(alone("y") > days(100));
+    world.pass(100 * DAY);
+    assert!(!world.is_alive("a", "x") && world.is_alive("a", "y"));
 }
 
 /// T13: the touch of a read that was in time may come too late.

@@ -3,30 +3,17 @@
 //! The targets are in `/fuzz`. Nothing is timed: the budget of each evaluation bounds its work, and an input for which
 //! it does not would be noticed by how long this test takes.
 
-use std::path::Path;
-
 #[path = "../corpus/cases.rs"]
 mod cases;
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
 
 #[test]
 fn every_text_of_the_corpus_is_read_or_refused() {
-    replay("syntax", cases::check_syntax);
+    replay::replay("syntax", cases::check_syntax);
 }
 
 #[test]
 fn every_evaluation_of_the_corpus_agrees_with_itself() {
-    replay("evaluation", cases::check_evaluation);
-}
-
-fn replay(target: &str, check: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(target);
-    let entries = std::fs::read_dir(&folder).expect("the folder is there");
-    let mut files: Vec<_> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
-    files.sort();
-    assert!(!files.is_empty(), "{} is empty", folder.display());
-    for file in files {
-        // Shown only if the check fails.
-        println!("{}", file.display());
-        check(&std::fs::read(&file).expect("it can be read"));
-    }
+    replay::replay("evaluation", cases::check_evaluation);
 }

@@ -14,9 +14,8 @@ use std::time::Duration;
 
 use storage::{ManualClock, Time, WallClock};
 
-use crate::Lived;
 use crate::coverage::{Coverage, Reach};
-use crate::run::Failure;
+use crate::{Lived, live};
 use ledger::Ledger;
 use machine::{Machine, Outcome};
 
@@ -52,17 +51,7 @@ struct Life {
 
 /// Runs the life of a seed; says what it reached.
 pub(crate) fn run(seed: u64, steps: usize) -> Lived {
-    let mut life = match Life::new(seed) {
-        Ok(life) => life,
-        Err(message) => return (Vec::new(), Coverage::default(), Some(Failure { step: 0, message })),
-    };
-    for step in 1..=steps {
-        if let Err(message) = life.step() {
-            let message = format!("under enforced throughput: {message}");
-            return (life.trace, life.coverage, Some(Failure { step, message }));
-        }
-    }
-    (life.trace, life.coverage, None)
+    live("under enforced throughput", Life::new(seed), steps, Life::step, |life| (life.trace, life.coverage))
 }
 
 impl Life {

@@ -16,9 +16,8 @@ use std::time::Duration;
 
 use storage::{ManualClock, Time};
 
-use crate::Lived;
 use crate::coverage::{Coverage, Reach};
-use crate::run::Failure;
+use crate::{Lived, live};
 use draw::{Draw, Step};
 use machine::Machine;
 use model::Model;
@@ -38,17 +37,7 @@ struct Life {
 
 /// Runs the life of a seed; says what it reached.
 pub(crate) fn run(seed: u64, steps: usize) -> Lived {
-    let mut life = match Life::new(seed) {
-        Ok(life) => life,
-        Err(message) => return (Vec::new(), Coverage::default(), Some(Failure { step: 0, message })),
-    };
-    for step in 1..=steps {
-        if let Err(message) = life.step() {
-            let message = format!("in collections: {message}");
-            return (life.trace, life.coverage, Some(Failure { step, message }));
-        }
-    }
-    (life.trace, life.coverage, None)
+    live("in collections", Life::new(seed), steps, Life::step, |life| (life.trace, life.coverage))
 }
 
 impl Life {

@@ -77,8 +77,8 @@ impl Model {
         let is_counted = container.ttl_deadline(&container.items[index]).is_some();
         let item = &mut container.items[index];
         // A read in the future was one at a time that was rejected since (T34).
-        let is_earlier = item.counts_from < now || item.touched && item.counts_from > now;
-        if container.countings.sliding && item.slides && is_counted && is_earlier {
+        let is_another = item.written_from < now && item.counts_from != now;
+        if container.countings.sliding && item.slides && is_counted && is_another {
             item.counts_from = now;
             item.touched = true;
         }

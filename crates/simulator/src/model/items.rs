@@ -280,9 +280,11 @@ impl Model {
         let number = before.and_then(|before| before.stamp.as_ref()).map(|stamp| stamp.number);
         let stamp = if stamps.is_empty() { number.map(unknown) } else { Some(stamps.remove(0)) };
         let container = &self.containers[name];
+        let written_from = container.beginning(&body, self.now, before, self.countdown);
         Item {
             version: self.versions,
-            counts_from: container.beginning(&body, self.now, before, self.countdown),
+            counts_from: written_from,
+            written_from,
             slides: container.makes_slide(&body),
             touched: false,
             dies_at: container.named_death(&body),

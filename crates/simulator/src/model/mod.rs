@@ -37,8 +37,10 @@ pub(crate) struct Item {
     pub(crate) body: Body,
     /// Seconds of its last write.
     pub(crate) ts: u64,
-    /// The second from which its time to live is counted (T33).
+    /// The second from which its time to live is counted (T33),
     pub(crate) counts_from: u64,
+    /// and from which it was when the item was written.
+    pub(crate) written_from: u64,
     /// Whether a read may restart its countdown,
     pub(crate) slides: bool,
     /// and whether one has.
