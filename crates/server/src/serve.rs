@@ -72,8 +72,8 @@ fn archive(config: &Config) -> Result<Option<Arc<dyn Archive>>> {
 pub(crate) fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<Arc<dyn Store>> {
     let mut clock = ClockOptions::new(clock);
     clock.test_clock = config.test_clock;
-    clock.max_clock_jump = config.max_clock_jump.unwrap_or(clock.max_clock_jump);
-    clock.max_start_gap = config.max_start_gap.unwrap_or(clock.max_start_gap);
+    clock.max_clock_jump = config.max_clock_jump;
+    clock.max_start_gap = config.max_start_gap;
     Ok(match &config.place {
         Place::Memory => Arc::new(MemoryStore::new(clock).context("cannot open the memory store")?),
         Place::Directory(path) => {

@@ -30,6 +30,7 @@ fn wrong_settings_are_refused_by_name() {
         (&["--mongo-profile", "cluster"], "'mongo-profile'"),
         (&["--storage", "postgres://host"], "not supported yet"),
         (&["--burst-capacity"], "needs 'enforce-throughput'"),
+        (&["--log", "engine=loud"], "'log'"),
     ] {
         let output = run(arguments);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -75,4 +76,40 @@ fn a_key_of_ones_own_comes_from_a_file_and_is_not_printed() {
     let next = server.next_line();
     assert!(next.contains(path) && !next.contains("c29tZSBrZXk="), "{next}");
     assert_eq!(server.get("/dbs").0, 401, "the emulator's key is not the key");
+}
+
+#[test]
+fn config_prints_each_value_with_its_origin_and_no_secret() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    writeln!(file, "durability = \"buffered\"\npartitions = 3\nmongo-listen = \"off\"").unwrap();
+    let path = file.path().to_str().unwrap();
+    let output = command()
+        .args(["config", "--memory", "--config", path])
+        .envs([("BOLIDE_PARTITIONS", "4"), ("BOLIDE_KEY", "c29tZSBrZXk="), ("BOLIDE_LISTN", "x")])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for line in [
+        format!("# config = \"{path}\"  # command line"),
+        "data = \"./bolide-data\"  # default".to_owned(),
+        "memory = true  # command line".to_owned(),
+        format!("durability = \"buffered\"  # file {path}"),
+        "partitions = 4  # environment BOLIDE_PARTITIONS".to_owned(),
+        "key = \"<hidden>\"  # environment BOLIDE_KEY".to_owned(),
+        "# key-file is not set".to_owned(),
+    ] {
+        assert!(text.lines().any(|shown| shown == line), "{line} is missing:\n{text}");
+    }
+    assert!(!text.contains("c29tZSBrZXk="), "{text}");
+    let remarks = String::from_utf8(output.stderr).unwrap();
+    assert!(remarks.contains("BOLIDE_LISTN") && remarks.contains("did you mean BOLIDE_LISTEN?"), "{remarks}");
+}
+
+#[test]
+fn config_tells_what_is_wrong_after_it_has_shown_it() {
+    let output = run(&["config", "--listen", "0.0.0.0:1"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("listen = \"0.0.0.0:1\"  # command line\n"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("needs a key"));
 }

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use engine::{DeletionGap, DeletionLog, Engine, Tampering, Verifier};
 
-use crate::config::{Config, Place};
+use crate::config::{self, Config, Place};
 use crate::serve;
+use crate::settings::{Origin, Settings};
 
 /// No line of a record is as long.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
@@ -26,12 +27,13 @@ pub(crate) struct Request {
     count: Option<u64>,
 }
 
-/// Verifies; with a configuration, what it is compared with lies in its data directory, which no server may have open.
-pub(crate) fn run(request: &Request, config: Option<&Config>) -> Result<ExitCode> {
+/// Verifies; if the command line names a data directory, what it is compared with lies there, and no server may have it open.
+pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     if request.file.is_none() && (request.head.is_some() || request.count.is_some()) {
         bail!("--head and --count belong to one record: name the file to which it was exported");
     }
-    let stored = config.map(stored).transpose()?;
+    let names_data = settings.origin("data") == Origin::CommandLine;
+    let stored = names_data.then(|| stored(&config::resolve(settings)?)).transpose()?;
     match (&request.file, stored) {
         (Some(file), stored) => verify_file(request, file, stored.as_ref().map(|stored| &*stored.logs)),
         (None, Some(stored)) => Ok(verify_stored(&stored)),

@@ -1,0 +1,181 @@
+//! The command line: one table of commands, one file each, and the settings of the other table as options of all.
+//!
+//! A command that could not be done ends with 2; 1 is for one that was done and found something wrong.
+
+mod config;
+mod serve;
+mod verify_log;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
+use tracing_subscriber::EnvFilter;
+
+use crate::settings::{Group, Kind, Layer, Setting, Settings, TABLE};
+
+const ABOUT: &str =
+    "A document database that speaks Azure Cosmos DB's protocols and keeps its time-to-live contract";
+
+const AFTER_HELP: &str = "Every option can also be set in the environment (--test-clock is BOLIDE_TEST_CLOCK) or in the \
+                          configuration file (test-clock = true). The command line wins, then the environment.";
+
+/// One command.
+struct Subcommand {
+    name: &'static str,
+    about: &'static str,
+    /// The settings that its help shows; the others are understood, too.
+    groups: &'static [Group],
+    arguments: fn(clap::Command) -> clap::Command,
+    run: fn(&ArgMatches, &Settings) -> Result<ExitCode>,
+}
+
+/// The row of a file here: its `Request` are the arguments, its `run` does it.
+macro_rules! command {
+    ($name:literal, $module:ident, $groups:expr, $about:literal) => {
+        Subcommand {
+            name: $name,
+            about: $about,
+            groups: $groups,
+            arguments: <$module::Request as Args>::augment_args,
+            run: |matches, settings| {
+                $module::run(&<$module::Request as FromArgMatches>::from_arg_matches(matches)?, settings)
+            },
+        }
+    };
+}
+
+use Group::{Source, Storage};
+
+/// Every command.
+#[rustfmt::skip]
+static COMMANDS: &[Subcommand] = &[
+    command!("serve", serve, &Group::ALL, "Run the server; this is what happens without a command, too"),
+    command!("config", config, &Group::ALL,
+        "Print the effective configuration as TOML, with the origin of each value, and check it"),
+    command!("verify-log", verify_log, &[Source, Storage],
+        "Verify a deletion record: an exported one, or those of a data directory that is named with --data"),
+];
+
+/// Does what the command line says.
+pub(crate) fn run() -> ExitCode {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+        }
+    };
+    perform(&matches).unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    })
+}
+
+fn perform(matches: &ArgMatches) -> Result<ExitCode> {
+    let settings = Settings::load(given(matches), &environment())?;
+    log_to_stderr(&settings)?;
+    for remark in settings.remarks() {
+        tracing::warn!("{remark}");
+    }
+    let (name, arguments) = matches.subcommand().unwrap_or((COMMANDS[0].name, matches));
+    let command = COMMANDS.iter().find(|command| command.name == name);
+    (command.expect("clap knows the commands of the table only").run)(arguments, &settings)
+}
+
+/// Variables that are no Unicode are none of ours.
+fn environment() -> Vec<(String, String)> {
+    let variables = std::env::vars_os();
+    variables.filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?))).collect()
+}
+
+/// Standard output is for the connection string, so the log goes to standard error.
+fn log_to_stderr(settings: &Settings) -> Result<()> {
+    let text = settings.always("log");
+    let filter = EnvFilter::try_new(text)
+        .with_context(|| format!("'log' must be levels such as warn or info,engine=debug, it is '{text}'"))?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(())
+}
+
+/// The command line as clap sees it.
+fn command() -> clap::Command {
+    let subcommands = COMMANDS.iter().map(|command| {
+        let own = TABLE.iter().map(|setting| option(setting).hide(!command.groups.contains(&setting.group)));
+        (command.arguments)(clap::Command::new(command.name)).about(command.about).args(own)
+    });
+    clap::Command::new("bolide")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(ABOUT)
+        .after_help(AFTER_HELP)
+        .subcommands(subcommands)
+        .args(TABLE.iter().map(option))
+}
+
+/// A setting as an option. What its text must be is checked later, the same for all places it may come from.
+fn option(setting: &'static Setting) -> Arg {
+    let default = setting.default.map(|default| format!(" [default: {default}]")).unwrap_or_default();
+    let arg = Arg::new(setting.name)
+        .long(setting.name)
+        .global(true)
+        .help_heading(setting.group.title())
+        .help(format!("{}{}{default}", setting.help, choices(setting)));
+    match setting.value_name() {
+        None => arg.action(ArgAction::SetTrue),
+        Some(name) => arg.value_name(name),
+    }
+}
+
+fn choices(setting: &Setting) -> String {
+    match setting.kind {
+        Kind::Choice(choices) => format!(" [{}]", choices.join(", ")),
+        _ => String::new(),
+    }
+}
+
+/// The settings on the command line, before a command or behind it.
+fn given(matches: &ArgMatches) -> Layer {
+    let text = |setting: &'static Setting| {
+        let is_given = matches.value_source(setting.name) == Some(ValueSource::CommandLine);
+        is_given.then(|| match setting.kind {
+            Kind::Flag => (setting.name, "true".to_owned()),
+            _ => (setting.name, matches.get_one::<String>(setting.name).cloned().unwrap_or_default()),
+        })
+    };
+    Layer::from_command_line(TABLE.iter().filter_map(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clap_finds_nothing_wrong_with_the_tables() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn options_stand_before_or_behind_a_command() {
+        for line in [
+            &["bolide", "--memory", "--data", "d", "serve"][..],
+            &["bolide", "serve", "--data", "d", "--memory"],
+        ] {
+            let settings = Settings::new(vec![given(&command().get_matches_from(line))]).unwrap();
+            assert!(settings.flag("memory"), "{line:?}");
+            assert_eq!(settings.given("data"), Some("d"), "{line:?}");
+            assert_eq!(settings.given("listen"), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_shows_the_settings_that_concern_it() {
+        let help = |name: &str| {
+            let mut all = command();
+            all.build();
+            all.find_subcommand_mut(name).unwrap().render_long_help().to_string()
+        };
+        assert!(help("verify-log").contains("--data") && !help("verify-log").contains("--mongo-listen"));
+        assert!(help("serve").contains("--mongo-listen"));
+    }
+}

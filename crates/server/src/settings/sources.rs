@@ -1,0 +1,122 @@
+//! Where settings come from: the texts of the environment and of a TOML file, and what is said about names that
+//! nobody knows.
+
+use anyhow::{Result, bail};
+use toml::de::{DeTable, DeValue};
+
+use super::table::{Setting, TABLE};
+use super::{Layer, Origin};
+
+/// What the environment says, and remarks about variables that look like ours and are not.
+///
+/// They are no errors: Kubernetes gives every pod variables that begin with the name of each service, so that a
+/// service called `bolide` alone would keep its own server from starting.
+pub(crate) fn from_environment(variables: &[(String, String)]) -> (Layer, Vec<String>) {
+    let (mut layer, mut remarks) = (Layer::new("the environment"), Vec::new());
+    for (variable, text) in variables.iter().filter(|(variable, _)| variable.starts_with("BOLIDE_")) {
+        match TABLE.iter().find(|setting| setting.variable() == *variable) {
+            Some(setting) => layer.put(setting.name, text.clone(), Origin::Variable(variable.clone())),
+            None => remarks.push(unknown_variable(variable)),
+        }
+    }
+    (layer, remarks)
+}
+
+fn unknown_variable(variable: &str) -> String {
+    let hint = nearest(variable, Setting::variable).map(|name| format!("; did you mean {name}?"));
+    format!("the variable {variable} is no setting and is ignored{}", hint.unwrap_or_default())
+}
+
+/// What a configuration file says.
+pub(crate) fn from_toml(path: &str, text: &str) -> Result<Layer> {
+    let table = DeTable::parse(text)?;
+    let mut layer = Layer::new("the configuration file");
+    for (key, value) in table.get_ref() {
+        let key = key.get_ref();
+        let known =
+            TABLE.iter().find(|setting| setting.name == key.replace('_', "-") && setting.is_for_files());
+        let Some(setting) = known else { bail!("unknown setting '{key}'{}", suggestion(key)) };
+        let text = match value.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Boolean(flag) => flag.to_string(),
+            DeValue::Integer(number) => number.to_string(),
+            other => {
+                bail!("the setting '{key}' must be text, a number or true/false, it is {}", other.type_str())
+            }
+        };
+        layer.put(setting.name, text, Origin::File(path.to_owned()));
+    }
+    Ok(layer)
+}
+
+fn suggestion(key: &str) -> String {
+    let meant = nearest(&key.to_lowercase().replace('_', "-"), |setting| setting.name.to_owned());
+    if let Some(name) = meant {
+        return format!("; did you mean '{name}'?");
+    }
+    let known = TABLE.iter().filter(|setting| setting.is_for_files()).map(|setting| setting.name);
+    format!("; known settings: {}", known.collect::<Vec<_>>().join(", "))
+}
+
+/// The name that was meant, if one is near enough.
+fn nearest(given: &str, name: impl Fn(&Setting) -> String) -> Option<String> {
+    let names = TABLE.iter().filter(|setting| setting.is_for_files()).map(name);
+    let (distance, name) = names.map(|name| (edits(given, &name), name)).min_by_key(|(edits, _)| *edits)?;
+    (distance <= 3).then_some(name)
+}
+
+/// Levenshtein distance.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let change = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn unknown_keys_in_the_file_are_refused_with_a_suggestion() {
+        let error = |text: &str| from_toml("f", text).unwrap_err().to_string();
+        let near = error("lisen = \"x\"");
+        assert!(near.contains("'lisen'") && near.contains("did you mean 'listen'"), "{near}");
+        let far = error("completely_other = 1");
+        assert!(far.contains("known settings: ") && far.contains(" listen, "), "{far}");
+        for bad in ["config = \"x\"", "listen = [1]", "listen = ", "[listen]\nx = 1"] {
+            assert!(from_toml("f", bad).is_err(), "{bad}");
+        }
+        let layer = from_toml("f", "test_clock = true\nlisten = \"127.0.0.1:0\"").unwrap();
+        let settings = Settings::new(vec![layer]).unwrap();
+        assert!(settings.flag("test-clock"));
+        assert_eq!(settings.origin("listen"), Origin::File("f".into()));
+    }
+
+    #[test]
+    fn environment_names_follow_the_flags_and_unknown_ones_are_remarked_upon() {
+        let variables =
+            [("BOLIDE_TEST_CLOCK", "1"), ("BOLIDE_LISTN", "x"), ("HOME", "y"), ("BOLIDE_PORT_8081_TCP", "z")];
+        let variables = variables.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let (layer, remarks) = from_environment(&variables);
+        let settings = Settings::new(vec![layer]).unwrap();
+        assert!(settings.flag("test-clock"));
+        assert_eq!(settings.origin("test-clock"), Origin::Variable("BOLIDE_TEST_CLOCK".into()));
+        assert_eq!(
+            remarks,
+            [
+                "the variable BOLIDE_LISTN is no setting and is ignored; did you mean BOLIDE_LISTEN?",
+                "the variable BOLIDE_PORT_8081_TCP is no setting and is ignored",
+            ]
+        );
+    }
+}

@@ -1,0 +1,318 @@
+//! The table of settings: one row each, and everything is made from it: the arguments of the command line, the
+//! names in the environment, the keys of the file, `bolide config`, completions, the manual page, and the list in docs/configuration.md.
+//!
+//! A new setting is one row here and the line that reads it.
+
+/// One setting.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// `test-clock` is `--test-clock`, `BOLIDE_TEST_CLOCK` and `test-clock = true`.
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// What holds when nobody says anything, as text of that kind. Flags are off.
+    pub(crate) default: Option<&'static str>,
+    pub(crate) help: &'static str,
+    pub(crate) group: Group,
+}
+
+/// What a setting's text must be.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// On or off; off unless said otherwise.
+    Flag,
+    /// Anything; the word tells people what it is.
+    Text(&'static str),
+    /// As text, but never shown.
+    Secret(&'static str),
+    /// One of these.
+    Choice(&'static [&'static str]),
+    /// A whole number between two, both included.
+    Number { least: u64, most: u64 },
+    /// A time in whole seconds.
+    Seconds,
+}
+
+/// What a setting is about: settings of a group stand together, and a command shows those that concern it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    Source,
+    Storage,
+    Access,
+    NoSql,
+    Mongo,
+    Time,
+    Throughput,
+    Logging,
+    Client,
+}
+
+impl Group {
+    /// All of them, in the order in which they are shown.
+    pub(crate) const ALL: [Group; 9] = [
+        Group::Source,
+        Group::Storage,
+        Group::Access,
+        Group::NoSql,
+        Group::Mongo,
+        Group::Time,
+        Group::Throughput,
+        Group::Logging,
+        Group::Client,
+    ];
+
+    /// What stands above them.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Group::Source => "Configuration",
+            Group::Storage => "Storage",
+            Group::Access => "Keys and certificates",
+            Group::NoSql => "NoSQL API",
+            Group::Mongo => "MongoDB API",
+            Group::Time => "Time",
+            Group::Throughput => "Throughput",
+            Group::Logging => "Logging",
+            Group::Client => "Tools that talk to a running server",
+        }
+    }
+}
+
+const fn flag(group: Group, name: &'static str, help: &'static str) -> Setting {
+    Setting { name, kind: Kind::Flag, default: None, help, group }
+}
+
+const fn text(group: Group, name: &'static str, what: &'static str, help: &'static str) -> Setting {
+    Setting { name, kind: Kind::Text(what), default: None, help, group }
+}
+
+const fn secret(group: Group, name: &'static str, what: &'static str, help: &'static str) -> Setting {
+    Setting { name, kind: Kind::Secret(what), default: None, help, group }
+}
+
+const fn choice(
+    group: Group,
+    name: &'static str,
+    choices: &'static [&'static str],
+    help: &'static str,
+) -> Setting {
+    Setting { name, kind: Kind::Choice(choices), default: None, help, group }
+}
+
+const fn number(group: Group, name: &'static str, least: u64, most: u64, help: &'static str) -> Setting {
+    Setting { name, kind: Kind::Number { least, most }, default: None, help, group }
+}
+
+const fn seconds(group: Group, name: &'static str, help: &'static str) -> Setting {
+    Setting { name, kind: Kind::Seconds, default: None, help, group }
+}
+
+impl Setting {
+    const fn or(self, default: &'static str) -> Setting {
+        Setting { default: Some(default), ..self }
+    }
+
+    /// The name in the environment.
+    pub(crate) fn variable(&self) -> String {
+        format!("BOLIDE_{}", self.name.to_ascii_uppercase().replace('-', "_"))
+    }
+
+    /// Whether it may stand in the configuration file; the file's own name may not.
+    pub(crate) fn is_for_files(&self) -> bool {
+        self.group != Group::Source
+    }
+
+    /// What stands behind it on the command line; nothing behind a flag.
+    pub(crate) fn value_name(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Flag => None,
+            Kind::Text(what) | Kind::Secret(what) => Some(what),
+            Kind::Choice(_) => Some("CHOICE"),
+            Kind::Number { .. } => Some("NUMBER"),
+            Kind::Seconds => Some("SECONDS"),
+        }
+    }
+
+    /// What its text must be.
+    pub(crate) fn rule(&self) -> String {
+        match &self.kind {
+            Kind::Flag => "true or false".to_owned(),
+            Kind::Text(_) | Kind::Secret(_) => "text".to_owned(),
+            Kind::Choice(choices) => listed(choices),
+            Kind::Number { least, most } => format!("a number from {least} to {most}"),
+            Kind::Seconds => "a positive number of seconds".to_owned(),
+        }
+    }
+
+    /// Whether a text follows the rule.
+    pub(crate) fn admits(&self, text: &str) -> bool {
+        let number = || text.trim().parse::<u64>().ok();
+        match &self.kind {
+            Kind::Text(_) | Kind::Secret(_) => true,
+            Kind::Flag => parse_flag(text).is_some(),
+            Kind::Choice(choices) => choices.contains(&text),
+            Kind::Number { least, most } => number().is_some_and(|number| (*least..=*most).contains(&number)),
+            Kind::Seconds => number().is_some_and(|number| (1..=u64::from(u32::MAX)).contains(&number)),
+        }
+    }
+}
+
+/// `a, b or c`
+fn listed(choices: &[&str]) -> String {
+    match choices {
+        [but @ .., last] if !but.is_empty() => format!("{} or {last}", but.join(", ")),
+        all => all.join(""),
+    }
+}
+
+/// Whether a flag is on, in the words that people use for it.
+pub(crate) fn parse_flag(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Some(true),
+        "false" | "0" | "no" | "off" | "" => Some(false),
+        _ => None,
+    }
+}
+
+/// The row of a name.
+pub(crate) fn find(name: &str) -> Option<&'static Setting> {
+    TABLE.iter().find(|setting| setting.name == name)
+}
+
+use Group::{Access, Client, Logging, Mongo, NoSql, Source, Storage, Throughput, Time};
+
+/// Every setting.
+#[rustfmt::skip]
+pub(crate) static TABLE: &[Setting] = &[
+    text(Source, "config", "FILE", "Read settings from this TOML file"),
+
+    text(Storage, "data", "DIR", "Keep data in this directory").or("./bolide-data"),
+    flag(Storage, "memory", "Keep data in memory only; it is gone when the server stops"),
+    secret(Storage, "storage", "URL", "Keep data in a PostgreSQL cluster (not supported yet)"),
+    choice(Storage, "durability", &["sync", "buffered"],
+        "When a write counts as done: `sync` on disk, `buffered` in the operating system").or("sync"),
+    number(Storage, "partitions", 1, 200,
+        "The fewest physical partitions of a new container; its throughput may ask for more").or("1"),
+    text(Storage, "archive-root", "DIR",
+        "Let containers archive what expires before it is purged, in directories below this one"),
+
+    secret(Access, "key", "KEY", "The account key, base64. On loopback the well-known emulator key is the default"),
+    text(Access, "key-file", "FILE", "Read the account key from this file"),
+    text(Access, "tls-cert", "FILE",
+        "The certificate for TLS, PEM, with its chain; without it a self-signed one is made at the first start, in the data directory"),
+    text(Access, "tls-key", "FILE", "The private key of that certificate, PEM"),
+
+    text(NoSql, "listen", "ADDRESS", "Address of the NoSQL API; port 0 takes a free one").or("127.0.0.1:8081"),
+
+    text(Mongo, "mongo-listen", "ADDRESS",
+        "Address of the MongoDB API, or 'off'; port 0 takes a free one, as does 'listen' with port 0").or("127.0.0.1:10255"),
+    text(Mongo, "mongo-advertise", "HOST:PORT",
+        "The host and port under which MongoDB clients reach this server; without it the address they reached"),
+    choice(Mongo, "mongo-profile", &["replica-set", "standalone", "sharded"],
+        "What the MongoDB API says it is").or("replica-set"),
+    text(Mongo, "mongo-user", "NAME", "The MongoDB user whose password is the account key").or("bolide"),
+    flag(Mongo, "mongo-auth",
+        "Require authentication on the MongoDB API also on loopback; it is required anyway when a key is given"),
+    flag(Mongo, "mongo-test-commands", "Offer the commands of MongoDB's test suites, fail points above all"),
+
+    flag(Time, "test-clock", "Let the admin API move the clock forward, for tests"),
+    seconds(Time, "max-clock-jump",
+        "How far the wall clock may leap ahead while the server runs, before it is suspect").or("3600"),
+    seconds(Time, "max-start-gap",
+        "How far past the last known time the wall clock may be at the start, before it is suspect").or("2592000"),
+
+    flag(Throughput, "enforce-throughput",
+        "Refuse requests beyond the provisioned throughput: 429 on the NoSQL API, error 16500 on the MongoDB API"),
+    flag(Throughput, "burst-capacity",
+        "With it, keep up to five minutes of unused throughput for bursts of up to 3000 units a second"),
+
+    text(Logging, "log", "FILTER",
+        "What is logged to standard error: error, warn, info, debug, trace or off, also for one part (engine=debug)").or("warn"),
+
+    text(Client, "url", "URL", "The server that a tool talks to").or("http://127.0.0.1:8081/"),
+    text(Client, "ca", "FILE", "The authority, PEM, that a tool trusts with https"),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_row_is_in_order() {
+        let names: BTreeSet<&str> = TABLE.iter().map(|setting| setting.name).collect();
+        assert_eq!(names.len(), TABLE.len(), "a name stands twice");
+        for setting in TABLE {
+            let name = setting.name;
+            assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{name}");
+            assert!(!setting.help.is_empty() && !setting.help.ends_with('.'), "{name}");
+            assert!(!setting.help.contains("[default"), "{name}: the default is told from the row");
+            if let Some(default) = setting.default {
+                assert!(setting.admits(default), "{name}");
+                assert_ne!(setting.kind, Kind::Flag, "{name}: flags are off");
+                assert!(!matches!(setting.kind, Kind::Secret(_)), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn groups_stand_together_in_their_order() {
+        let mut groups: Vec<Group> = TABLE.iter().map(|setting| setting.group).collect();
+        groups.dedup();
+        assert_eq!(groups, Group::ALL);
+    }
+
+    #[test]
+    fn each_kind_has_its_rule() {
+        for (name, rule, good, bad) in [
+            ("memory", "true or false", &["yes", "ON", "0", ""][..], &["perhaps"][..]),
+            ("durability", "sync or buffered", &["sync"], &["maybe", "Sync", ""]),
+            ("mongo-profile", "replica-set, standalone or sharded", &["sharded"], &["cluster"]),
+            ("partitions", "a number from 1 to 200", &["1", " 200 "], &["0", "-1", "201", "many", ""]),
+            (
+                "max-start-gap",
+                "a positive number of seconds",
+                &["1", "4294967295"],
+                &["0", "-1", "1h", "1.5", "99999999999", ""],
+            ),
+        ] {
+            let setting = find(name).unwrap();
+            assert_eq!(setting.rule(), rule);
+            assert!(good.iter().all(|text| setting.admits(text)), "{name}");
+            assert!(!bad.iter().any(|text| setting.admits(text)), "{name}");
+        }
+    }
+
+    /// `UPDATE_DOCS=1` writes the table anew.
+    #[test]
+    fn the_documentation_has_every_row() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let (before, rest) = text.split_once(BEGIN).unwrap();
+        let (_, after) = rest.split_once(END).unwrap();
+        let wanted = format!("{before}{BEGIN}\n{}{END}{after}", markdown());
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, &wanted).unwrap();
+        } else {
+            assert_eq!(text, wanted, "run this test with UPDATE_DOCS=1");
+        }
+    }
+
+    const BEGIN: &str = "<!-- the table of settings begins -->";
+    const END: &str = "<!-- the table of settings ends -->";
+
+    fn markdown() -> String {
+        let mut lines = Vec::new();
+        for group in Group::ALL {
+            lines.push(format!(
+                "\n### {}\n\n| Setting | Value | Default | |\n|---|---|---|---|",
+                group.title()
+            ));
+            for setting in TABLE.iter().filter(|setting| setting.group == group) {
+                let default = setting.default.map(|default| format!("`{default}`"));
+                let (name, rule, help) = (setting.name, setting.rule(), setting.help);
+                lines.push(format!("| `{name}` | {rule} | {} | {help} |", default.unwrap_or_default()));
+            }
+        }
+        lines.join("\n") + "\n\n"
+    }
+}
