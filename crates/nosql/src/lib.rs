@@ -15,6 +15,8 @@ mod admin;
 mod auth;
 mod batch;
 mod belongings;
+#[allow(dead_code, reason = "streams come with the backup")]
+mod body;
 mod call;
 mod catch;
 mod change_feed;

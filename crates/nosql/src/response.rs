@@ -8,11 +8,11 @@ use std::fmt::Display;
 
 use bytes::Bytes;
 use engine::{Charge, Container};
-use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
+use crate::body::Body;
 use crate::error::Error;
 use crate::{headers, session};
 
@@ -20,7 +20,7 @@ use crate::{headers, session};
 #[derive(Debug)]
 pub(crate) struct Reply {
     status: StatusCode,
-    body: Bytes,
+    body: Body,
     charge: Charge,
     headers: HeaderMap,
 }
@@ -29,7 +29,7 @@ impl Reply {
     /// An answer with a JSON body.
     pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Self {
         let mut reply = Self::empty(status);
-        reply.body = body.into();
+        reply.body = body.into().into();
         reply.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         reply
     }
@@ -37,7 +37,7 @@ impl Reply {
     /// An answer in plain text, in the form that Prometheus reads.
     pub(crate) fn text(body: String) -> Self {
         let mut reply = Self::empty(StatusCode::OK);
-        reply.body = body.into();
+        reply.body = Bytes::from(body).into();
         reply
             .headers
             .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"));
@@ -47,14 +47,24 @@ impl Reply {
     /// An answer of JSON lines.
     pub(crate) fn lines(body: impl Into<Bytes>) -> Self {
         let mut reply = Self::empty(StatusCode::OK);
-        reply.body = body.into();
+        reply.body = body.into().into();
         reply.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+        reply
+    }
+
+    /// An answer whose body is made while it is sent.
+    #[allow(dead_code, reason = "streams come with the backup")]
+    pub(crate) fn streamed(content_type: &'static str, body: Body) -> Self {
+        let mut reply = Self::empty(StatusCode::OK);
+        reply.body = body;
+        reply.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         reply
     }
 
     /// An answer without a body.
     pub(crate) fn empty(status: StatusCode) -> Self {
-        Self { status, body: Bytes::new(), charge: Charge::MINIMUM, headers: HeaderMap::with_capacity(24) }
+        let body = Bytes::new().into();
+        Self { status, body, charge: Charge::MINIMUM, headers: HeaderMap::with_capacity(24) }
     }
 
     pub(crate) fn charged(mut self, charge: Charge) -> Self {
@@ -82,10 +92,10 @@ impl Reply {
         self.with(headers::ALT_CONTENT_PATH, escaped(&format!("dbs/{database}")))
     }
 
-    pub(crate) fn into_response(mut self, activity: &str) -> Response<Full<Bytes>> {
+    pub(crate) fn into_response(mut self, activity: &str) -> Response<Body> {
         set(&mut self.headers, headers::REQUEST_CHARGE, &self.charge.to_string());
         common(&mut self.headers, activity);
-        let mut response = Response::new(Full::new(self.body));
+        let mut response = Response::new(self.body);
         *response.status_mut() = self.status;
         *response.headers_mut() = self.headers;
         response
@@ -130,14 +140,14 @@ pub(crate) fn finish(
     result: Result<Reply, Error>,
     activity: &str,
     place: Option<Place<'_>>,
-) -> Response<Full<Bytes>> {
+) -> Response<Body> {
     match result {
         Ok(reply) => reply.into_response(activity),
         Err(error) => failure(&error, activity, place),
     }
 }
 
-fn failure(error: &Error, activity: &str, place: Option<Place<'_>>) -> Response<Full<Bytes>> {
+fn failure(error: &Error, activity: &str, place: Option<Place<'_>>) -> Response<Body> {
     let wire = error.wire();
     if wire.status >= 500 {
         tracing::error!(activity, status = wire.status, "{error}");

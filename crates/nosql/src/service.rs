@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use engine::Engine;
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Incoming};
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::time::timeout;
 
 use crate::auth::{Gate, MasterKey, Pass, WallSeconds};
+use crate::body::Body;
 use crate::call::Call;
 use crate::catch::CatchPanic;
 use crate::error::Error;
@@ -42,13 +43,13 @@ impl Service {
     }
 
     /// Answers one request; whatever happens, there is an answer.
-    pub(crate) async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    pub(crate) async fn respond(&self, request: Request<Incoming>) -> Response<Body> {
         let answer = self.answer(request).await;
         self.requests.count(&answer);
         answer
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let (activity, version) = (activity::of(request.headers()), request.version());
         let (parts, body) = request.into_parts();
         let head = match Head::new(parts) {
