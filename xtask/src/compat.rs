@@ -102,9 +102,9 @@ impl Suite {
             Suite::MongoRust => rust(binary, "mongo/rust"),
             Suite::Published => published::run(binary, &virtual_environment("python")?),
             Suite::Tour => {
-                let python = virtual_environment("python")?;
                 node_modules("js")?;
-                tour::run(binary, &python)
+                node_modules("mongo/js")?;
+                tour::run(binary, &virtual_environment("python")?, &virtual_environment("mongo/python")?)
             }
         }
     }
@@ -163,12 +163,15 @@ fn virtual_environment(suite: &str) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// `npm ci` after the lock file.
 fn node_modules(suite: &str) -> Result<()> {
-    let folder = paths::compat(suite);
+    node_modules_in(&paths::compat(suite))
+}
+
+/// `npm ci` after the lock file.
+fn node_modules_in(folder: &Path) -> Result<()> {
     unless_fresh(&folder.join("node_modules"), &folder.join("package-lock.json"), || {
         let mut command = Command::new("npm");
-        command.args(["ci", "--no-progress", "--loglevel=error"]).current_dir(&folder);
+        command.args(["ci", "--no-progress", "--loglevel=error"]).current_dir(folder);
         install(&mut command)
     })
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -62,8 +62,16 @@ impl Server {
 
     /// The same, with more arguments.
     pub(crate) fn start_with(binary: &PathBuf, arguments: &[&str]) -> Result<Server> {
-        let mut command = Command::new(binary);
-        command.args(["serve", "--memory", "--test-clock", "--listen", "127.0.0.1:0"]).args(arguments);
+        Server::launch(Command::new(binary).args(["serve", "--memory", "--test-clock"]).args(arguments))
+    }
+
+    /// `bolide serve` with these arguments, in that folder.
+    pub(crate) fn start_in(binary: &PathBuf, folder: &Path, arguments: &[&str]) -> Result<Server> {
+        Server::launch(Command::new(binary).arg("serve").args(arguments).current_dir(folder))
+    }
+
+    fn launch(command: &mut Command) -> Result<Server> {
+        command.args(["--listen", "127.0.0.1:0"]);
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BOLIDE_")) {
             command.env_remove(name);
         }

@@ -1,81 +1,198 @@
-//! The README's tour, run as a reader would paste it: each code block in Python or JavaScript must print exactly the
-//! `text` block that follows it.
+//! README and guides, run as a reader would paste them, from top to bottom, each page in an empty folder.
 //!
-//! Only the address is changed: the README says 127.0.0.1:8081, the test uses a free port.
+//! | block | what happens |
+//! |---|---|
+//! | `sh` that begins with `bolide serve` or `cargo run --release -- serve` | a server is started so, in place of the page's last one |
+//! | `sh` | bash runs it; it must succeed |
+//! | `python`, `js` | the interpreter runs it; it must succeed |
+//! | `text` after one of them | what it must print; `…` stands for anything |
+//! | any other | for the reader only |
+//!
+//! Only addresses are changed: pages say 127.0.0.1:8081 and 127.0.0.1:10255, the tour takes free ports.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::paths;
-use crate::process;
+use crate::process::{self, Finished};
 use crate::report::Outcome;
 use crate::server::Server;
 
 const ADDRESS: &str = "127.0.0.1:8081";
+const MONGO_ADDRESS: &str = "127.0.0.1:10255";
 const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A fenced block of the README.
+/// How pages start a server: the reader has built it, or installed it.
+const STARTS: [&str; 2] = ["cargo run --release -- serve", "bolide serve"];
+
+/// A fenced block of a page.
 struct Block {
     language: String,
     text: String,
     line: usize,
 }
 
-pub(crate) fn run(binary: &PathBuf, python: &Path) -> Result<Outcome> {
-    let readme = fs::read_to_string(paths::root().join("README.md")).context("README.md")?;
-    let blocks = blocks(&readme);
+/// Runs the README and every guide.
+pub(crate) fn run(binary: &PathBuf, python: &Path, mongo_python: &Path) -> Result<Outcome> {
+    let tools = Tools { binary, python, more_packages: packages_of(mongo_python)? };
+    let mut pages = vec![paths::root().join("README.md")];
+    pages.extend(paths::files(&paths::root().join("docs/guides"), &["md"]));
     let mut ran = 0;
-    for (index, block) in blocks.iter().enumerate() {
-        let Some(mut command) = interpreter(&block.language, python) else { continue };
-        let expected = blocks.get(index + 1).filter(|next| next.language == "text");
-        let Some(expected) = expected else {
-            bail!("README.md:{}: the block is not followed by the text it prints", block.line);
-        };
-        let server = Server::start(binary)?;
-        let program = write(block, &server.address())?;
-        let finished = process::run_quietly(command.arg(&program), TIMEOUT)?;
-        server.stop()?;
-        ensure!(finished.success, "README.md:{}: the block fails:\n{}", block.line, finished.output);
-        ensure!(
-            finished.output.trim() == expected.text.trim(),
-            "README.md:{}: the block prints\n{}\nbut the README says\n{}",
-            block.line,
-            finished.output,
-            expected.text
-        );
-        println!("README.md:{}: {} prints what the README says", block.line, block.language);
-        ran += 1;
+    for page in &pages {
+        ran += Walk::new(page, &tools)?.walk()?;
     }
     ensure!(ran >= 2, "the README's tour has lost its code");
-    Ok(Outcome::Passed(format!("{ran} blocks")))
+    Ok(Outcome::Passed(format!("{ran} blocks of {} pages", pages.len())))
 }
 
-fn interpreter(language: &str, python: &Path) -> Option<Command> {
-    match language {
-        "python" => {
-            let mut command = Command::new(python);
-            command.arg("-B");
-            Some(command)
+/// What readers have installed.
+struct Tools<'a> {
+    binary: &'a PathBuf,
+    /// An interpreter with the Cosmos SDK.
+    python: &'a Path,
+    /// Where `PyMongo` lies, which that interpreter does not have.
+    more_packages: PathBuf,
+}
+
+/// The packages of a virtual environment.
+fn packages_of(python: &Path) -> Result<PathBuf> {
+    let library = python.ancestors().nth(2).expect("an interpreter lies in bin/").join("lib");
+    let versions = fs::read_dir(&library).with_context(|| library.display().to_string())?;
+    let found = versions
+        .filter_map(|entry| Some(entry.ok()?.path().join("site-packages")))
+        .find(|path| path.is_dir());
+    found.with_context(|| format!("no packages below {}", library.display()))
+}
+
+/// The way through one page.
+struct Walk<'a> {
+    page: String,
+    blocks: Vec<Block>,
+    tools: &'a Tools<'a>,
+    /// Where the reader of this page sits.
+    folder: PathBuf,
+    server: Option<Server>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(page: &Path, tools: &'a Tools<'a>) -> Result<Walk<'a>> {
+        let text = fs::read_to_string(page).with_context(|| paths::shown(page))?;
+        let name = page.file_stem().expect("a page has a name").to_string_lossy().into_owned();
+        // Below the suite's folder, so that JavaScript finds its packages.
+        let folder = paths::compat("js").join("node_modules/.tour").join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
         }
-        "js" => Some(Command::new("node")),
-        _ => None,
+        fs::create_dir_all(&folder)?;
+        Ok(Walk { page: paths::shown(page), blocks: blocks(&text), tools, folder, server: None })
+    }
+
+    fn walk(mut self) -> Result<u32> {
+        let blocks = std::mem::take(&mut self.blocks);
+        let mut ran = 0;
+        for (index, block) in blocks.iter().enumerate() {
+            let here = format!("{}:{}", self.page, block.line);
+            if let Some(arguments) = served(block) {
+                let arguments: Vec<&str> = arguments.split_whitespace().collect();
+                self.stop_server()?;
+                let server = Server::start_in(self.tools.binary, &self.folder, &arguments);
+                self.server = Some(server.with_context(|| here.clone())?);
+            } else if let Some(mut command) = self.interpreter(block)? {
+                let finished = process::run_quietly(&mut command, TIMEOUT)?;
+                ensure!(finished.success, "{here}: the block fails:\n{}", finished.output);
+                compare(&here, &finished, blocks.get(index + 1))?;
+            } else {
+                continue;
+            }
+            println!("{here}: {} does what the page says", block.language);
+            ran += 1;
+        }
+        self.stop_server()?;
+        Ok(ran)
+    }
+
+    fn stop_server(&mut self) -> Result<()> {
+        self.server.take().map_or(Ok(()), Server::stop)
+    }
+
+    /// How a block is run; none if it is not.
+    fn interpreter(&self, block: &Block) -> Result<Option<Command>> {
+        let (program, file) = match block.language.as_str() {
+            "sh" => (PathBuf::from("bash"), "block.sh"),
+            "python" => (self.tools.python.to_path_buf(), "block.py"),
+            "js" => (PathBuf::from("node"), "block.mjs"),
+            _ => return Ok(None),
+        };
+        let mut command = Command::new(program);
+        command
+            .current_dir(&self.folder)
+            .env("PATH", self.search_path()?)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("PYTHONPATH", &self.tools.more_packages);
+        if block.language == "sh" {
+            command.args(["-euo", "pipefail"]);
+        }
+        let text = match &self.server {
+            Some(server) => {
+                command.env("BOLIDE_URL", format!("http://{}", server.address()));
+                let text = block.text.replace(ADDRESS, &server.address());
+                text.replace(MONGO_ADDRESS, &format!("127.0.0.1:{}", server.mongo_port()))
+            }
+            None => block.text.clone(),
+        };
+        fs::write(self.folder.join(file), text)?;
+        command.arg(file);
+        Ok(Some(command))
+    }
+
+    /// The server's own commands, the interpreters and the shell of MongoDB, before everything else.
+    fn search_path(&self) -> Result<String> {
+        let own = paths::cache().join("tour-bin");
+        fs::create_dir_all(&own)?;
+        let link = own.join("bolide");
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(self.tools.binary, &link)?;
+        let python = self.tools.python.parent().expect("the interpreter lies in a folder");
+        let shells = paths::compat("mongo/js").join("node_modules/.bin");
+        let path = std::env::var("PATH").unwrap_or_default();
+        Ok(format!("{}:{}:{}:{path}", own.display(), python.display(), shells.display()))
     }
 }
 
-/// Writes the block where its imports resolve.
-fn write(block: &Block, address: &str) -> Result<PathBuf> {
-    let (folder, name) = match block.language.as_str() {
-        "python" => (paths::cache().join("tour"), "tour.py"),
-        _ => (paths::compat("js").join("node_modules/.tour"), "tour.mjs"),
-    };
-    fs::create_dir_all(&folder)?;
-    let path = folder.join(name);
-    fs::write(&path, block.text.replace(ADDRESS, address))?;
-    Ok(path)
+/// What was printed against what the page says, if it says anything.
+fn compare(here: &str, finished: &Finished, next: Option<&Block>) -> Result<()> {
+    let Some(expected) = next.filter(|next| next.language == "text") else { return Ok(()) };
+    ensure!(
+        is_like(finished.output.trim(), expected.text.trim()),
+        "{here}: the block prints\n{}\nbut the page says\n{}",
+        finished.output,
+        expected.text
+    );
+    Ok(())
+}
+
+/// The arguments after `serve`, if the block starts a server.
+fn served(block: &Block) -> Option<&str> {
+    let rest = STARTS.iter().find_map(|start| block.text.strip_prefix(start))?;
+    (block.language == "sh").then(|| rest.lines().next().unwrap_or(""))
+}
+
+/// Whether a text is the pattern's, in which `…` stands for anything.
+fn is_like(text: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('…');
+    let first = parts.next().unwrap_or("");
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        let Some(place) = rest.find(part) else { return false };
+        rest = &rest[place + part.len()..];
+    }
+    rest.ends_with(last)
 }
 
 fn blocks(markdown: &str) -> Vec<Block> {
@@ -108,5 +225,35 @@ mod tests {
             ("python", "x = 1\n", 2)
         );
         assert_eq!(found[1].text, "out\n");
+    }
+
+    #[test]
+    fn dots_stand_for_anything() {
+        for (text, pattern, like) in [
+            ("a b c", "a b c", true),
+            ("a b c", "a … c", true),
+            ("a\nb\nc", "a\n…", true),
+            ("a b c", "…", true),
+            ("a b c d", "a … c", false),
+            ("b", "a", false),
+            ("ab", "a", false),
+            ("x 1 y 2 z", "x … y … z", true),
+        ] {
+            assert_eq!(is_like(text, pattern), like, "{text:?} {pattern:?}");
+        }
+    }
+
+    #[test]
+    fn a_block_that_starts_a_server_is_known_by_its_first_words() {
+        let block =
+            |language: &str, text: &str| Block { language: language.into(), text: text.into(), line: 1 };
+        for (language, text, arguments) in [
+            ("sh", "bolide serve --memory\n", Some(" --memory")),
+            ("sh", "cargo run --release -- serve --test-clock\n", Some(" --test-clock")),
+            ("text", "bolide serve\n", None),
+            ("sh", "bolide status\n", None),
+        ] {
+            assert_eq!(served(&block(language, text)), arguments, "{text}");
+        }
     }
 }
