@@ -17,6 +17,7 @@ pub(crate) struct Request {}
 
 /// Prints, and then says what is wrong with it, if anything is.
 pub(crate) fn run(_request: &Request, settings: &Settings) -> Result<ExitCode> {
+    super::remark(settings);
     print!("{}", describe(settings));
     config::resolve(settings)?;
     Ok(ExitCode::SUCCESS)

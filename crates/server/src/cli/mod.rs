@@ -76,12 +76,16 @@ pub(crate) fn run() -> ExitCode {
 fn perform(matches: &ArgMatches) -> Result<ExitCode> {
     let settings = Settings::load(given(matches), &environment())?;
     log_to_stderr(&settings)?;
-    for remark in settings.remarks() {
-        tracing::warn!("{remark}");
-    }
     let (name, arguments) = matches.subcommand().unwrap_or((COMMANDS[0].name, matches));
     let command = COMMANDS.iter().find(|command| command.name == name);
     (command.expect("clap knows the commands of the table only").run)(arguments, &settings)
+}
+
+/// Tells what is odd about where the settings come from.
+fn remark(settings: &Settings) {
+    for remark in settings.remarks() {
+        tracing::warn!("{remark}");
+    }
 }
 
 /// Variables that are no Unicode are none of ours.

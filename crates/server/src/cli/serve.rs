@@ -13,6 +13,7 @@ pub(crate) struct Request {}
 
 /// Serves until told to stop. A server that fails is not a wrong setting, and ends otherwise.
 pub(crate) fn run(_request: &Request, settings: &Settings) -> Result<ExitCode> {
+    super::remark(settings);
     let config = config::resolve(settings)?;
     Ok(serve::run(config).map_or_else(
         |error| {

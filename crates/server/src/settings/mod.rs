@@ -1,8 +1,10 @@
-//! Settings as checked texts from several places, the strongest first: command line, environment, file, defaults.
+//! Settings as checked texts from several places, the strongest first: command line, environment, the emulators'
+//! environment, file, defaults.
 //!
 //! Every setting has one name: `--test-clock`, `BOLIDE_TEST_CLOCK` and `test-clock = true` are the same one. The
 //! table says what each text must look like; what several of them mean together is decided in `config`.
 
+mod emulator;
 mod sources;
 mod table;
 
@@ -72,17 +74,24 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The command line with the environment and the file that one of them names.
-    pub(crate) fn load(command_line: Layer, environment: &[(String, String)]) -> Result<Settings> {
-        let (environment, remarks) = sources::from_environment(environment);
+    /// The command line with the environment and the file that one of them names. What the environment says in the
+    /// names of the emulators is weaker than in ours.
+    pub(crate) fn load(command_line: Layer, variables: &[(String, String)]) -> Result<Settings> {
+        let (environment, mut remarks) = sources::from_environment(variables);
         let mut layers = vec![command_line, environment];
         let named = layers.iter().find_map(|layer| layer.texts.get("config")).map(|(path, _)| path.clone());
-        if let Some(path) = named {
-            let text = std::fs::read_to_string(&path)
-                .with_context(|| format!("cannot read the configuration '{path}'"))?;
-            let layer = sources::from_toml(&path, &text);
-            layers.push(layer.with_context(|| format!("in the configuration '{path}'"))?);
-        }
+        let file = named.map(|path| file(&path)).transpose()?;
+        let reads_next = |layer: &Layer| layer.texts.get("emulator-env").map(|(text, _)| text.clone());
+        let reads_next = layers.iter().chain(&file).find_map(reads_next);
+        let weaker = Settings::new(file.into_iter().collect())?;
+        let (emulator, meaningless) = emulator::from_environment(
+            variables,
+            &weaker,
+            reads_next.is_some_and(|text| table::parse_flag(&text) == Some(true)),
+        )?;
+        layers.push(emulator);
+        layers.extend(weaker.layers);
+        remarks.extend(meaningless);
         Ok(Settings { remarks, ..Settings::new(layers)? })
     }
 
@@ -164,6 +173,12 @@ impl Settings {
     }
 }
 
+fn file(path: &str) -> Result<Layer> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read the configuration '{path}'"))?;
+    sources::from_toml(path, &text).with_context(|| format!("in the configuration '{path}'"))
+}
+
 fn row(name: &str) -> &'static Setting {
     table::find(name).unwrap_or_else(|| panic!("the table of settings has no '{name}'"))
 }
@@ -195,6 +210,23 @@ pub(crate) mod tests {
         assert_eq!(settings.given("durability"), None);
         assert_eq!(settings.origin("durability"), Origin::Default);
         assert_eq!(settings.text("key"), None);
+    }
+
+    #[test]
+    fn the_emulators_names_stand_between_our_own_and_the_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "listen = \"[::1]:1\"\nemulator-env = true\nlog = \"error\"\n").unwrap();
+        let path = file.path().to_str().unwrap();
+        let load = |variables: &[(&str, &str)]| {
+            let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+            let variables: Vec<_> = variables.iter().map(own).collect();
+            Settings::load(Layer::from_command_line([("config", path.to_owned())]), &variables).unwrap()
+        };
+        let settings = load(&[("PORT", "2"), ("LOG_LEVEL", "info"), ("BOLIDE_LOG", "debug")]);
+        assert_eq!(settings.given("listen"), Some("[::1]:2"));
+        assert_eq!(settings.given("log"), Some("debug"));
+        let settings = load(&[("PORT", "2"), ("BOLIDE_EMULATOR_ENV", "false")]);
+        assert_eq!(settings.given("listen"), Some("[::1]:1"));
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Setting {
 
     /// Whether it may stand in the configuration file; the file's own name may not.
     pub(crate) fn is_for_files(&self) -> bool {
-        self.group != Group::Source
+        self.name != "config"
     }
 
     /// What stands behind it on the command line; nothing behind a flag.
@@ -183,6 +183,8 @@ use Group::{Access, Client, Logging, Mongo, NoSql, Source, Storage, Throughput, 
 #[rustfmt::skip]
 pub(crate) static TABLE: &[Setting] = &[
     text(Source, "config", "FILE", "Read settings from this TOML file"),
+    flag(Source, "emulator-env",
+        "Understand the environment names of the vNext emulator, too: PORT, DATA_PATH, KEY_FILE, LOG_LEVEL and others"),
 
     text(Storage, "data", "DIR", "Keep data in this directory").or("./bolide-data"),
     flag(Storage, "memory", "Keep data in memory only; it is gone when the server stops"),

@@ -113,3 +113,27 @@ fn config_tells_what_is_wrong_after_it_has_shown_it() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("listen = \"0.0.0.0:1\"  # command line\n"));
     assert!(String::from_utf8_lossy(&output.stderr).contains("needs a key"));
 }
+
+#[test]
+fn the_environment_of_an_emulator_is_understood() {
+    let names = [
+        ("PORT", "0"),
+        ("LOG_LEVEL", "warn"),
+        ("CERT_PATH", "/run/certificate.pfx"),
+        ("AZURE_COSMOS_EMULATOR_ENABLE_DATA_PERSISTENCE", "false"),
+    ];
+    let output = command().arg("config").envs(names).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("listen = \"127.0.0.1:8081\"  # default\n"), "{text}");
+    assert!(
+        text.contains("memory = true  # environment AZURE_COSMOS_EMULATOR_ENABLE_DATA_PERSISTENCE\n"),
+        "{text}"
+    );
+    let output = command().args(["config", "--emulator-env"]).envs(names).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("listen = \"127.0.0.1:0\"  # environment PORT\n"), "{text}");
+    let remarks = String::from_utf8(output.stderr).unwrap();
+    assert!(remarks.contains("CERT_PATH has no meaning here"), "{remarks}");
+    let server = Server::start_command(command().arg("--emulator-env").envs(names));
+    assert_eq!(server.get("/ready").0, 200);
+}

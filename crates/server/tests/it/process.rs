@@ -17,7 +17,8 @@ pub(crate) const KEY: &str =
 /// The binary, with nothing of the caller's settings in its environment.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bolide"));
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BOLIDE_")) {
+    let is_setting = |name: &str| name.starts_with("BOLIDE_") || name.starts_with("AZURE_COSMOS_EMULATOR_");
+    for (name, _) in std::env::vars().filter(|(name, _)| is_setting(name)) {
         command.env_remove(name);
     }
     command
