@@ -17,21 +17,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("calendar", &[]),
     ("patterns", &[]),
     ("words", &[]),
+    ("account", &[]),
     ("bson", &["calendar"]),
     ("document", &[]),
     ("storage", &[]),
     ("query", &["calendar", "document", "patterns", "words"]),
     ("mql", &["bson", "calendar", "patterns", "words"]),
     ("engine", &["bson", "document", "storage", "query", "mql"]),
-    ("nosql", &["calendar", "document", "query", "engine", "storage"]),
-    ("mongo", &["bson", "mql", "document", "engine", "storage"]),
-    ("server", &["calendar", "document", "storage", "engine", "nosql", "mongo"]),
+    ("nosql", &["account", "calendar", "document", "query", "engine", "storage"]),
+    ("mongo", &["account", "bson", "mql", "document", "engine", "storage"]),
+    ("server", &["account", "calendar", "document", "storage", "engine", "nosql", "mongo"]),
     ("simulator", &["bson", "document", "storage", "query", "mql", "engine"]),
 ];
 
 /// Crates that stay synchronous and know no protocol: none of these may appear among their dependencies.
 const SYNCHRONOUS: &[&str] =
-    &["calendar", "patterns", "words", "bson", "document", "storage", "query", "mql", "engine"];
+    &["account", "calendar", "patterns", "words", "bson", "document", "storage", "query", "mql", "engine"];
 const RUNTIMES: &[&str] = &["tokio", "hyper", "hyper-util", "http-body-util", "futures"];
 
 /// Checks everything and lists every offence.

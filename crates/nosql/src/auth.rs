@@ -8,152 +8,109 @@
 
 use std::sync::Arc;
 
+use account::{Holder, Keyring, Right};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use document::{Document, ValueRef};
 use engine::Engine;
-use hmac::{Hmac, Mac};
 use hyper::header::{AUTHORIZATION, DATE};
 use hyper::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 
 use crate::error::Error;
 use crate::limits::SKEW_SECONDS;
 use crate::path::{ResourcePath, Signed};
 use crate::request::Head;
-use crate::tokens::{Claim, TokenKey};
+use crate::tokens::{self, Claim};
 use crate::{date, grant, headers};
 
 /// The door to real time: Unix seconds of the wall clock.
 pub type WallSeconds = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// The account's key, ready for use.
-#[derive(Clone)]
-pub struct MasterKey {
-    mac: Hmac<Sha256>,
-    tokens: TokenKey,
-    digest: [u8; 32],
-}
-
-/// A key that is not base64 of at least one byte.
-#[derive(Debug, thiserror::Error)]
-#[error("the account key must be base64 text of at least one byte")]
-pub struct BadKey;
-
-impl MasterKey {
-    /// Reads the base64 text of a key.
-    pub fn parse(text: &str) -> Result<Self, BadKey> {
-        let text = text.trim();
-        let bytes = STANDARD.decode(text).map_err(|_| BadKey)?;
-        if bytes.is_empty() {
-            return Err(BadKey);
-        }
-        let mac = Hmac::new_from_slice(&bytes).map_err(|_| BadKey)?;
-        Ok(Self { tokens: TokenKey::derive(&mac), mac, digest: Sha256::digest(text).into() })
-    }
-
-    /// Checks what a data request came with.
-    fn check(
-        &self,
-        method: &Method,
-        path: &ResourcePath,
-        request: &HeaderMap,
-        now: u64,
-    ) -> Result<Credential, Error> {
-        let header = request.get(AUTHORIZATION).ok_or_else(|| {
-            unauthorized(
-                "Required Header authorization is missing. Ensure a valid Authorization token is passed.",
-            )
-        })?;
-        let text = std::str::from_utf8(header.as_bytes()).map_err(|_| malformed())?;
-        let text = percent_decode_str(text).decode_utf8().map_err(|_| malformed())?;
-        let token = Token::parse(&text)?;
-        match token.kind()? {
-            TokenKind::Master => self.check_master(method, path, request, &token, now),
-            TokenKind::Resource => self.check_resource(&token, now),
-        }
-    }
-
-    fn check_resource(&self, token: &Token<'_>, now: u64) -> Result<Credential, Error> {
-        let claim = self.tokens.open(token.signature).ok_or_else(|| {
-            unauthorized(
-                "The input authorization token can't serve the request: this account did not sign the resource token.",
-            )
-        })?;
-        claim.check_expiry(now)?;
-        Ok(Credential::Resource(claim))
-    }
-
-    fn check_master(
-        &self,
-        method: &Method,
-        path: &ResourcePath,
-        request: &HeaderMap,
-        token: &Token<'_>,
-        now: u64,
-    ) -> Result<Credential, Error> {
-        let dates = Dates::of(request)?;
-        let signature = STANDARD.decode(token.signature).map_err(|_| malformed())?;
-        self.check_signature(method, &path.signed(), &dates, &signature)?;
-        dates.check_skew(now)?;
-        Ok(Credential::Master)
-    }
-
-    fn check_signature(
-        &self,
-        method: &Method,
-        signed: &Signed,
-        dates: &Dates,
-        signature: &[u8],
-    ) -> Result<(), Error> {
-        let verb = method.as_str().to_lowercase();
-        let matches = |link: &str| {
-            let mut mac = self.mac.clone();
-            for line in [verb.as_str(), &signed.kind, link, &dates.x_ms_date, &dates.date] {
-                mac.update(line.as_bytes());
-                mac.update(b"\n");
-            }
-            mac.verify_slice(signature).is_ok()
-        };
-        if matches(&signed.link) || signed.rid.as_deref().is_some_and(matches) {
-            return Ok(());
-        }
-        let link = signed.rid.as_ref().unwrap_or(&signed.link);
-        let payload = format!("{verb}\n{}\n{link}\n{}\n{}\n", signed.kind, dates.x_ms_date, dates.date);
-        Err(unauthorized(&format!(
-            "The input authorization token can't serve the request. The wrong key is being used or the expected \
-             payload is not built as per the protocol. Server used the following payload to sign: '{payload}'"
-        )))
-    }
-
-    /// Digests are compared rather than the texts, so that not even the key's length shows in the time taken.
-    fn is(&self, text: &str) -> bool {
-        let digest: [u8; 32] = Sha256::digest(text).into();
-        digest.ct_eq(&self.digest).into()
-    }
-}
-
-impl std::fmt::Debug for MasterKey {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("MasterKey(..)")
-    }
-}
-
-/// Credentials that were found genuine.
+/// Credentials that were found genuine, and the key that vouches for them.
 #[derive(Debug)]
 enum Credential {
-    /// The account key: everything is allowed.
-    Master,
+    /// A key of the account: what that key is good for.
+    Master(Holder),
     /// A resource token: what its permission allows.
-    Resource(Claim),
+    Resource(Claim, Holder),
+}
+
+/// Checks what a data request came with.
+fn check(
+    keys: &Keyring,
+    method: &Method,
+    path: &ResourcePath,
+    request: &HeaderMap,
+    now: u64,
+) -> Result<Credential, Error> {
+    let header = request.get(AUTHORIZATION).ok_or_else(|| {
+        unauthorized(
+            "Required Header authorization is missing. Ensure a valid Authorization token is passed.",
+        )
+    })?;
+    let text = std::str::from_utf8(header.as_bytes()).map_err(|_| malformed())?;
+    let text = percent_decode_str(text).decode_utf8().map_err(|_| malformed())?;
+    let token = Token::parse(&text)?;
+    match token.kind()? {
+        TokenKind::Master => check_master(keys, method, path, request, &token, now),
+        TokenKind::Resource => check_resource(keys, &token, now),
+    }
+}
+
+fn check_resource(keys: &Keyring, token: &Token<'_>, now: u64) -> Result<Credential, Error> {
+    let (claim, holder) = tokens::open(keys, token.signature).ok_or_else(|| {
+        unauthorized(
+            "The input authorization token can't serve the request: no key that this account has now signed the \
+             resource token.",
+        )
+    })?;
+    claim.check_expiry(now)?;
+    Ok(Credential::Resource(claim, holder))
+}
+
+fn check_master(
+    keys: &Keyring,
+    method: &Method,
+    path: &ResourcePath,
+    request: &HeaderMap,
+    token: &Token<'_>,
+    now: u64,
+) -> Result<Credential, Error> {
+    let dates = Dates::of(request)?;
+    let signature = STANDARD.decode(token.signature).map_err(|_| malformed())?;
+    let holder = check_signature(keys, method, &path.signed(), &dates, &signature)?;
+    dates.check_skew(now)?;
+    Ok(Credential::Master(holder))
+}
+
+fn check_signature(
+    keys: &Keyring,
+    method: &Method,
+    signed: &Signed,
+    dates: &Dates,
+    signature: &[u8],
+) -> Result<Holder, Error> {
+    let verb = method.as_str().to_lowercase();
+    let payload =
+        |link: &str| format!("{verb}\n{}\n{link}\n{}\n{}\n", signed.kind, dates.x_ms_date, dates.date);
+    let whose = |link: &str| keys.signer(payload(link).as_bytes(), signature);
+    if let Some(holder) = whose(&signed.link).or_else(|| whose(signed.rid.as_deref()?)) {
+        return Ok(holder);
+    }
+    let link = signed.rid.as_ref().unwrap_or(&signed.link);
+    Err(unauthorized(&format!(
+        "The input authorization token can't serve the request. The wrong key is being used or the expected \
+         payload is not built as per the protocol. Server used the following payload to sign: '{}'",
+        payload(link)
+    )))
 }
 
 /// Proof that a request was authenticated and is allowed, and the only way to the engine.
 pub(crate) struct Pass {
     engine: Arc<Engine>,
-    tokens: TokenKey,
+    /// Whose key let the request in.
+    holder: Holder,
     now_seconds: u64,
     /// The only id that a replacing body may have, for the holder of a token for one resource.
     kept_id: Option<String>,
@@ -164,9 +121,10 @@ impl Pass {
         &self.engine
     }
 
-    /// A resource token for the permission of that resource id.
+    /// A resource token for the permission of that resource id. It is as good as the key that the request came with, and no
+    /// longer.
     pub(crate) fn mint(&self, permission: &str, life_seconds: u64) -> String {
-        self.tokens.mint(permission, self.now_seconds.saturating_add(life_seconds))
+        tokens::mint(&self.holder.key, permission, self.now_seconds.saturating_add(life_seconds))
     }
 
     /// The part of the decision that must wait for the body.
@@ -180,40 +138,52 @@ impl Pass {
     }
 }
 
-/// Keeps the engine and lets in who has the key.
+/// Keeps the engine and lets in who has a key.
 pub(crate) struct Gate {
     engine: Arc<Engine>,
-    key: MasterKey,
+    keys: Keyring,
     wall_seconds: WallSeconds,
 }
 
 impl Gate {
-    pub(crate) fn new(engine: Arc<Engine>, key: MasterKey, wall_seconds: WallSeconds) -> Self {
-        Self { engine, key, wall_seconds }
+    pub(crate) fn new(engine: Arc<Engine>, keys: Keyring, wall_seconds: WallSeconds) -> Self {
+        Self { engine, keys, wall_seconds }
     }
 
     /// Checks the credentials of a data request, and whether they suffice for it.
     pub(crate) fn admit(&self, head: &Head) -> Result<Pass, Error> {
         let now = (self.wall_seconds)();
-        let kept_id = match self.key.check(&head.method, &head.path, head.headers(), now)? {
-            Credential::Master => None,
-            Credential::Resource(claim) => grant::check(&self.engine, &claim, head)?,
+        let (holder, kept_id) = match check(&self.keys, &head.method, &head.path, head.headers(), now)? {
+            Credential::Master(holder) => {
+                if holder.right() == Right::ReadOnly && !grant::is_for_readers(head)? {
+                    return Err(unauthorized(READ_ONLY));
+                }
+                (holder, None)
+            }
+            Credential::Resource(claim, holder) => (holder, grant::check(&self.engine, &claim, head)?),
         };
-        Ok(self.pass(now, kept_id))
-    }
-
-    fn pass(&self, now_seconds: u64, kept_id: Option<String>) -> Pass {
-        Pass { engine: Arc::clone(&self.engine), tokens: self.key.tokens.clone(), now_seconds, kept_id }
+        Ok(Pass { engine: Arc::clone(&self.engine), holder, now_seconds: now, kept_id })
     }
 
     /// Checks the bearer key of an admin request.
     pub(crate) fn admit_operator(&self, request: &HeaderMap) -> Result<Pass, Error> {
-        let given = request.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let (scheme, key) = given.and_then(|text| text.split_once(' ')).unwrap_or_default();
-        if scheme.eq_ignore_ascii_case("bearer") && self.key.is(key.trim()) {
-            return Ok(self.pass((self.wall_seconds)(), None));
+        let holder = self.bearer(request).ok_or_else(|| {
+            unauthorized("the admin API needs the header 'Authorization: Bearer <account key>'")
+        })?;
+        if holder.right() == Right::ReadOnly {
+            return Err(Error::Forbidden(
+                "the admin API needs a read-write key, and this one is read-only".to_owned(),
+            ));
         }
-        Err(unauthorized("the admin API needs the header 'Authorization: Bearer <account key>'"))
+        let (engine, now_seconds) = (Arc::clone(&self.engine), (self.wall_seconds)());
+        Ok(Pass { engine, holder, now_seconds, kept_id: None })
+    }
+
+    /// Who sends a key as it is.
+    pub(crate) fn bearer(&self, request: &HeaderMap) -> Option<Holder> {
+        let given = request.get(AUTHORIZATION)?.to_str().ok()?;
+        let (scheme, key) = given.split_once(' ')?;
+        self.keys.holder(key.trim()).filter(|_| scheme.eq_ignore_ascii_case("bearer"))
     }
 
     /// What is behind the gate, for figures that are open to everybody.
@@ -306,6 +276,10 @@ impl Dates {
     }
 }
 
+/// The service answers such a request as it does one with a wrong key; ours says why.
+const READ_ONLY: &str = "The input authorization token can't serve the request: it was made with a read-only key, which \
+                         is good for reads and queries, but neither for writes nor for permissions.";
+
 fn unauthorized(message: &str) -> Error {
     Error::Unauthorized(message.to_owned())
 }
@@ -319,6 +293,8 @@ fn malformed() -> Error {
 
 #[cfg(test)]
 mod tests {
+    use account::Key;
+
     use super::*;
 
     const KEY: &str =
@@ -333,7 +309,7 @@ mod tests {
             map.insert(*name, value.parse().unwrap());
         }
         let path = ResourcePath::parse("/dbs/ToDoList").unwrap();
-        MasterKey::parse(KEY).unwrap().check(&Method::GET, &path, &map, now)
+        super::check(&Keyring::of(Key::parse(KEY).unwrap()), &Method::GET, &path, &map, now)
     }
 
     #[test]
@@ -365,7 +341,10 @@ mod tests {
             (vec![("authorization", token("master").as_str())], "RFC 1123"),
             (vec![("authorization", token("master").as_str()), ("x-ms-date", "yesterday")], "RFC 1123"),
             (vec![("authorization", token("master").as_str()), ("date", DAY)], "payload to sign"),
-            (vec![("authorization", token("resource").as_str()), ("x-ms-date", DAY)], "did not sign"),
+            (
+                vec![("authorization", token("resource").as_str()), ("x-ms-date", DAY)],
+                "no key that this account has",
+            ),
             (vec![("authorization", token("aad").as_str()), ("x-ms-date", DAY)], "Entra"),
             (vec![("authorization", token("magic").as_str()), ("x-ms-date", DAY)], "'magic' is not known"),
             (vec![("authorization", "type=master&ver=1.0&sig=AAAA"), ("x-ms-date", DAY)], "dbs/ToDoList"),
@@ -373,15 +352,5 @@ mod tests {
             let Err(Error::Unauthorized(message)) = check(&pairs, SECONDS) else { panic!("{pairs:?}") };
             assert!(message.contains(part), "{message}");
         }
-    }
-
-    #[test]
-    fn keys_that_are_not_base64_are_refused() {
-        assert!(MasterKey::parse("").is_err());
-        assert!(MasterKey::parse("not base64!").is_err());
-        let key = MasterKey::parse(KEY).unwrap();
-        assert!(key.is(KEY));
-        assert!(!key.is("other"));
-        assert_eq!(format!("{key:?}"), "MasterKey(..)");
     }
 }

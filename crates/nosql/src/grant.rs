@@ -121,6 +121,14 @@ fn permission(engine: &Engine, claim: &Claim) -> Result<Permission, Error> {
     Permission::parse(&found.definition).map_err(|error| forbidden(&error.to_string()))
 }
 
+/// Whether a request is one that the holder of a read-only key may make: a read, and not of permissions. Their tokens would
+/// make a writer of whoever reads them.
+pub(crate) fn is_for_readers(head: &Head) -> Result<bool, Error> {
+    let reads = head.verb()?.is_some_and(|verb| need(verb) == Mode::Read);
+    let of_permissions = head.path.at(2) == "users" && head.path.at(4) == "permissions";
+    Ok(reads && !of_permissions)
+}
+
 fn need(verb: Verb) -> Mode {
     match verb {
         Verb::Get | Verb::ChangeFeed | Verb::Query | Verb::Plan => Mode::Read,

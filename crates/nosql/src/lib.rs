@@ -44,7 +44,7 @@ mod session;
 mod throughput;
 mod tokens;
 
-pub use auth::{BadKey, MasterKey, WallSeconds};
+pub use auth::WallSeconds;
 pub use limits::Limits;
 pub use listener::serve;
 pub use service::Service;

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use account::Keyring;
 use bytes::{Bytes, BytesMut};
 use engine::Engine;
 use http_body_util::BodyExt;
@@ -13,7 +14,7 @@ use hyper::header::{CONNECTION, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::time::timeout;
 
-use crate::auth::{Gate, MasterKey, Pass, WallSeconds};
+use crate::auth::{Gate, Pass, WallSeconds};
 use crate::body::Body;
 use crate::call::Call;
 use crate::catch::CatchPanic;
@@ -33,9 +34,9 @@ pub struct Service {
 }
 
 impl Service {
-    /// A front end that lets in holders of `key` and judges signatures' dates by `wall_seconds`.
-    pub fn new(engine: Arc<Engine>, key: MasterKey, wall_seconds: WallSeconds, limits: Limits) -> Self {
-        Self { gate: Gate::new(engine, key, wall_seconds), limits, requests: Arc::default() }
+    /// A front end that lets in holders of `keys` and judges signatures' dates by `wall_seconds`.
+    pub fn new(engine: Arc<Engine>, keys: Keyring, wall_seconds: WallSeconds, limits: Limits) -> Self {
+        Self { gate: Gate::new(engine, keys, wall_seconds), limits, requests: Arc::default() }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -107,11 +108,11 @@ impl Service {
         }
     }
 
-    /// `/metrics`: sums for everybody, figures by container for operators.
+    /// `/metrics`: sums for everybody, figures by container for holders of any key.
     async fn metrics(&self, head: &Head) -> Result<Reply, Error> {
-        let reader = match self.gate.admit_operator(head.headers()) {
-            Ok(_) => Reader::Operator,
-            Err(_) => Reader::Stranger,
+        let reader = match self.gate.bearer(head.headers()) {
+            Some(_) => Reader::Operator,
+            None => Reader::Stranger,
         };
         let (engine, requests) = (Arc::clone(self.gate.engine()), Arc::clone(&self.requests));
         let page = tokio::task::spawn_blocking(move || metrics::page(&engine, &requests, reader)).await;

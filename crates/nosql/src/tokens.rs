@@ -3,9 +3,11 @@
 //! A token is `type=resource&ver=1.0&sig=<mac>;<payload>;`, both parts base64. The payload names the permission by its
 //! resource id and says until when the token is good, and no more: what is granted stands in the permission, which
 //! is looked up at every use, so that changing or deleting it takes effect at once. The signing key is derived from
-//! the account key, so a token's signature is never good for a request and the other way round. Like the dates of
-//! signatures, expiry is judged by real time and not by the store's clock.
+//! the account key that the permission was read with, so a token's signature is never good for a request and the other way
+//! round, and a new key ends the tokens of the old one. Like the dates of signatures, expiry is judged by real time and
+//! not by the store's clock.
 
+use account::{Holder, Key, Keyring, Right};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use document::PermissionRid;
@@ -18,10 +20,6 @@ use crate::error::Error;
 /// Changes when the payload's form does, which ends all tokens of the older form.
 const PURPOSE: &[u8] = b"bolide resource token 1";
 
-/// Signs and checks tokens.
-#[derive(Clone)]
-pub(crate) struct TokenKey(Hmac<Sha256>);
-
 /// What a token says once its signature was found good.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
@@ -29,34 +27,30 @@ pub(crate) struct Claim {
     expires_seconds: u64,
 }
 
-impl TokenKey {
-    /// The key for tokens that belongs to an account key.
-    pub(crate) fn derive(account: &Hmac<Sha256>) -> Self {
-        let mut mac = account.clone();
-        mac.update(PURPOSE);
-        let bytes = mac.finalize().into_bytes();
-        Self(Hmac::new_from_slice(&bytes).expect("HMAC takes keys of any length"))
-    }
+/// A token for the permission of that resource id, signed with what is derived from a key.
+pub(crate) fn mint(key: &Key, permission: &str, expires_seconds: u64) -> String {
+    let payload = format!("{permission} {expires_seconds}");
+    let signature = STANDARD.encode(mac(key, payload.as_bytes()).finalize().into_bytes());
+    format!("type=resource&ver=1.0&sig={signature};{};", STANDARD.encode(payload))
+}
 
-    /// A token for the permission of that resource id.
-    pub(crate) fn mint(&self, permission: &str, expires_seconds: u64) -> String {
-        let payload = format!("{permission} {expires_seconds}");
-        let mut mac = self.0.clone();
-        mac.update(payload.as_bytes());
-        let signature = STANDARD.encode(mac.finalize().into_bytes());
-        format!("type=resource&ver=1.0&sig={signature};{};", STANDARD.encode(payload))
-    }
+/// Reads what stands behind `sig=`; nothing if none of the keys signed it that may sign tokens.
+pub(crate) fn open(keys: &Keyring, text: &str) -> Option<(Claim, Holder)> {
+    let (signature, payload) = text.strip_suffix(';').unwrap_or(text).split_once(';')?;
+    let (signature, payload) = (STANDARD.decode(signature).ok()?, STANDARD.decode(payload).ok()?);
+    let signer = keys.find(|key| mac(key, &payload).verify_slice(&signature).is_ok())?;
+    let (permission, expires) = std::str::from_utf8(&payload).ok()?.split_once(' ')?;
+    let claim = Claim { permission: permission.parse().ok()?, expires_seconds: expires.parse().ok()? };
+    (signer.right() == Right::ReadWrite).then_some((claim, signer))
+}
 
-    /// Reads what stands behind `sig=`; nothing if this key did not sign it.
-    pub(crate) fn open(&self, text: &str) -> Option<Claim> {
-        let (signature, payload) = text.strip_suffix(';').unwrap_or(text).split_once(';')?;
-        let (signature, payload) = (STANDARD.decode(signature).ok()?, STANDARD.decode(payload).ok()?);
-        let mut mac = self.0.clone();
-        mac.update(&payload);
-        mac.verify_slice(&signature).ok()?;
-        let (permission, expires) = std::str::from_utf8(&payload).ok()?.split_once(' ')?;
-        Some(Claim { permission: permission.parse().ok()?, expires_seconds: expires.parse().ok()? })
-    }
+fn mac(account: &Key, payload: &[u8]) -> Hmac<Sha256> {
+    let mut derived = account.mac();
+    derived.update(PURPOSE);
+    let derived = derived.finalize().into_bytes();
+    let mut mac = Hmac::new_from_slice(&derived).expect("HMAC takes keys of any length");
+    mac.update(payload);
+    mac
 }
 
 impl Claim {
@@ -74,47 +68,76 @@ impl Claim {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use account::Kind;
     use document::UserRid;
+
+    use super::*;
 
     const PERMISSION: PermissionRid = PermissionRid { user: UserRid { database: 1, user: 2 }, number: 3 };
 
-    fn key(secret: &[u8]) -> TokenKey {
-        TokenKey::derive(&Hmac::new_from_slice(secret).unwrap())
+    fn key(secret: &str) -> Key {
+        Key::parse(&STANDARD.encode(secret)).unwrap()
     }
 
-    fn minted(key: &TokenKey) -> String {
-        let token = key.mint(&PERMISSION.to_string(), 100);
+    fn ring(secret: &str) -> Keyring {
+        Keyring::of(key(secret))
+    }
+
+    fn minted(key: &Key) -> String {
+        let token = mint(key, &PERMISSION.to_string(), 100);
         token.strip_prefix("type=resource&ver=1.0&sig=").unwrap().to_owned()
+    }
+
+    fn opened(keys: &Keyring, token: &str) -> Option<Claim> {
+        open(keys, token).map(|(claim, _)| claim)
     }
 
     #[test]
     fn a_token_says_what_was_put_in_until_it_expires() {
-        let key = key(b"secret");
-        let token = minted(&key);
-        let claim = key.open(&token).unwrap();
+        let token = minted(&key("secret"));
+        let claim = opened(&ring("secret"), &token).unwrap();
         assert_eq!(claim, Claim { permission: PERMISSION, expires_seconds: 100 });
-        assert_eq!(key.open(token.trim_end_matches(';')), Some(claim));
-        let claim = key.open(&token).unwrap();
+        assert_eq!(opened(&ring("secret"), token.trim_end_matches(';')).as_ref(), Some(&claim));
         assert!(claim.check_expiry(99).is_ok());
         assert!(matches!(claim.check_expiry(100), Err(Error::Forbidden(_))));
     }
 
     #[test]
     fn no_token_that_this_key_did_not_sign_opens() {
-        let ours = key(b"secret");
-        let token = minted(&ours);
-        assert_eq!(key(b"other").open(&token), None);
+        let ours = ring("secret");
+        let token = minted(&key("secret"));
+        assert_eq!(opened(&ring("other"), &token), None);
         let (signature, _) = token.split_once(';').unwrap();
         let later = STANDARD.encode(format!("{PERMISSION} 999"));
         for forged in
             [format!("{signature};{later};"), format!(";{later};"), format!("{signature};;"), String::new()]
         {
-            assert_eq!(ours.open(&forged), None, "{forged}");
+            assert_eq!(opened(&ours, &forged), None, "{forged}");
         }
-        assert_eq!(ours.open(&format!("{token}{token}")), None);
+        assert_eq!(opened(&ours, &format!("{token}{token}")), None);
         // The account key itself signs no tokens.
-        let account = TokenKey(Hmac::new_from_slice(b"secret").unwrap());
-        assert_eq!(ours.open(&minted(&account)), None);
+        let payload = format!("{PERMISSION} 100");
+        let mut mac = key("secret").mac();
+        mac.update(payload.as_bytes());
+        let signature = STANDARD.encode(mac.finalize().into_bytes());
+        assert_eq!(opened(&ours, &format!("{signature};{};", STANDARD.encode(payload))), None);
+    }
+
+    #[test]
+    fn a_token_lives_and_dies_with_the_key_that_signed_it() {
+        let keys = ring("secret");
+        let second = keys.regenerate(Kind::Secondary).unwrap();
+        let (first, second) = (minted(&key("secret")), minted(&second));
+        assert!(opened(&keys, &first).is_some() && opened(&keys, &second).is_some());
+        keys.regenerate(Kind::Secondary).unwrap();
+        assert!(opened(&keys, &first).is_some());
+        assert_eq!(opened(&keys, &second), None);
+    }
+
+    #[test]
+    fn a_read_only_key_signs_no_tokens() {
+        let keys = ring("secret");
+        let reader = keys.regenerate(Kind::PrimaryReadonly).unwrap();
+        assert_eq!(opened(&keys, &minted(&reader)), None);
     }
 }

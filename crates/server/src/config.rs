@@ -4,10 +4,10 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use account::Key;
 use anyhow::{Context, Result, anyhow, bail};
 use engine::Burst;
 use mongo::{Account, Authentication, Profile};
-use nosql::MasterKey;
 use storage::Durability;
 
 use crate::settings::Settings;
@@ -63,7 +63,7 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     /// The MongoDB API, unless it is off.
     pub(crate) mongo: Option<Mongo>,
-    pub(crate) key: MasterKey,
+    pub(crate) key: Key,
     /// What is said about the key when the server starts.
     pub(crate) shown_key: ShownKey,
     pub(crate) certificate: Certificate,
@@ -92,7 +92,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
     let mongo_listen = mongo_listen(settings, listen)?;
     let text = key_text(settings, &[Some(listen), mongo_listen])?;
     let mongo = mongo_listen.map(|listen| mongo(settings, listen, &text)).transpose()?;
-    let (key, shown_key) = (MasterKey::parse(&text.key)?, text.shown());
+    let (key, shown_key) = (Key::parse(&text.key)?, text.shown());
     let durability = match settings.always("durability") {
         "buffered" => Durability::Buffered,
         _ => Durability::Sync,

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use account::Keyring;
 use anyhow::{Context, Result};
 use engine::{Archive, Enforcement, Engine};
 use mongo::{Authentication, Profile};
@@ -111,7 +112,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         tls::config(&config.certificate, &config.place, &tls::names(mongo.as_ref().map(|(_, mongo)| mongo)))?;
     let shutdown = signals()?;
     let wall_seconds = Arc::new(move || clock.wall().seconds());
-    let service = Service::new(Arc::clone(&engine), config.key, wall_seconds, Limits::default());
+    let service = Service::new(Arc::clone(&engine), Keyring::of(config.key), wall_seconds, Limits::default());
     let purge = tokio::spawn(background::purge(Arc::clone(&engine)));
     announce(address, mongo.as_ref().map(|((_, address), mongo)| (*address, mongo)), &config.shown_key);
     let mongo = async {

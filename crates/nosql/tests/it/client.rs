@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use account::{Key, Keyring};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use document::{Value, parse_json};
 use engine::{Engine, MemoryArchive, Options};
 use hmac::{Hmac, Mac};
-use nosql::{Limits, MasterKey, Service};
+use nosql::{Limits, Service};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use sha2::Sha256;
 use storage::{ClockOptions, ManualClock, MemoryStore, Time};
@@ -31,6 +32,8 @@ pub(crate) struct Server {
     pub(crate) real_seconds: Arc<AtomicU64>,
     /// Where containers that name an archive have it.
     pub(crate) archive: Arc<MemoryArchive>,
+    /// The account's keys, of which `KEY` is the primary one.
+    pub(crate) keys: Keyring,
     stop: Option<oneshot::Sender<()>>,
 }
 
@@ -59,15 +62,15 @@ impl Server {
         let real_seconds = Arc::new(AtomicU64::new(START));
         let seconds = Arc::clone(&real_seconds);
         let wall = Arc::new(move || seconds.load(Ordering::Relaxed));
-        let key = MasterKey::parse(KEY).unwrap();
-        let service = Arc::new(Service::new(engine, key, wall, limits));
+        let keys = Keyring::of(Key::parse(KEY).unwrap());
+        let service = Arc::new(Service::new(engine, keys.clone(), wall, limits));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         tokio::spawn(nosql::serve(listener, service, async {
             let _ = stopped.await;
         }));
-        Server { address, clock, real_seconds, archive, stop: Some(stop) }
+        Server { address, clock, real_seconds, archive, keys, stop: Some(stop) }
     }
 
     /// A server with database `db` and container `c` keyed by `/pk`, whose definition has `extra` members.
@@ -142,9 +145,7 @@ impl Server {
 
     /// An admin request with the right bearer.
     pub(crate) fn admin(&self, method: &str, path: &str, body: &str) -> Request {
-        let mut request = self.request(method, path, body);
-        request.sign = Sign::No;
-        request.header("authorization", &format!("Bearer {KEY}"))
+        self.request(method, path, body).bearer(KEY)
     }
 
     pub(crate) fn stop(&mut self) {
@@ -199,6 +200,10 @@ impl Request {
     pub(crate) fn signed_with(mut self, key: &str) -> Self {
         self.sign = Sign::Master(key.to_owned());
         self
+    }
+
+    pub(crate) fn bearer(self, key: &str) -> Self {
+        self.unsigned().header("authorization", &format!("Bearer {key}"))
     }
 
     pub(crate) fn unsigned(mut self) -> Self {

@@ -16,6 +16,7 @@ mod evidence;
 mod hostile;
 mod http2;
 mod items;
+mod keys;
 mod offers;
 mod permissions;
 mod queries;

@@ -1,0 +1,110 @@
+//! One key: base64 text to people and passwords, bytes to signatures.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, Mac};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// Bytes of a key that is made here; the service's have as many.
+const RANDOM_BYTES: usize = 64;
+
+/// A key, ready for use.
+#[derive(Clone)]
+pub struct Key {
+    text: String,
+    mac: Hmac<Sha256>,
+    digest: [u8; 32],
+}
+
+/// A key that is not base64 of at least one byte.
+#[derive(Debug, thiserror::Error)]
+#[error("the account key must be base64 text of at least one byte")]
+pub struct BadKey;
+
+impl Key {
+    /// Reads the base64 text of a key; space around it does not belong to it.
+    pub fn parse(text: &str) -> Result<Self, BadKey> {
+        let text = text.trim();
+        let bytes = STANDARD.decode(text).map_err(|_| BadKey)?;
+        if bytes.is_empty() {
+            return Err(BadKey);
+        }
+        let mac = Hmac::new_from_slice(&bytes).map_err(|_| BadKey)?;
+        Ok(Self { text: text.to_owned(), mac, digest: Sha256::digest(text).into() })
+    }
+
+    /// A new key that nobody can guess.
+    pub(crate) fn random() -> Self {
+        let mut bytes = [0; RANDOM_BYTES];
+        getrandom::fill(&mut bytes).expect("the operating system has random bytes");
+        Self::parse(&STANDARD.encode(bytes)).expect("this is base64 of many bytes")
+    }
+
+    /// The secret itself, for those who must hand it on: to its owner, to disk, to a password check.
+    pub fn reveal(&self) -> &str {
+        &self.text
+    }
+
+    /// A signature to be made or checked with this key.
+    pub fn mac(&self) -> Hmac<Sha256> {
+        self.mac.clone()
+    }
+
+    /// Whether somebody who sent that text has this key. Digests are compared rather than the texts, so that not even the
+    /// key's length shows in the time taken.
+    pub fn is(&self, text: &str) -> bool {
+        let digest: [u8; 32] = Sha256::digest(text).into();
+        digest.ct_eq(&self.digest).into()
+    }
+
+    /// What tells keys apart without telling them: the first hexadecimal digits of the text's SHA-256.
+    pub fn fingerprint(&self) -> String {
+        let [a, b, c, d, ..] = self.digest;
+        format!("{:08x}", u32::from_be_bytes([a, b, c, d]))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Key(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_are_not_base64_are_refused() {
+        for text in ["", "  ", "not base64!", "AAA"] {
+            assert!(Key::parse(text).is_err(), "{text}");
+        }
+        let key = Key::parse(" c2VjcmV0\n").unwrap();
+        assert_eq!(key.reveal(), "c2VjcmV0");
+        assert!(key.is("c2VjcmV0"));
+        for other in ["other", "", "c2VjcmV0 ", "C2VjcmV0"] {
+            assert!(!key.is(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_is_the_beginning_of_the_digest_that_sha256sum_prints() {
+        assert_eq!(Key::parse("c2VjcmV0").unwrap().fingerprint(), "1c1185e0");
+    }
+
+    #[test]
+    fn debug_shows_nothing_of_the_key() {
+        let shown = format!("{:?}", Key::parse("c2VjcmV0").unwrap());
+        assert_eq!(shown, "Key(..)");
+    }
+
+    #[test]
+    fn random_keys_are_as_long_as_the_services_and_differ() {
+        let (one, two) = (Key::random(), Key::random());
+        assert_eq!(one.reveal().len(), 88);
+        assert_ne!(one.reveal(), two.reveal());
+    }
+}
