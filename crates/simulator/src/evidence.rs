@@ -92,11 +92,10 @@ fn is_about(testimony: &Testimony, death: &Death) -> bool {
 
 fn is_exact(testimony: &Testimony, death: &Death) -> bool {
     let rule = (testimony.rule.as_str(), testimony.seconds);
-    // A header knows the second in which it was written. Who was dead by then, and stays for the purge, died in it; also one
-    // that was written by a suspect time that was ahead of the trusted one.
-    let (ts, time_ms) = (death.item.ts * 1000, death.time_ms);
-    let on_arrival = time_ms < ts + 1000 && (ts..=time_ms.max(ts)).contains(&testimony.expired_ms);
-    (testimony.expired_ms == time_ms || on_arrival) && (death.twice || rule == (death.rule, death.seconds))
+    // One that was written at a time which was rejected later (T34) is not told to have died before its `_ts`.
+    let (ts_ms, time_ms) = (death.item.ts * 1000, death.time_ms);
+    let is_instant = testimony.expired_ms == time_ms || ts_ms > time_ms && testimony.expired_ms == ts_ms;
+    is_instant && (death.twice || rule == (death.rule, death.seconds))
 }
 
 /// Those to whom evidence is owed have it, but for at most `left` whose bytes are still there. Says whether anybody has.

@@ -92,7 +92,7 @@ impl Run {
             if (*answer == Answer::Created) != fresh {
                 return Err(format!("{answer:?} with item number {}", item.stamp.number));
             }
-            self.check_left(item, *left)?;
+            self.check_left(item, written, *left)?;
             if written && item.ts != self.model.now {
                 return Err(format!("T9: written at {} with _ts {}", self.model.now, item.ts));
             }
@@ -101,15 +101,20 @@ impl Run {
     }
 
     /// The seconds that an item has left, begun ones included, are those that the rules say (T33).
-    fn check_left(&self, item: &SeenItem, left: Option<u64>) -> Result<(), String> {
+    fn check_left(&self, item: &SeenItem, written: bool, left: Option<u64>) -> Result<(), String> {
         let known = |other: &&Item| other.stamp.as_ref().is_some_and(|stamp| *stamp == item.stamp);
         let items = self.model.containers.values().map(|inside| (inside, inside.items.iter().find(known)));
         let Some((inside, item)) = items.into_iter().find_map(|(inside, item)| Some((inside, item?))) else {
             // A later operation of its batch has taken its place.
             return Ok(());
         };
+        let mut item = item.clone();
+        if written {
+            // A read that follows in the same batch may have restarted it: what was answered to the write stands.
+            item.counts_from = item.written_from;
+        }
         let remaining = |second: u64| (second * 1000).saturating_sub(self.shown.now_ms).div_ceil(1000);
-        let expected = inside.deadline(item).map(remaining);
+        let expected = inside.deadline(&item).map(remaining);
         if left == expected {
             Ok(())
         } else {

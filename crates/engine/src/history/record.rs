@@ -1,6 +1,7 @@
 //! What the feed of all versions keeps of a commit: called by every write, and by whoever removes a dead item.
 //!
-//! Nothing is written where the policy, as the transaction sees it, asks for no feed.
+//! Nothing is written where the policy, as the transaction sees it, asks for no feed. Who dies on arrival is told wherever
+//! anybody asks for instants of death: a feed, an archive or a deletion record.
 
 use document::Sequence;
 use storage::{Time, Transaction};
@@ -20,8 +21,8 @@ use crate::keys::Key;
 pub(crate) enum Fate {
     /// It stays.
     Stays,
-    /// A date in it has killed it already, and its expiry is recorded: whoever wrote it removes it at once. So nothing in a
-    /// queue has died before it was written, and deaths are in the order of the queue.
+    /// It is overdue already, and its expiry is recorded: whoever wrote it removes it at once. So nothing in a queue has died
+    /// before it was written, and deaths are in the order of the queue.
     DeadOnArrival,
 }
 
@@ -39,32 +40,37 @@ pub(crate) fn written<B: Body>(
     new: &Record<B>,
     manner: Manner,
 ) -> Fate {
-    if !is_kept(gate) {
-        return Fate::Stays;
+    let sequence = new.header.sequence;
+    if is_kept(gate) {
+        let kind = match (old, manner) {
+            (None, _) => ChangeKind::Create,
+            (Some(_), Manner::Whole) => ChangeKind::Replace,
+            (Some(_), Manner::Parts) => ChangeKind::Update,
+        };
+        put_change(tx, gate, sequence, codec::encode(kind, new.number, Some(new), old));
     }
-    let kind = match (old, manner) {
-        (None, _) => ChangeKind::Create,
-        (Some(_), Manner::Whole) => ChangeKind::Replace,
-        (Some(_), Manner::Parts) => ChangeKind::Update,
-    };
-    let (time, sequence) = (tx.trusted_time(), new.header.sequence);
-    put_change(tx, gate, sequence, codec::encode(kind, new.number, Some(new), old));
-    if !gate.policy.is_dead(&new.header, time) {
-        return Fate::Stays;
-    }
-    put_expiry(tx, gate, Position::on_arrival(time, sequence, new.number), new);
-    Fate::DeadOnArrival
+    on_arrival(tx, gate, new, |_| sequence)
 }
 
-/// Records the expiry of an item whose hold is lifted and that is overdue: it dies now, however old its base is, if anybody
-/// is told.
+/// Records the expiry of an item whose hold is lifted and that is overdue: it dies now, however old its base is.
 pub(crate) fn lifted<B: Body>(tx: &mut Transaction<'_>, gate: &Gate, item: &Record<B>) -> Fate {
+    on_arrival(tx, gate, item, |tx| Events::default().next(tx))
+}
+
+/// Who is overdue when it comes under the rules dies now, and does not wait for the purge if anybody is told when: header and
+/// policy do not know the instant at which it came. A feed tells of it at a sequence, which is asked for only then.
+fn on_arrival<B: Body>(
+    tx: &mut Transaction<'_>,
+    gate: &Gate,
+    item: &Record<B>,
+    sequence: impl FnOnce(&mut Transaction<'_>) -> Sequence,
+) -> Fate {
     let time = tx.trusted_time();
     if !gate.policy.lifecycle.tells_instants() || !gate.policy.is_dead(&item.header, time) {
         return Fate::Stays;
     }
     if is_kept(gate) {
-        let sequence = Events::default().next(tx);
+        let sequence = sequence(tx);
         put_expiry(tx, gate, Position::on_arrival(time, sequence, item.number), item);
     }
     Fate::DeadOnArrival

@@ -1,9 +1,12 @@
 //! Other countings than from the last write (T33), rule by rule.
 
+use std::time::Duration;
+
 use document::Path;
 use engine::collection::{Decision, Target};
 use engine::{
-    Api, Countdown, Error, Holder, ItemName, Lifecycle, Operation, Outcome, Patch, Precondition, QueryRequest,
+    Api, ArchiveDirectory, Countdown, Error, Holder, ItemName, Lifecycle, Operation, Outcome, Patch,
+    Precondition, QueryRequest,
 };
 
 use crate::collections::{by, date, item, raw};
@@ -388,6 +391,56 @@ fn t33_sliding_begins_and_ends_with_the_wish() {
     let holder = Holder::Collection(collection);
     let refused = world.engine.change_lifecycle(&holder, |wishes| wishes.sliding = true);
     assert!(refused.expect_err("a wish").to_string().contains("not supported"));
+}
+
+/// A batch is one commit, and its answers are those of its operations in their order.
+#[test]
+fn t33_in_a_batch_a_write_keeps_the_countdown_and_the_read_behind_it_restarts_it() {
+    let world = World::new();
+    world.container(r#","defaultTtl":20"#);
+    wish(&world, |wishes| wishes.sliding = true);
+    world.create("a", r#""id":"x""#).expect("created");
+    world.pass(15);
+    let read = || Operation::Read { name: ItemName::Id("x".into()), precondition: Precondition::None };
+    let operations = vec![replace(r#""id":"x","n":1"#), read()];
+    let answers = world.engine.batch_with(&world.current(), &key("a"), operations, Countdown::Keep).wait();
+    let left: Vec<_> = answers.expect("done").iter().map(|outcome| outcome.seconds_left).collect();
+    assert_eq!(left, [Some(5), Some(20)]);
+    assert_lives(&world, 20, "as it was read last");
+}
+
+/// A header knows the second of the write alone. Whoever is told when an item died is told the instant, and no earlier one.
+#[test]
+fn t32_t33_who_is_written_dead_has_died_at_that_instant() {
+    for (archived, recorded) in [(true, false), (false, true), (true, true)] {
+        let world = World::new();
+        world.container(r#","defaultTtl":10,"ttlPropertyPath":"/created""#);
+        wish(&world, |wishes| {
+            wishes.archive = ArchiveDirectory::parse("cold").filter(|_| archived);
+            wishes.deletion_record = recorded;
+            wishes.expire_at_path = path("/at");
+        });
+        world.create("a", r#""id":"x""#).expect("created");
+        world.clock.advance(Duration::from_millis(5567));
+        world.create("a", &format!(r#""id":"y","created":{}"#, START - 10)).expect("created");
+        world.create("a", &format!(r#""id":"z","at":{}"#, START + 5)).expect("created");
+        keep(&world, replace(r#""id":"x","ttl":3"#)).expect("replaced");
+        assert_eq!(world.counts(), (0, 0), "nobody stands in a queue");
+        world.pass(7);
+        assert_eq!(world.drain(), if archived { 3 } else { 0 });
+        let mut told = vec![world.archive.lines("cold")];
+        for log in world.engine.deletion_logs_of(&holder(&world)).expect("logs") {
+            let lines = world.engine.deletion_page(log.log, 0).expect("a page").lines;
+            let lines = String::from_utf8(lines).expect("text");
+            told.push(lines.lines().filter(|line| line.contains("purged")).map(str::to_owned).collect());
+        }
+        told.retain(|lines| !lines.is_empty());
+        assert_eq!(told.len(), usize::from(archived) + usize::from(recorded));
+        for line in told.into_iter().inspect(|lines| assert_eq!(lines.len(), 3)).flatten() {
+            assert!(line.contains(r#""expired":"2023-11-14T22:13:25.567Z""#), "{line}");
+        }
+        world.engine.check_index(&world.current()).expect("nothing is left behind");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::{Bug, edit};
 
 const SWEEP: &str = "crates/engine/src/purge/sweep.rs";
 const BURIAL: &str = "crates/engine/src/burial.rs";
+const HISTORY_RECORD: &str = "crates/engine/src/history/record.rs";
 const OBITUARY: &str = "crates/engine/src/obituary.rs";
 const DELETIONS: &str = "crates/engine/src/deletions/events.rs";
 const DELETION_LOG: &str = "crates/engine/src/deletions/log.rs";
@@ -45,6 +46,14 @@ pub(super) const BUGS: &[Bug] = &[
             OBITUARY,
             "Some(_) => policy.cause_in_force(&dead.header),",
             "Some(_) => policy.cause(&dead.header),",
+        )],
+    },
+    Bug {
+        name: "who is written dead waits for the purge though its instant is told",
+        edits: &[edit(
+            HISTORY_RECORD,
+            "on_arrival(tx, gate, new, |_| sequence)",
+            "if is_kept(gate) { on_arrival(tx, gate, new, |_| sequence) } else { Fate::Stays }",
         )],
     },
     Bug {
