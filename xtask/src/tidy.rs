@@ -26,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engine", &["bson", "document", "storage", "query", "mql"]),
     ("nosql", &["account", "calendar", "document", "query", "engine", "storage"]),
     ("mongo", &["account", "bson", "mql", "document", "engine", "storage"]),
-    ("server", &["account", "calendar", "document", "storage", "engine", "nosql", "mongo"]),
+    ("server", &["account", "bson", "calendar", "document", "storage", "engine", "nosql", "mongo"]),
     ("simulator", &["bson", "document", "storage", "query", "mql", "engine"]),
 ];
 

@@ -28,6 +28,7 @@ mod fail_points;
 mod fields;
 mod filling;
 mod index_uses;
+mod inner;
 mod journal;
 pub mod limits;
 mod listener;
@@ -51,6 +52,7 @@ mod wire;
 mod write_concern;
 mod write_errors;
 
+pub use inner::Refusal;
 pub use limits::Limits;
 pub use listener::serve;
 pub use service::Service;

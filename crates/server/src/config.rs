@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use account::Key;
@@ -10,6 +11,7 @@ use engine::Burst;
 use mongo::{Account, Authentication, Profile};
 use storage::Durability;
 
+use crate::seed::Seed;
 use crate::settings::Settings;
 
 /// The key that every Cosmos emulator shares. Anybody knows it, so it is good for loopback only.
@@ -69,6 +71,8 @@ pub(crate) struct Config {
     pub(crate) certificate: Certificate,
     /// Where archives lie, if there may be any (T32).
     pub(crate) archive_root: Option<PathBuf>,
+    /// What is made at the start.
+    pub(crate) seed: Option<Arc<Seed>>,
     pub(crate) test_clock: bool,
     /// See T34.
     pub(crate) max_clock_jump: Duration,
@@ -105,6 +109,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         shown_key,
         certificate: certificate(settings)?,
         archive_root: archive_root(settings)?,
+        seed: settings.given("seed").map(Seed::read).transpose()?.map(Arc::new),
         test_clock: settings.flag("test-clock"),
         max_clock_jump: settings.seconds("max-clock-jump"),
         max_start_gap: settings.seconds("max-start-gap"),

@@ -8,6 +8,7 @@ mod cli;
 mod clock;
 mod config;
 mod host;
+mod seed;
 mod serve;
 mod settings;
 mod tls;

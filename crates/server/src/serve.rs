@@ -12,6 +12,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::ServerConfig;
 use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, Recovery, Store, WallClock};
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -19,6 +20,7 @@ use crate::archive::DirectoryArchive;
 use crate::background;
 use crate::clock::RealClock;
 use crate::config::{Config, Mongo, Place, ShownKey};
+use crate::seed::Planter;
 use crate::{host, tls};
 
 /// Threads that run requests. A database's time goes into its store, not into HTTP; but a point read, which runs
@@ -35,6 +37,10 @@ const STACK_BYTES: usize = 8 * 1024 * 1024;
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(config: Config) -> Result<()> {
     let clock = clock();
+    let runtime = runtime()?;
+    if let Some(seed) = &config.seed {
+        runtime.block_on(Planter::rehearse(seed, Arc::clone(&clock)))?;
+    }
     let store = open(&config, Arc::clone(&clock))?;
     let archive = archive(&config)?;
     let enforcement = match config.enforce_throughput {
@@ -43,16 +49,19 @@ pub(crate) fn run(config: Config) -> Result<()> {
     };
     let options = engine::Options { partitions: config.partitions, enforcement, archive };
     let engine = Arc::new(Engine::open_with(store, options).context("cannot open the store")?);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    runtime.block_on(serve(config, Arc::clone(&engine), clock))?;
+    runtime.shutdown_background();
+    engine.close().context("cannot close the store")
+}
+
+fn runtime() -> Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .max_blocking_threads(BLOCKING_THREADS)
         .thread_stack_size(STACK_BYTES)
         .enable_all()
         .build()
-        .context("cannot start the runtime")?;
-    runtime.block_on(serve(config, Arc::clone(&engine), clock))?;
-    runtime.shutdown_background();
-    engine.close().context("cannot close the store")
+        .context("cannot start the runtime")
 }
 
 /// The machine's clock.
@@ -110,6 +119,11 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     };
     let tls =
         tls::config(&config.certificate, &config.place, &tls::names(mongo.as_ref().map(|(_, mongo)| mongo)))?;
+    let planter = config.seed.map(|seed| Planter::new(seed, Arc::clone(&engine)));
+    if let Some(planter) = &planter {
+        let outcome = planter.plant().await?;
+        tracing::info!("seed: {outcome}");
+    }
     let shutdown = signals()?;
     let wall_seconds = Arc::new(move || clock.wall().seconds());
     let service = Service::new(Arc::clone(&engine), Keyring::of(config.key), wall_seconds, Limits::default());

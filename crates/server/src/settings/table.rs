@@ -195,6 +195,8 @@ pub(crate) static TABLE: &[Setting] = &[
         "The fewest physical partitions of a new container; its throughput may ask for more").or("1"),
     text(Storage, "archive-root", "DIR",
         "Let containers archive what expires before it is purged, in directories below this one"),
+    text(Storage, "seed", "FILE",
+        "Make the databases, containers, collections and items of this JSON file at the start, where they are not there yet"),
 
     secret(Access, "key", "KEY", "The account key, base64. On loopback the well-known emulator key is the default"),
     text(Access, "key-file", "FILE", "Read the account key from this file"),

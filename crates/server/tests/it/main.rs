@@ -10,3 +10,4 @@ mod lifecycle;
 mod mongo;
 mod process;
 mod retention;
+mod seed;
