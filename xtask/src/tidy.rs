@@ -27,12 +27,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("nosql", &["account", "calendar", "document", "query", "engine", "storage"]),
     ("mongo", &["account", "bson", "mql", "document", "engine", "storage"]),
     ("server", &["account", "bson", "calendar", "document", "storage", "engine", "nosql", "mongo"]),
+    ("embedded", &["document", "storage", "query", "engine"]),
     ("simulator", &["bson", "document", "storage", "query", "mql", "engine"]),
 ];
 
 /// Crates that stay synchronous and know no protocol: none of these may appear among their dependencies.
-const SYNCHRONOUS: &[&str] =
-    &["account", "calendar", "patterns", "words", "bson", "document", "storage", "query", "mql", "engine"];
+const SYNCHRONOUS: &[&str] = &[
+    "account", "calendar", "patterns", "words", "bson", "document", "storage", "query", "mql", "engine",
+    "embedded",
+];
 const RUNTIMES: &[&str] = &["tokio", "hyper", "hyper-util", "http-body-util", "futures"];
 
 /// Checks everything and lists every offence.

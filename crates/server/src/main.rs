@@ -5,7 +5,6 @@
 mod archive;
 mod background;
 mod cli;
-mod clock;
 mod config;
 mod host;
 mod seed;

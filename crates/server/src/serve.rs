@@ -10,7 +10,7 @@ use mongo::{Authentication, Profile};
 use nosql::{Limits, Service};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::ServerConfig;
-use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, Recovery, Store, WallClock};
+use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, RealClock, Recovery, Store, WallClock};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,7 +18,6 @@ use tokio::sync::watch;
 
 use crate::archive::DirectoryArchive;
 use crate::background;
-use crate::clock::RealClock;
 use crate::config::{Config, Mongo, Place, ShownKey};
 use crate::seed::Planter;
 use crate::{host, tls};

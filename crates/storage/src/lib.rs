@@ -25,7 +25,7 @@ mod time;
 mod transaction;
 mod writer;
 
-pub use clock::{ClockOptions, ClockStatus, Leap, ManualClock, Suspicion, WallClock};
+pub use clock::{ClockOptions, ClockStatus, Leap, ManualClock, RealClock, Suspicion, WallClock};
 pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore, Recovery};
 pub use error::{Error, Result};
 pub use job::{Job, Verdict, transact};

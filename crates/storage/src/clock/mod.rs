@@ -29,8 +29,10 @@
 //! All this is in *raw* time; the test clock's offset (T29) is added when a time is shown. Rejecting a leap lasts as
 //! long as the process: a wall clock still wrong at the next start is judged anew.
 
+mod real;
 mod wall;
 
+pub use real::RealClock;
 pub use wall::{ManualClock, WallClock};
 
 use crate::transaction::Moment;

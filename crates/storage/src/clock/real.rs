@@ -2,17 +2,25 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use storage::{Time, WallClock};
+use super::WallClock;
+use crate::Time;
 
 /// The real wall clock and the real monotonic clock.
-pub(crate) struct RealClock {
+pub struct RealClock {
     start: Instant,
 }
 
 impl RealClock {
     #[expect(clippy::disallowed_methods, reason = "this is the door")]
-    pub(crate) fn new() -> Self {
+    /// The clocks of this machine.
+    pub fn new() -> Self {
         Self { start: Instant::now() }
+    }
+}
+
+impl Default for RealClock {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
