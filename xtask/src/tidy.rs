@@ -18,22 +18,36 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("patterns", &[]),
     ("words", &[]),
     ("account", &[]),
+    ("telemetry", &[]),
     ("bson", &["calendar"]),
     ("document", &[]),
     ("storage", &[]),
     ("query", &["calendar", "document", "patterns", "words"]),
     ("mql", &["bson", "calendar", "patterns", "words"]),
     ("engine", &["bson", "document", "storage", "query", "mql"]),
-    ("nosql", &["account", "calendar", "document", "query", "engine", "storage"]),
-    ("mongo", &["account", "bson", "mql", "document", "engine", "storage"]),
-    ("server", &["account", "bson", "calendar", "document", "storage", "engine", "nosql", "mongo"]),
+    ("nosql", &["account", "calendar", "document", "query", "engine", "storage", "telemetry"]),
+    ("mongo", &["account", "bson", "mql", "document", "engine", "storage", "telemetry"]),
+    (
+        "server",
+        &["account", "bson", "calendar", "document", "storage", "engine", "nosql", "mongo", "telemetry"],
+    ),
     ("embedded", &["document", "storage", "query", "engine"]),
     ("simulator", &["bson", "document", "storage", "query", "mql", "engine"]),
 ];
 
 /// Crates that stay synchronous and know no protocol: none of these may appear among their dependencies.
 const SYNCHRONOUS: &[&str] = &[
-    "account", "calendar", "patterns", "words", "bson", "document", "storage", "query", "mql", "engine",
+    "account",
+    "calendar",
+    "patterns",
+    "words",
+    "telemetry",
+    "bson",
+    "document",
+    "storage",
+    "query",
+    "mql",
+    "engine",
     "embedded",
 ];
 const RUNTIMES: &[&str] = &["tokio", "hyper", "hyper-util", "http-body-util", "futures"];

@@ -12,6 +12,7 @@ use hyper::StatusCode;
 use crate::belongings::refuse_triggers;
 use crate::call::{Call, range_of};
 use crate::error::Error;
+use crate::record::Work;
 use crate::response::{Place, Reply};
 use crate::{feed, headers, query_metrics};
 
@@ -101,7 +102,7 @@ pub(crate) fn page_reply(
     call: &Call,
     container: &Container,
     range: usize,
-    page: &QueryPage,
+    page: QueryPage,
 ) -> Result<Reply, Error> {
     let body = feed::enclose(&container.rid.to_string(), "Documents", &page.rows);
     let mut reply = Reply::json(StatusCode::OK, body)
@@ -111,7 +112,8 @@ pub(crate) fn page_reply(
     if let Some(token) = &page.continuation {
         reply = reply.with(headers::CONTINUATION, token);
     }
-    query_metrics::report(call, reply, page)
+    let reply = query_metrics::report(call, reply, &page)?;
+    Ok(reply.worked(Work { metrics: page.metrics, index: page.index }))
 }
 
 fn range_of_outcome(container: &Container, outcome: &Outcome) -> usize {

@@ -35,6 +35,7 @@ mod names;
 mod path;
 mod query_metrics;
 mod query_request;
+mod record;
 mod request;
 mod resources;
 mod response;

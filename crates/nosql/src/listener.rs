@@ -15,6 +15,7 @@ use std::time::Duration;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use telemetry::FrontEnd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -55,13 +56,15 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
             },
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            service.front_end().refused_connection();
             complaints.warn(&format!("closed a new connection: {} are open already", limits.connections));
             continue;
         };
         let (builder, service, stopped) = (Arc::clone(&builder), Arc::clone(&service), stopped.clone());
+        let counted = service.front_end().connected();
         tokio::spawn(async move {
             connection(stream, &builder, service, stopped, &limits).await;
-            drop(place);
+            drop((counted, place));
         });
     }
     drop(listener);
@@ -114,11 +117,12 @@ async fn connection(
     limits: &Limits,
 ) {
     let _ = stream.set_nodelay(true);
+    let front_end = Arc::clone(service.front_end());
     let answer = service_fn(move |request| {
         let service = Arc::clone(&service);
         async move { Ok::<_, std::convert::Infallible>(service.respond(request).await) }
     });
-    let connection = builder.serve_connection(TokioIo::new(Patient::new(stream, limits)), answer);
+    let connection = builder.serve_connection(TokioIo::new(Patient::new(stream, limits, front_end)), answer);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
@@ -143,6 +147,8 @@ async fn until_stopped(stopped: &mut watch::Receiver<bool>) {
 /// first bytes are watched here; from there on the protocol's own timers watch. Nobody else watches writing.
 struct Patient {
     stream: TcpStream,
+    /// Counts what comes and goes.
+    front_end: Arc<FrontEnd>,
     deadline: Option<Pin<Box<Sleep>>>,
     seen: usize,
     write_pause: Duration,
@@ -151,10 +157,10 @@ struct Patient {
 }
 
 impl Patient {
-    fn new(stream: TcpStream, limits: &Limits) -> Self {
+    fn new(stream: TcpStream, limits: &Limits, front_end: Arc<FrontEnd>) -> Self {
         let deadline = Some(Box::pin(sleep(limits.head_timeout)));
         let write_pause = limits.write_pause_timeout;
-        Self { stream, deadline, seen: 0, write_pause, write_deadline: None }
+        Self { stream, front_end, deadline, seen: 0, write_pause, write_deadline: None }
     }
 
     /// Passes on what became of a write; one that has made no progress for too long fails.
@@ -163,7 +169,8 @@ impl Patient {
         context: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        if written.is_ready() {
+        if let Poll::Ready(bytes) = &written {
+            self.front_end.sent(*bytes.as_ref().unwrap_or(&0));
             self.write_deadline = None;
             return written;
         }
@@ -180,11 +187,13 @@ impl AsyncRead for Patient {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let count = buffer.filled().len() - before;
+        self.front_end.received(count);
         let Some(deadline) = &mut self.deadline else { return read };
         if read.is_pending() {
             return deadline.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()));
         }
-        self.seen += buffer.filled().len() - before;
+        self.seen += count;
         if self.seen >= FIRST_BYTES {
             self.deadline = None;
         }

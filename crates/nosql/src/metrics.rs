@@ -3,45 +3,10 @@
 //! The door is open, as for the probes, but names nobody's data: figures by container are for whoever shows the account key
 //! as a bearer token. What the store can count is read when it is asked for, so a figure here costs nothing meanwhile.
 
-use std::fmt::{Display, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use engine::{Api, Engine, Holder, PurgeFigures};
-use hyper::Response;
+use telemetry::{Kind, Page, Registry};
 
 use crate::error::Error;
-use crate::headers;
-
-/// The status codes that are counted: every one there is.
-const STATUSES: std::ops::Range<usize> = 100..600;
-
-/// What was answered since the start.
-pub(crate) struct Requests {
-    by_status: Box<[AtomicU64]>,
-    charge_hundredths: AtomicU64,
-}
-
-impl Default for Requests {
-    fn default() -> Self {
-        Self {
-            by_status: STATUSES.map(|_| AtomicU64::new(0)).collect(),
-            charge_hundredths: AtomicU64::new(0),
-        }
-    }
-}
-
-impl Requests {
-    /// Counts an answer.
-    pub(crate) fn count<B>(&self, response: &Response<B>) {
-        let place = usize::from(response.status().as_u16()).checked_sub(STATUSES.start);
-        if let Some(counter) = place.and_then(|place| self.by_status.get(place)) {
-            counter.fetch_add(1, Ordering::Relaxed);
-        }
-        let charge = response.headers().get(&headers::REQUEST_CHARGE).and_then(|value| value.to_str().ok());
-        let charge = charge.and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
-        self.charge_hundredths.fetch_add((charge * 100.0).round() as u64, Ordering::Relaxed);
-    }
-}
 
 /// Who asks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,35 +18,30 @@ pub(crate) enum Reader {
 }
 
 /// The whole page.
-pub(crate) fn page(engine: &Engine, requests: &Requests, reader: Reader) -> Result<String, Error> {
+pub(crate) fn page(engine: &Engine, registry: &Registry, reader: Reader) -> Result<String, Error> {
     let mut page = Page::default();
-    answers(&mut page, requests);
+    registry.write(&mut page);
     clock(&mut page, engine)?;
     store(&mut page, engine);
     purge(&mut page, engine, reader)?;
-    Ok(page.0)
-}
-
-fn answers(page: &mut Page, requests: &Requests) {
-    page.head(
-        "bolide_requests_total",
-        Kind::Counter,
-        "Requests of the NoSQL API by the status of their answer.",
-    );
-    for (status, counter) in STATUSES.zip(&requests.by_status) {
-        let count = counter.load(Ordering::Relaxed);
-        if count > 0 {
-            page.sample("bolide_requests_total", &[("code", &status.to_string())], count);
-        }
-    }
-    let hundredths = requests.charge_hundredths.load(Ordering::Relaxed);
-    let units = format!("{}.{:02}", hundredths / 100, hundredths % 100);
-    page.plain("bolide_request_units_total", Kind::Counter, "Request units that those answers named.", units);
+    Ok(page.finish())
 }
 
 fn clock(page: &mut Page, engine: &Engine) -> Result<(), Error> {
     let clock = engine.clock_status()?;
-    page.plain("bolide_time_seconds", Kind::Gauge, "The store's time.", seconds(clock.now.millis()));
+    let times = [
+        ("bolide_time_seconds", "The store's time.", clock.now.millis()),
+        ("bolide_trusted_time_seconds", "The time by which data may be destroyed.", clock.trusted.millis()),
+        (
+            "bolide_clock_suspect_ahead_seconds",
+            "How far the wall clock is ahead of the trusted time while it is suspect; else 0.",
+            clock.suspect.map_or(0, |suspicion| suspicion.ahead_ms),
+        ),
+        ("bolide_test_clock_advance_seconds", "How far the test clock was moved.", clock.advanced_ms),
+    ];
+    for (name, help, millis) in times {
+        page.plain(name, Kind::Gauge, help, seconds(millis));
+    }
     page.plain(
         "bolide_clock_suspect",
         Kind::Gauge,
@@ -130,8 +90,9 @@ fn purge(page: &mut Page, engine: &Engine, reader: Reader) -> Result<(), Error> 
         ("bolide_purge_next_due_seconds", "When something is due next.", status.next_due),
     ];
     for (name, help, time) in times {
+        let mut family = page.family(name, Kind::Gauge, help);
         if let Some(time) = time {
-            page.plain(name, Kind::Gauge, help, seconds(time.millis()));
+            family.sample(&[], seconds(time.millis()));
         }
     }
     let retention = engine.retention_status();
@@ -170,7 +131,7 @@ fn archives(page: &mut Page, engine: &Engine) {
 fn by_container(page: &mut Page, all: &[(Holder, PurgeFigures)], age: impl Fn(&PurgeFigures) -> String) {
     type Figure<'a> = &'a dyn Fn(&PurgeFigures) -> String;
     let telling = |figures: &PurgeFigures| figures.backlog.items > 0 || figures.purged.items > 0;
-    let metrics: [(&str, Kind, &str, Figure<'_>); 5] = [
+    let metrics: [(&'static str, Kind, &str, Figure<'_>); 5] = [
         (
             "bolide_container_purge_backlog_items",
             Kind::Gauge,
@@ -194,14 +155,14 @@ fn by_container(page: &mut Page, all: &[(Holder, PurgeFigures)], age: impl Fn(&P
         }),
     ];
     for (name, kind, help, figure) in metrics {
-        page.head(name, kind, help);
+        let mut family = page.family(name, kind, help);
         for (holder, figures) in all.iter().filter(|(_, figures)| telling(figures)) {
             let api = match holder.api() {
                 Api::NoSql => "nosql",
                 Api::MongoDb => "mongodb",
             };
             let labels = [("api", api), ("database", holder.database()), ("container", holder.name())];
-            page.sample(name, &labels, figure(figures));
+            family.sample(&labels, figure(figures));
         }
     }
 }
@@ -209,57 +170,4 @@ fn by_container(page: &mut Page, all: &[(Holder, PurgeFigures)], age: impl Fn(&P
 /// Milliseconds as seconds.
 fn seconds(millis: u64) -> String {
     format!("{}.{:03}", millis / 1000, millis % 1000)
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    Counter,
-    Gauge,
-}
-
-/// The text as it grows.
-#[derive(Default)]
-struct Page(String);
-
-impl Page {
-    fn plain(&mut self, name: &str, kind: Kind, help: &str, value: impl Display) {
-        self.head(name, kind, help);
-        self.sample(name, &[], value);
-    }
-
-    fn head(&mut self, name: &str, kind: Kind, help: &str) {
-        let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-        };
-        writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}")
-            .expect("text takes all that is written");
-    }
-
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        self.0.push_str(name);
-        for (position, (label, text)) in labels.iter().enumerate() {
-            self.0.push(if position == 0 { '{' } else { ',' });
-            write!(self.0, "{label}=\"{}\"", escaped(text)).expect("text takes all that is written");
-        }
-        self.0.push_str(if labels.is_empty() { " " } else { "} " });
-        writeln!(self.0, "{value}").expect("text takes all that is written");
-    }
-}
-
-/// A label's text as the format wants it.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_cannot_break_out_of_its_label() {
-        let mut page = Page::default();
-        page.sample("m", &[("container", "a\"} 1\nb\\")], 7);
-        assert_eq!(page.0, "m{container=\"a\\\"} 1\\nb\\\\\"} 7\n");
-    }
 }

@@ -14,6 +14,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::body::Body;
 use crate::error::Error;
+use crate::record::Work;
 use crate::{headers, session};
 
 /// What a handler answers.
@@ -23,6 +24,7 @@ pub(crate) struct Reply {
     body: Body,
     charge: Charge,
     headers: HeaderMap,
+    work: Option<Box<Work>>,
 }
 
 impl Reply {
@@ -63,13 +65,27 @@ impl Reply {
 
     /// An answer without a body.
     pub(crate) fn empty(status: StatusCode) -> Self {
-        let body = Bytes::new().into();
-        Self { status, body, charge: Charge::MINIMUM, headers: HeaderMap::with_capacity(24) }
+        let (body, headers) = (Bytes::new().into(), HeaderMap::with_capacity(24));
+        Self { status, body, charge: Charge::MINIMUM, headers, work: None }
     }
 
     pub(crate) fn charged(mut self, charge: Charge) -> Self {
         self.charge = charge;
         self
+    }
+
+    pub(crate) fn charge(&self) -> Charge {
+        self.charge
+    }
+
+    /// Beside the answer goes what it took, for the log of slow operations.
+    pub(crate) fn worked(mut self, work: Work) -> Self {
+        self.work = Some(Box::new(work));
+        self
+    }
+
+    pub(crate) fn take_work(&mut self) -> Option<Box<Work>> {
+        self.work.take()
     }
 
     pub(crate) fn with(mut self, name: HeaderName, value: impl Display) -> Self {

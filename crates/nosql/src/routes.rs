@@ -1,4 +1,4 @@
-//! The one table of what this front end answers: verb and path to handler.
+//! The one table of what this front end answers: verb and path to handler, and the name that figures and logs have for it.
 //!
 //! A star stands for one segment. Rows that lead to `not_supported` are what the service has and we do not have
 //! yet: they answer with a clear error instead of 404, and they show here what is missing.
@@ -6,12 +6,14 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use telemetry::OperationId;
+
 use crate::call::Call;
 use crate::error::Error;
-use crate::handlers;
 use crate::path::ResourcePath;
 use crate::request::Verb;
 use crate::response::Reply;
+use crate::{admin, handlers};
 
 /// What a handler comes to.
 pub(crate) type Answer<'a> = Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send + 'a>>;
@@ -20,101 +22,109 @@ pub(crate) type Answer<'a> = Pin<Box<dyn Future<Output = Result<Reply, Error>> +
 pub(crate) struct Route {
     verb: Verb,
     path: &'static [&'static str],
+    name: &'static str,
     pub(crate) run: for<'a> fn(&'a Call) -> Answer<'a>,
 }
 
+impl Route {
+    pub(crate) const fn new(
+        verb: Verb,
+        path: &'static [&'static str],
+        name: &'static str,
+        run: for<'a> fn(&'a Call) -> Answer<'a>,
+    ) -> Route {
+        Route { verb, path, name, run }
+    }
+}
+
 macro_rules! routes {
-    ($($verb:ident [$($segment:literal),*] => $handler:ident;)*) => {
-        const ROUTES: &[Route] = &[$(
-            Route {
-                verb: Verb::$verb,
-                path: &[$($segment),*],
-                run: |call| Box::pin(handlers::$handler::handle(call)),
-            },
+    ($($verb:ident [$($segment:literal),*] => $handler:ident $name:literal;)*) => {
+        static ROUTES: &[Route] = &[$(
+            Route::new(Verb::$verb, &[$($segment),*], $name, |call| Box::pin(handlers::$handler::handle(call))),
         )*];
     };
 }
 
 routes! {
     // Items first: the table is searched from the top, and these are most of the traffic.
-    Get        ["dbs", "*", "colls", "*", "docs", "*"] => read_item;
-    Post       ["dbs", "*", "colls", "*", "docs"] => create_item;
-    Upsert     ["dbs", "*", "colls", "*", "docs"] => upsert_item;
-    Put        ["dbs", "*", "colls", "*", "docs", "*"] => replace_item;
-    Patch      ["dbs", "*", "colls", "*", "docs", "*"] => patch_item;
-    Delete     ["dbs", "*", "colls", "*", "docs", "*"] => delete_item;
-    Query      ["dbs", "*", "colls", "*", "docs"] => query_items;
-    Get        ["dbs", "*", "colls", "*", "docs"] => list_items;
-    Batch      ["dbs", "*", "colls", "*", "docs"] => batch_items;
-    Plan       ["dbs", "*", "colls", "*", "docs"] => plan_query;
-    ChangeFeed ["dbs", "*", "colls", "*", "docs"] => read_change_feed;
-    Post       ["dbs", "*", "colls", "*", "operations", "partitionkeydelete"] => delete_partition;
+    Get        ["dbs", "*", "colls", "*", "docs", "*"] => read_item "ReadItem";
+    Post       ["dbs", "*", "colls", "*", "docs"] => create_item "CreateItem";
+    Upsert     ["dbs", "*", "colls", "*", "docs"] => upsert_item "UpsertItem";
+    Put        ["dbs", "*", "colls", "*", "docs", "*"] => replace_item "ReplaceItem";
+    Patch      ["dbs", "*", "colls", "*", "docs", "*"] => patch_item "PatchItem";
+    Delete     ["dbs", "*", "colls", "*", "docs", "*"] => delete_item "DeleteItem";
+    Query      ["dbs", "*", "colls", "*", "docs"] => query_items "QueryItems";
+    Get        ["dbs", "*", "colls", "*", "docs"] => list_items "ListItems";
+    Batch      ["dbs", "*", "colls", "*", "docs"] => batch_items "BatchItems";
+    Plan       ["dbs", "*", "colls", "*", "docs"] => plan_query "PlanQuery";
+    ChangeFeed ["dbs", "*", "colls", "*", "docs"] => read_change_feed "ReadChangeFeed";
+    Post       ["dbs", "*", "colls", "*", "operations", "partitionkeydelete"] => delete_partition "DeletePartition";
 
-    Get        [] => read_account;
-    Get        ["dbs", "*", "colls", "*", "pkranges"] => read_pkranges;
-    ChangeFeed ["dbs", "*", "colls", "*", "pkranges"] => read_pkranges;
+    Get        [] => read_account "ReadAccount";
+    Get        ["dbs", "*", "colls", "*", "pkranges"] => read_pkranges "ReadPartitionKeyRanges";
+    ChangeFeed ["dbs", "*", "colls", "*", "pkranges"] => read_pkranges "FollowPartitionKeyRanges";
 
-    Post       ["dbs", "*", "colls"] => create_container;
-    Get        ["dbs", "*", "colls"] => list_containers;
-    Query      ["dbs", "*", "colls"] => list_containers;
-    Get        ["dbs", "*", "colls", "*"] => read_container;
-    Put        ["dbs", "*", "colls", "*"] => replace_container;
-    Delete     ["dbs", "*", "colls", "*"] => delete_container;
+    Post       ["dbs", "*", "colls"] => create_container "CreateContainer";
+    Get        ["dbs", "*", "colls"] => list_containers "ListContainers";
+    Query      ["dbs", "*", "colls"] => list_containers "QueryContainers";
+    Get        ["dbs", "*", "colls", "*"] => read_container "ReadContainer";
+    Put        ["dbs", "*", "colls", "*"] => replace_container "ReplaceContainer";
+    Delete     ["dbs", "*", "colls", "*"] => delete_container "DeleteContainer";
 
-    Post       ["dbs"] => create_database;
-    Get        ["dbs"] => list_databases;
-    Query      ["dbs"] => list_databases;
-    Get        ["dbs", "*"] => read_database;
-    Delete     ["dbs", "*"] => delete_database;
+    Post       ["dbs"] => create_database "CreateDatabase";
+    Get        ["dbs"] => list_databases "ListDatabases";
+    Query      ["dbs"] => list_databases "QueryDatabases";
+    Get        ["dbs", "*"] => read_database "ReadDatabase";
+    Delete     ["dbs", "*"] => delete_database "DeleteDatabase";
 
-    Get        ["offers"] => list_offers;
-    Query      ["offers"] => list_offers;
-    Get        ["offers", "*"] => read_offer;
-    Put        ["offers", "*"] => replace_offer;
+    Get        ["offers"] => list_offers "ListOffers";
+    Query      ["offers"] => list_offers "QueryOffers";
+    Get        ["offers", "*"] => read_offer "ReadOffer";
+    Put        ["offers", "*"] => replace_offer "ReplaceOffer";
 
     // Definitions are kept; running them is not supported yet.
-    Get        ["dbs", "*", "users"] => list_resources;
-    Query      ["dbs", "*", "users"] => list_resources;
-    Post       ["dbs", "*", "users"] => create_resource;
-    Upsert     ["dbs", "*", "users"] => create_resource;
-    Get        ["dbs", "*", "users", "*"] => read_resource;
-    Put        ["dbs", "*", "users", "*"] => replace_resource;
-    Delete     ["dbs", "*", "users", "*"] => delete_resource;
-    Get        ["dbs", "*", "users", "*", "permissions"] => list_resources;
-    Query      ["dbs", "*", "users", "*", "permissions"] => list_resources;
-    Post       ["dbs", "*", "users", "*", "permissions"] => create_resource;
-    Upsert     ["dbs", "*", "users", "*", "permissions"] => create_resource;
-    Get        ["dbs", "*", "users", "*", "permissions", "*"] => read_resource;
-    Put        ["dbs", "*", "users", "*", "permissions", "*"] => replace_resource;
-    Delete     ["dbs", "*", "users", "*", "permissions", "*"] => delete_resource;
-    Get        ["dbs", "*", "colls", "*", "sprocs"] => list_resources;
-    Query      ["dbs", "*", "colls", "*", "sprocs"] => list_resources;
-    Post       ["dbs", "*", "colls", "*", "sprocs"] => create_resource;
-    Upsert     ["dbs", "*", "colls", "*", "sprocs"] => create_resource;
-    Get        ["dbs", "*", "colls", "*", "sprocs", "*"] => read_resource;
-    Put        ["dbs", "*", "colls", "*", "sprocs", "*"] => replace_resource;
-    Delete     ["dbs", "*", "colls", "*", "sprocs", "*"] => delete_resource;
-    Post       ["dbs", "*", "colls", "*", "sprocs", "*"] => execute_sproc;
-    Get        ["dbs", "*", "colls", "*", "triggers"] => list_resources;
-    Query      ["dbs", "*", "colls", "*", "triggers"] => list_resources;
-    Post       ["dbs", "*", "colls", "*", "triggers"] => create_resource;
-    Upsert     ["dbs", "*", "colls", "*", "triggers"] => create_resource;
-    Get        ["dbs", "*", "colls", "*", "triggers", "*"] => read_resource;
-    Put        ["dbs", "*", "colls", "*", "triggers", "*"] => replace_resource;
-    Delete     ["dbs", "*", "colls", "*", "triggers", "*"] => delete_resource;
-    Get        ["dbs", "*", "colls", "*", "udfs"] => list_resources;
-    Query      ["dbs", "*", "colls", "*", "udfs"] => list_resources;
-    Post       ["dbs", "*", "colls", "*", "udfs"] => create_resource;
-    Upsert     ["dbs", "*", "colls", "*", "udfs"] => create_resource;
-    Get        ["dbs", "*", "colls", "*", "udfs", "*"] => read_resource;
-    Put        ["dbs", "*", "colls", "*", "udfs", "*"] => replace_resource;
-    Delete     ["dbs", "*", "colls", "*", "udfs", "*"] => delete_resource;
+    Get        ["dbs", "*", "users"] => list_resources "ListUsers";
+    Query      ["dbs", "*", "users"] => list_resources "QueryUsers";
+    Post       ["dbs", "*", "users"] => create_resource "CreateUser";
+    Upsert     ["dbs", "*", "users"] => create_resource "UpsertUser";
+    Get        ["dbs", "*", "users", "*"] => read_resource "ReadUser";
+    Put        ["dbs", "*", "users", "*"] => replace_resource "ReplaceUser";
+    Delete     ["dbs", "*", "users", "*"] => delete_resource "DeleteUser";
+    Get        ["dbs", "*", "users", "*", "permissions"] => list_resources "ListPermissions";
+    Query      ["dbs", "*", "users", "*", "permissions"] => list_resources "QueryPermissions";
+    Post       ["dbs", "*", "users", "*", "permissions"] => create_resource "CreatePermission";
+    Upsert     ["dbs", "*", "users", "*", "permissions"] => create_resource "UpsertPermission";
+    Get        ["dbs", "*", "users", "*", "permissions", "*"] => read_resource "ReadPermission";
+    Put        ["dbs", "*", "users", "*", "permissions", "*"] => replace_resource "ReplacePermission";
+    Delete     ["dbs", "*", "users", "*", "permissions", "*"] => delete_resource "DeletePermission";
+    Get        ["dbs", "*", "colls", "*", "sprocs"] => list_resources "ListStoredProcedures";
+    Query      ["dbs", "*", "colls", "*", "sprocs"] => list_resources "QueryStoredProcedures";
+    Post       ["dbs", "*", "colls", "*", "sprocs"] => create_resource "CreateStoredProcedure";
+    Upsert     ["dbs", "*", "colls", "*", "sprocs"] => create_resource "UpsertStoredProcedure";
+    Get        ["dbs", "*", "colls", "*", "sprocs", "*"] => read_resource "ReadStoredProcedure";
+    Put        ["dbs", "*", "colls", "*", "sprocs", "*"] => replace_resource "ReplaceStoredProcedure";
+    Delete     ["dbs", "*", "colls", "*", "sprocs", "*"] => delete_resource "DeleteStoredProcedure";
+    Post       ["dbs", "*", "colls", "*", "sprocs", "*"] => execute_sproc "ExecuteStoredProcedure";
+    Get        ["dbs", "*", "colls", "*", "triggers"] => list_resources "ListTriggers";
+    Query      ["dbs", "*", "colls", "*", "triggers"] => list_resources "QueryTriggers";
+    Post       ["dbs", "*", "colls", "*", "triggers"] => create_resource "CreateTrigger";
+    Upsert     ["dbs", "*", "colls", "*", "triggers"] => create_resource "UpsertTrigger";
+    Get        ["dbs", "*", "colls", "*", "triggers", "*"] => read_resource "ReadTrigger";
+    Put        ["dbs", "*", "colls", "*", "triggers", "*"] => replace_resource "ReplaceTrigger";
+    Delete     ["dbs", "*", "colls", "*", "triggers", "*"] => delete_resource "DeleteTrigger";
+    Get        ["dbs", "*", "colls", "*", "udfs"] => list_resources "ListUserDefinedFunctions";
+    Query      ["dbs", "*", "colls", "*", "udfs"] => list_resources "QueryUserDefinedFunctions";
+    Post       ["dbs", "*", "colls", "*", "udfs"] => create_resource "CreateUserDefinedFunction";
+    Upsert     ["dbs", "*", "colls", "*", "udfs"] => create_resource "UpsertUserDefinedFunction";
+    Get        ["dbs", "*", "colls", "*", "udfs", "*"] => read_resource "ReadUserDefinedFunction";
+    Put        ["dbs", "*", "colls", "*", "udfs", "*"] => replace_resource "ReplaceUserDefinedFunction";
+    Delete     ["dbs", "*", "colls", "*", "udfs", "*"] => delete_resource "DeleteUserDefinedFunction";
 
     // A single store has no conflicts: the feed is empty, and that is the truth.
-    Get        ["dbs", "*", "colls", "*", "conflicts"] => list_conflicts;
-    Query      ["dbs", "*", "colls", "*", "conflicts"] => list_conflicts;
-    Get        ["dbs", "*", "colls", "*", "conflicts", "*"] => read_conflict;
-    Delete     ["dbs", "*", "colls", "*", "conflicts", "*"] => read_conflict;
+    Get        ["dbs", "*", "colls", "*", "conflicts"] => list_conflicts "ListConflicts";
+    Query      ["dbs", "*", "colls", "*", "conflicts"] => list_conflicts "QueryConflicts";
+    Get        ["dbs", "*", "colls", "*", "conflicts", "*"] => read_conflict "ReadConflict";
+    Delete     ["dbs", "*", "colls", "*", "conflicts", "*"] => read_conflict "DeleteConflict";
 }
 
 /// Resources that are not there yet, whatever the verb.
@@ -126,21 +136,66 @@ const MISSING: &[&[&str]] = &[
 ];
 
 static NOT_SUPPORTED: Route =
-    Route { verb: Verb::Get, path: &[], run: |call| Box::pin(handlers::not_supported::handle(call)) };
+    Route::new(Verb::Get, &[], "NotSupported", |call| Box::pin(handlers::not_supported::handle(call)));
 
-/// The handler for a request, or why there is none.
+/// What is answered without a row of the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beside {
+    NotSupported,
+    Probe,
+    Metrics,
+}
+
+impl Beside {
+    const NAMES: [&str; 3] = ["NotSupported", "Probe", "Metrics"];
+
+    /// Its place among the operations.
+    pub(crate) fn operation(self) -> OperationId {
+        OperationId(ROUTES.len() + admin::ROUTES.len() + self as usize)
+    }
+}
+
+/// The names of all operations, each at the place that [`Route::operation`] tells.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let rows = ROUTES.iter().chain(admin::ROUTES).map(|route| route.name);
+    rows.chain(Beside::NAMES)
+}
+
+impl Route {
+    /// Its place among the operations.
+    pub(crate) fn operation(&'static self) -> OperationId {
+        let admin = || Some(ROUTES.len() + admin::ROUTES.element_offset(self)?);
+        ROUTES
+            .element_offset(self)
+            .or_else(admin)
+            .map_or_else(|| Beside::NotSupported.operation(), OperationId)
+    }
+}
+
+/// The row for a request, or why there is none.
 pub(crate) fn find(verb: Option<Verb>, path: &ResourcePath) -> Result<&'static Route, Error> {
+    let missing = MISSING.iter().any(|missing| matches(missing, path));
+    find_in(ROUTES, verb, path).or_else(|error| if missing { Ok(&NOT_SUPPORTED) } else { Err(error) })
+}
+
+/// The row of the admin API for a request, or why there is none.
+pub(crate) fn find_admin(verb: Option<Verb>, path: &ResourcePath) -> Result<&'static Route, Error> {
+    find_in(admin::ROUTES, verb, path)
+}
+
+fn find_in(
+    table: &'static [Route],
+    verb: Option<Verb>,
+    path: &ResourcePath,
+) -> Result<&'static Route, Error> {
     let mut known = false;
-    for route in ROUTES {
+    for route in table {
         if matches(route.path, path) {
             if verb == Some(route.verb) {
                 return Ok(route);
             }
             known = true;
         }
-    }
-    if MISSING.iter().any(|missing| matches(missing, path)) {
-        return Ok(&NOT_SUPPORTED);
     }
     let shown: String = path.segments().join("/").chars().take(200).collect();
     if known {
@@ -168,12 +223,27 @@ mod tests {
 
     #[test]
     fn no_row_hides_another() {
-        for (index, route) in ROUTES.iter().enumerate() {
-            for earlier in &ROUTES[..index] {
-                assert!(!(earlier.verb == route.verb && earlier.path == route.path), "{:?}", route.path);
+        for table in [ROUTES, admin::ROUTES] {
+            for (index, route) in table.iter().enumerate() {
+                for earlier in &table[..index] {
+                    assert!(!(earlier.verb == route.verb && earlier.path == route.path), "{:?}", route.path);
+                }
+                assert!(!MISSING.contains(&route.path), "{:?}", route.path);
             }
-            assert!(!MISSING.contains(&route.path), "{:?}", route.path);
         }
+    }
+
+    #[test]
+    fn every_operation_has_a_name_of_its_own_at_its_place() {
+        let names: Vec<&str> = names().collect();
+        for (index, name) in names.iter().enumerate() {
+            assert!(!names[..index].contains(name), "{name} stands twice");
+        }
+        for route in ROUTES.iter().chain(admin::ROUTES).chain([&NOT_SUPPORTED]) {
+            assert_eq!(names[route.operation().0], route.name);
+        }
+        assert_eq!(names[Beside::Metrics.operation().0], "Metrics");
+        assert_eq!(names[Beside::Probe.operation().0], "Probe");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
+use telemetry::{FrontEnd, Registry};
 use tokio::time::timeout;
 
 use crate::auth::{Gate, Pass, WallSeconds};
@@ -20,23 +21,35 @@ use crate::call::Call;
 use crate::catch::CatchPanic;
 use crate::error::Error;
 use crate::limits::{BODY_BYTES, DRAIN_BYTES, Limits, REFUSED_BYTES, REFUSED_PATIENCE};
-use crate::metrics::{self, Reader, Requests};
+use crate::metrics::{self, Reader};
+use crate::record::{Record, Traffic};
 use crate::request::Head;
 use crate::response::{Reply, finish};
-use crate::routes::Answer;
+use crate::routes::{Beside, Route};
 use crate::{activity, admin, routes};
 
 /// The front end over one engine.
 pub struct Service {
     gate: Gate,
     limits: Limits,
-    requests: Arc<Requests>,
+    traffic: Traffic,
 }
 
 impl Service {
-    /// A front end that lets in holders of `keys` and judges signatures' dates by `wall_seconds`.
-    pub fn new(engine: Arc<Engine>, keys: Keyring, wall_seconds: WallSeconds, limits: Limits) -> Self {
-        Self { gate: Gate::new(engine, keys, wall_seconds), limits, requests: Arc::default() }
+    /// A front end that lets in holders of `keys` and judges signatures' dates by `wall_seconds`. Its figures are kept in
+    /// `registry`, and its metrics page tells of everybody whose figures are there.
+    pub fn new(
+        engine: Arc<Engine>,
+        keys: Keyring,
+        wall_seconds: WallSeconds,
+        limits: Limits,
+        registry: Arc<Registry>,
+    ) -> Self {
+        Self { gate: Gate::new(engine, keys, wall_seconds), limits, traffic: Traffic::new(registry) }
+    }
+
+    pub(crate) fn front_end(&self) -> &Arc<FrontEnd> {
+        &self.traffic.front_end
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -45,12 +58,13 @@ impl Service {
 
     /// Answers one request; whatever happens, there is an answer.
     pub(crate) async fn respond(&self, request: Request<Incoming>) -> Response<Body> {
-        let answer = self.answer(request).await;
-        self.requests.count(&answer);
+        let mut record = Record::new(&self.traffic);
+        let answer = self.answer(request, &mut record).await;
+        record.end(&answer);
         answer
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(&self, request: Request<Incoming>, record: &mut Record<'_>) -> Response<Body> {
         let (activity, version) = (activity::of(request.headers()), request.version());
         let (parts, body) = request.into_parts();
         let head = match Head::new(parts) {
@@ -58,12 +72,14 @@ impl Service {
             Err(error) => return finish(Err(error), &activity, None),
         };
         if let Some(reply) = self.probe(&head) {
+            record.operation = Beside::Probe.operation();
             return reply.into_response(&activity);
         }
         if head.path.segments() == ["metrics"] && head.method == Method::GET {
+            record.operation = Beside::Metrics.operation();
             return finish(self.metrics(&head).await, &activity, None);
         }
-        let (run, pass) = match self.admit(&head) {
+        let (route, pass) = match self.admit(&head, record) {
             Ok(admitted) => admitted,
             Err(error) => {
                 let passed = pass_over(body).await;
@@ -80,21 +96,31 @@ impl Service {
         };
         match call {
             Ok(call) => {
-                let result = CatchPanic::new(run(&call)).await.unwrap_or_else(|_| Err(Error::Panicked));
-                finish(result, &activity, call.place())
+                if !call.body.is_empty() {
+                    record.restart();
+                }
+                let running = CatchPanic::new((route.run)(&call));
+                let mut result = running.await.unwrap_or_else(|_| Err(Error::Panicked));
+                record.note(&mut result);
+                let answer = finish(result, &activity, call.place());
+                record.keep(call);
+                answer
             }
             Err(error) => finish(Err(error), &activity, None),
         }
     }
 
     /// Who asks for what: everything that must hold before the body is read.
-    fn admit(&self, head: &Head) -> Result<(Run, Pass), Error> {
+    fn admit(&self, head: &Head, record: &mut Record<'_>) -> Result<(&'static Route, Pass), Error> {
         if head.path.at(0) == admin::PREFIX {
             let pass = self.gate.admit_operator(head.headers())?;
-            return Ok((admin::find(head)?, pass));
+            let route = routes::find_admin(head.verb()?, &head.path)?;
+            record.operation = route.operation();
+            return Ok((route, pass));
         }
         let route = routes::find(head.verb()?, &head.path)?;
-        Ok((route.run, self.gate.admit(head)?))
+        record.operation = route.operation();
+        Ok((route, self.gate.admit(head)?))
     }
 
     /// `/alive` and `/ready`, open to everybody.
@@ -114,8 +140,8 @@ impl Service {
             Some(_) => Reader::Operator,
             None => Reader::Stranger,
         };
-        let (engine, requests) = (Arc::clone(self.gate.engine()), Arc::clone(&self.requests));
-        let page = tokio::task::spawn_blocking(move || metrics::page(&engine, &requests, reader)).await;
+        let (engine, registry) = (Arc::clone(self.gate.engine()), Arc::clone(&self.traffic.registry));
+        let page = tokio::task::spawn_blocking(move || metrics::page(&engine, &registry, reader)).await;
         page.map_err(|_| Error::Panicked)?.map(Reply::text)
     }
 
@@ -184,6 +210,3 @@ enum Passed {
     Whole,
     InPart,
 }
-
-/// A handler.
-pub(crate) type Run = for<'a> fn(&'a Call) -> Answer<'a>;

@@ -46,6 +46,11 @@ pub fn parse(text: &str, parameters: &[(String, Value)], dialect: &Dialect) -> R
         .map_err(|error| error.with_positions_of(text))
 }
 
+/// A query's text with a question mark for each literal, for logs. It need not be a query: what cannot be read is left out.
+pub fn shape(text: &str) -> String {
+    syntax::shape::shape(text)
+}
+
 /// A date, or a date and time, in the form that the language's functions read: milliseconds since 1970.
 pub fn parse_date_time(text: &str) -> Option<i64> {
     functions::datetime::parse(text).map(|ticks| ticks.div_euclid(functions::calendar::TICKS_PER_MILLISECOND))

@@ -25,6 +25,38 @@ fn kibibytes(path: &str, name: &str) -> u64 {
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
+/// The kernel counts the time of processes in these, whatever the machine's own ticks are.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Figures of this process; zeros where the system does not tell.
+pub(crate) fn process() -> telemetry::Process {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let (stat, status) = (read("/proc/self/stat"), |name| kibibytes("/proc/self/status", name) * 1024);
+    let booted = read("/proc/stat").lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok());
+    let (cpu_seconds, after_boot) = times(&stat);
+    telemetry::Process {
+        resident_bytes: status("VmRSS:"),
+        virtual_bytes: status("VmSize:"),
+        cpu_seconds,
+        open_files: fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64),
+        open_files_max: open_files_max(&read("/proc/self/limits")),
+        started_seconds: booted.unwrap_or(0.0) + after_boot,
+    }
+}
+
+/// Seconds of processors, and from the system's start to that of the process, in the one line of its `stat`. The name of the
+/// program, which may hold anything, stands in parentheses before them.
+fn times(stat: &str) -> (f64, f64) {
+    let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+    let seconds = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+    ((seconds(11) + seconds(12)) / TICKS_PER_SECOND, seconds(19) / TICKS_PER_SECOND)
+}
+
+fn open_files_max(limits: &str) -> u64 {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
 /// The command line with secrets left out.
 pub(crate) fn arguments() -> Vec<String> {
     without_secrets(std::env::args())
@@ -45,6 +77,18 @@ fn without_secrets(arguments: impl Iterator<Item = String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_process_is_described_as_the_kernel_does() {
+        let stat = "7 (bo) li) de) S 1 7 7 0 -1 4194560 1 2 3 4 250 50 0 0 20 0 9 0 1234 5 6";
+        assert_eq!(times(stat), (3.0, 12.34));
+        assert_eq!(times(""), (0.0, 0.0));
+        let limits =
+            "Limit  Soft Limit\nMax open files            1024                 4096                 files\n";
+        assert_eq!(open_files_max(limits), 1024);
+        let process = process();
+        assert!(process.resident_bytes > 0 && process.open_files > 2 && process.started_seconds > 1e9);
+    }
 
     #[test]
     fn secrets_are_left_out() {

@@ -10,7 +10,10 @@ use mongo::{Authentication, Profile};
 use nosql::{Limits, Service};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::ServerConfig;
-use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, RealClock, Recovery, Store, WallClock};
+use storage::{
+    ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, RealClock, Recovery, Store, WallClock,
+};
+use telemetry::{Registry, SlowLog};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -125,7 +128,14 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     }
     let shutdown = signals()?;
     let wall_seconds = Arc::new(move || clock.wall().seconds());
-    let service = Service::new(Arc::clone(&engine), Keyring::of(config.key), wall_seconds, Limits::default());
+    let registry = Arc::new(Registry::new(Some(host::process), SlowLog::off()));
+    let service = Service::new(
+        Arc::clone(&engine),
+        Keyring::of(config.key),
+        wall_seconds,
+        Limits::default(),
+        Arc::clone(&registry),
+    );
     let purge = tokio::spawn(background::purge(Arc::clone(&engine)));
     announce(address, mongo.as_ref().map(|((_, address), mongo)| (*address, mongo)), &config.shown_key);
     let mongo = async {

@@ -14,50 +14,41 @@ mod wishes;
 
 use document::Value;
 use engine::{Engine, Leap, Tally};
-use hyper::{Method, StatusCode};
+use hyper::StatusCode;
 
 use crate::call::Call;
 use crate::error::Error;
 use crate::json::{member, object, parse_object, text};
-use crate::request::Head;
+use crate::request::Verb;
 use crate::response::Reply;
-use crate::service::Run;
+use crate::routes::Route;
 
 /// The first segment of every admin path.
 pub(crate) const PREFIX: &str = "_bolide";
 
-/// The handler for an admin request.
-pub(crate) fn find(head: &Head) -> Result<Run, Error> {
-    let names: Vec<&str> = head.path.segments().iter().skip(1).map(String::as_str).collect();
-    let get = matches!(head.method, Method::GET | Method::HEAD);
-    let post = head.method == Method::POST;
-    Ok(match names.as_slice() {
-        ["status"] if get => |call| Box::pin(status(call)),
-        ["clock"] if get => |call| Box::pin(clock(call)),
-        ["clock"] if post => |call| Box::pin(move_clock(call)),
-        ["purge"] if get => |call| Box::pin(purge::show(call)),
-        ["purge"] if post => |call| Box::pin(purge::steer(call)),
-        ["ttl", _, _] if get => |call| Box::pin(ttl::show(call)),
-        ["ttl", _, _, "log"] if get => |call| Box::pin(evidence::lines_of_container(call)),
-        ["log"] if get => |call| Box::pin(evidence::list(call)),
-        ["log", _] if get => |call| Box::pin(evidence::lines(call)),
-        ["ttl", _, _] if head.method == Method::PATCH => |call| Box::pin(ttl::change(call)),
-        ["hold", _, _] if get => |call| Box::pin(hold::list(call)),
-        ["hold", _, _] if head.method == Method::PUT => |call| Box::pin(hold::place(call)),
-        ["hold", _, _] if head.method == Method::DELETE => |call| Box::pin(hold::lift(call)),
-        ["status" | "clock" | "purge" | "log"]
-        | ["log", _]
-        | ["ttl" | "hold", _, _]
-        | ["ttl", _, _, "log"] => {
-            return Err(Error::WrongVerb("this admin operation does not exist".to_owned()));
-        }
-        _ => {
-            return Err(Error::NoRoute(format!(
-                "/{PREFIX}/{}",
-                names.join("/").chars().take(200).collect::<String>()
-            )));
-        }
-    })
+macro_rules! routes {
+    ($($verb:ident [$($segment:literal),*] => $($handler:ident)::+ $name:literal;)*) => {
+        /// The admin API's own table; [`crate::routes`] searches it.
+        pub(crate) static ROUTES: &[Route] = &[$(
+            Route::new(Verb::$verb, &[PREFIX, $($segment),*], $name, |call| Box::pin($($handler)::+(call))),
+        )*];
+    };
+}
+
+routes! {
+    Get    ["status"] => status "AdminReadStatus";
+    Get    ["clock"] => clock "AdminReadClock";
+    Post   ["clock"] => move_clock "AdminMoveClock";
+    Get    ["purge"] => purge::show "AdminReadPurge";
+    Post   ["purge"] => purge::steer "AdminSteerPurge";
+    Get    ["ttl", "*", "*"] => ttl::show "AdminReadTtl";
+    Patch  ["ttl", "*", "*"] => ttl::change "AdminChangeTtl";
+    Get    ["ttl", "*", "*", "log"] => evidence::lines_of_container "AdminReadContainerLog";
+    Get    ["log"] => evidence::list "AdminListLogs";
+    Get    ["log", "*"] => evidence::lines "AdminReadLog";
+    Get    ["hold", "*", "*"] => hold::list "AdminListHolds";
+    Put    ["hold", "*", "*"] => hold::place "AdminPlaceHold";
+    Delete ["hold", "*", "*"] => hold::lift "AdminLiftHold";
 }
 
 async fn status(call: &Call) -> Result<Reply, Error> {

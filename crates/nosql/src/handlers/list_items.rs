@@ -26,5 +26,5 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         };
         Ok(engine.query(&handle, &request)?)
     });
-    items::page_reply(call, &container, range, &answer.await?)
+    items::page_reply(call, &container, range, answer.await?)
 }

@@ -33,5 +33,5 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         Ok(page)
     });
     let page = answer.await?;
-    items::page_reply(call, &container, range, &page)
+    items::page_reply(call, &container, range, page)
 }

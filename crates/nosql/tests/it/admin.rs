@@ -190,7 +190,7 @@ async fn the_metrics_tell_of_the_purge_and_name_containers_to_operators_only_t23
         "bolide_purge_oldest_age_seconds 5.000",
         "bolide_purged_items_total 0",
         "bolide_clock_suspect 0",
-        "bolide_requests_total{code=\"201\"} 4",
+        "bolide_requests_total{api=\"nosql\",operation=\"CreateItem\",outcome=\"ok\"} 2",
         "# TYPE bolide_purged_items_total counter",
     ] {
         assert!(text.lines().any(|found| found == line), "no {line:?} in {text}");
@@ -199,6 +199,48 @@ async fn the_metrics_tell_of_the_purge_and_name_containers_to_operators_only_t23
     let named = server.admin("GET", "/metrics", "").send().await.expect_status(200);
     let line = "bolide_container_purge_backlog_items{api=\"nosql\",database=\"db\",container=\"c\"} 2";
     assert!(named.text().contains(line), "{}", named.text());
+}
+
+/// Every operation under its own name, whatever it came to; and the whole page as Prometheus wants it, whatever containers are
+/// called.
+#[tokio::test]
+async fn the_metrics_page_is_well_formed_and_counts_by_operation() {
+    let server = Server::with_container("\"defaultTtl\":10").await;
+    let odd = r#"{"id":"a\"} 1","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":1}"#;
+    server.post("/dbs/db/colls", odd).send().await.expect_status(201);
+    server.create("a", r#"{"id":"1","pk":"a"}"#).await.expect_status(201);
+    server.create("a", r#"{"id":"1","pk":"a"}"#).await.expect_status(409);
+    server.get("/dbs/db/colls/c/docs/2").key("a").send().await.expect_status(404);
+    server.get("/nothing").send().await.expect_status(404);
+    server.get("/dbs").unsigned().send().await.expect_status(401);
+    server.admin("GET", "/_bolide/clock", "").send().await.expect_status(200);
+    let page = server.admin("GET", "/metrics", "").send().await.expect_status(200).text();
+    let families = telemetry::parse(&page).unwrap();
+    let requests = families.iter().find(|family| family.name == "bolide_requests_total").unwrap();
+    let count = |operation: &str, outcome: &str| {
+        let matches = |sample: &&telemetry::Sample| {
+            (sample.label("operation"), sample.label("outcome")) == (Some(operation), Some(outcome))
+        };
+        requests.samples.iter().find(matches).map_or(0, |sample| sample.value as u64)
+    };
+    for (operation, outcome, expected) in [
+        ("CreateDatabase", "ok", 1),
+        ("CreateContainer", "ok", 2),
+        ("CreateItem", "ok", 1),
+        ("CreateItem", "conflict", 1),
+        ("ReadItem", "not_found", 1),
+        ("ListDatabases", "unauthorized", 1),
+        ("unknown", "not_found", 1),
+        ("AdminReadClock", "ok", 1),
+    ] {
+        assert_eq!(count(operation, outcome), expected, "{operation} {outcome} in {page}");
+    }
+    let units = "bolide_request_units_total{api=\"nosql\",operation=\"ReadItem\"} 1.00";
+    assert!(page.lines().any(|line| line == units), "{page}");
+    for figure in ["bolide_received_bytes_total", "bolide_sent_bytes_total", "bolide_connections_total"] {
+        let family = families.iter().find(|family| family.name == figure).unwrap();
+        assert!(family.samples[0].value >= 9.0, "{figure} in {page}");
+    }
 }
 
 /// T23: one container is purged on demand; backlog, age and what was done are told for each.

@@ -63,7 +63,7 @@ impl Server {
         let seconds = Arc::clone(&real_seconds);
         let wall = Arc::new(move || seconds.load(Ordering::Relaxed));
         let keys = Keyring::of(Key::parse(KEY).unwrap());
-        let service = Arc::new(Service::new(engine, keys.clone(), wall, limits));
+        let service = Arc::new(Service::new(engine, keys.clone(), wall, limits, Arc::default()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

@@ -8,6 +8,7 @@ pub(crate) mod ast;
 mod lexer;
 mod parser;
 pub(crate) mod print;
+pub(crate) mod shape;
 #[cfg(test)]
 mod tests;
 

@@ -1,0 +1,182 @@
+//! What is noted of a request while it runs: for the figures, and for the log of slow operations.
+//!
+//! A request whose client leaves is dropped in the middle; that is noted as well. What a line of the log says is put together only
+//! for a request that was slow.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Charge, IndexUse, QueryMetrics};
+use hyper::Response;
+use telemetry::{Ending, FrontEnd, OperationId, Outcome, Registry, SlowOperation, Texts};
+use tokio::time::Instant;
+
+use crate::call::Call;
+use crate::error::Error;
+use crate::request::Verb;
+use crate::response::Reply;
+use crate::{headers, query_request, routes};
+
+/// The figures of this front end, and where they are kept together with those of others.
+pub(crate) struct Traffic {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) front_end: Arc<FrontEnd>,
+}
+
+impl Traffic {
+    pub(crate) fn new(registry: Arc<Registry>) -> Traffic {
+        let front_end = registry.register("nosql", routes::names());
+        Traffic { registry, front_end }
+    }
+}
+
+/// What a query did.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) metrics: QueryMetrics,
+    pub(crate) index: IndexUse,
+}
+
+/// A request that is being answered.
+pub(crate) struct Record<'a> {
+    traffic: &'a Traffic,
+    pub(crate) operation: OperationId,
+    started: Instant,
+    charge: Charge,
+    work: Option<Box<Work>>,
+    call: Option<Call>,
+    ended: bool,
+}
+
+impl<'a> Record<'a> {
+    pub(crate) fn new(traffic: &'a Traffic) -> Record<'a> {
+        Record {
+            traffic,
+            operation: OperationId::UNKNOWN,
+            started: Instant::now(),
+            charge: Charge::MINIMUM,
+            work: None,
+            call: None,
+            ended: false,
+        }
+    }
+
+    /// The body has arrived: the time that the client took for it is not ours.
+    pub(crate) fn restart(&mut self) {
+        self.started = Instant::now();
+    }
+
+    /// Notes what the handler came to.
+    pub(crate) fn note(&mut self, result: &mut Result<Reply, Error>) {
+        match result {
+            Ok(reply) => {
+                self.charge = reply.charge();
+                self.work = reply.take_work();
+            }
+            Err(error) => self.charge = error.charge(),
+        }
+    }
+
+    /// Keeps the request, for the case that it was slow.
+    pub(crate) fn keep(&mut self, call: Call) {
+        self.call = Some(call);
+    }
+
+    /// Counts the answer, and logs it if it took long.
+    pub(crate) fn end<B>(mut self, answer: &Response<B>) {
+        self.ended = true;
+        let status = answer.status().as_u16();
+        let now = Instant::now();
+        let ending = self.ending(Outcome::of_status(status), now.duration_since(self.started));
+        let Traffic { registry, front_end } = self.traffic;
+        front_end.record(self.operation, &ending);
+        registry.slow().look(front_end, self.operation, &ending, now.into_std(), |texts| {
+            let activity = answer.headers().get(&headers::ACTIVITY_ID).and_then(|id| id.to_str().ok());
+            SlowOperation {
+                status: Some(status.into()),
+                activity: activity.map(str::to_owned),
+                ..self.describe(texts)
+            }
+        });
+    }
+
+    fn ending(&self, outcome: Outcome, duration: Duration) -> Ending {
+        Ending { outcome, duration, charge_hundredths: self.charge.0 }
+    }
+
+    fn describe(&self, texts: Texts) -> SlowOperation {
+        let metrics = self.work.as_ref().map(|work| work.metrics);
+        let place = |kind: &str, at: usize| {
+            let path = &self.call.as_ref()?.head.path;
+            (path.at(at) == kind && !path.at(at + 1).is_empty()).then(|| path.at(at + 1).to_owned())
+        };
+        SlowOperation {
+            database: place("dbs", 0),
+            container: place("colls", 2),
+            items_examined: metrics.map(|metrics| metrics.loaded_items),
+            index_entries_examined: metrics.map(|metrics| metrics.index_entries),
+            items_returned: metrics.map(|metrics| metrics.output_items),
+            plan: self.work.as_ref().map(|work| plan(&work.index)),
+            query: self.call.as_ref().and_then(|call| query(call, texts)),
+            ..SlowOperation::default()
+        }
+    }
+}
+
+impl Drop for Record<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            let ending = self.ending(Outcome::Abandoned, self.started.elapsed());
+            self.traffic.front_end.record(self.operation, &ending);
+        }
+    }
+}
+
+/// Which indexes were used, and which would have helped.
+fn plan(index: &IndexUse) -> String {
+    let list = |single: &[String], composite: &[Vec<String>]| {
+        let composite = composite.iter().map(|paths| format!("({})", paths.join(", ")));
+        single.iter().cloned().chain(composite).collect::<Vec<_>>().join(", ")
+    };
+    let used = list(&index.utilized_single, &index.utilized_composite);
+    let potential = list(&index.potential_single, &index.potential_composite);
+    let mut text = if used.is_empty() { "no index".to_owned() } else { format!("index {used}") };
+    if !potential.is_empty() {
+        text.push_str("; would help: ");
+        text.push_str(&potential);
+    }
+    text
+}
+
+/// The text of a query; values are in it only if that is wanted.
+fn query(call: &Call, texts: Texts) -> Option<String> {
+    if !matches!(call.head.verb(), Ok(Some(Verb::Query | Verb::Plan))) {
+        return None;
+    }
+    let question = query_request::read(call).ok()?;
+    match texts {
+        Texts::Shapes => Some(query::shape(&question.text)),
+        Texts::Whole => {
+            let given =
+                question.parameters.iter().map(|(name, value)| format!(" {name}={}", value.to_json()));
+            Some(question.text.clone() + &given.collect::<String>())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_names_what_was_used_and_what_would_help() {
+        assert_eq!(plan(&IndexUse::default()), "no index");
+        let index = IndexUse {
+            utilized_single: vec!["/a/?".to_owned()],
+            utilized_composite: vec![vec!["/a ASC".to_owned(), "/b DESC".to_owned()]],
+            potential_single: vec!["/c/?".to_owned()],
+            ..IndexUse::default()
+        };
+        assert_eq!(plan(&index), "index /a/?, (/a ASC, /b DESC); would help: /c/?");
+    }
+}
