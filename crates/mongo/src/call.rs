@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{RawDocument, Timestamp, ValueRef};
+use bson::{DocumentRef, RawDocument, Timestamp, ValueRef};
 use engine::Engine;
 use engine::collection::{Receipt, Receipts};
 use mql::Code;
@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::fields::{Fields, whole};
 use crate::operations::Brake;
 use crate::random;
+use crate::rights::{Need, Rights};
 use crate::room::Room;
 use crate::service::Service;
 use crate::session::{Numbered, Owner, Session, SessionId};
@@ -40,6 +41,10 @@ pub(crate) struct Call {
     pub(crate) timestamp: Timestamp,
     /// Where the command reads and writes: the database, or its transaction.
     pub(crate) room: Room,
+    /// What the client may do.
+    pub(crate) rights: Rights,
+    /// What the command needs, where that was asked.
+    pub(crate) needs: Arc<[Need]>,
     pub(crate) brake: Brake,
     /// When its `maxTimeMS` is over.
     pub(crate) deadline: Option<Instant>,
@@ -66,6 +71,8 @@ impl Call {
             now: self.now,
             timestamp: self.timestamp,
             room: self.room.clone(),
+            rights: self.rights.clone(),
+            needs: Arc::clone(&self.needs),
             brake: self.brake.clone(),
             deadline: self.deadline,
         }
@@ -118,6 +125,17 @@ impl Call {
             documents.push(RawDocument::from_view(document));
         }
         Ok(Some(documents))
+    }
+
+    /// The documents of such an array, without copying them; what is none is left out.
+    pub(crate) fn each_document(&self, name: &str) -> impl Iterator<Item = DocumentRef<'_>> {
+        let beside = self.sequences.iter().find(|sequence| sequence.name == name);
+        let within = match beside {
+            Some(_) => None,
+            None => self.body.get(name).and_then(ValueRef::as_array),
+        };
+        let beside = beside.into_iter().flat_map(|sequence| sequence.documents.iter().map(RawDocument::view));
+        beside.chain(within.into_iter().flat_map(|items| items.iter().filter_map(ValueRef::as_document)))
     }
 
     /// How many documents such an array has, without copying them.

@@ -1,6 +1,7 @@
 //! The answer of a command that opens a cursor or goes on with one.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bson::{Document, RawDocument, Writer};
 use tokio::time::Instant;
@@ -97,6 +98,7 @@ fn keep(call: &Call, opening: &Opening<'_>, rest: Rest) -> Result<i64> {
         keep: opening.keep,
         transaction: call.transaction().map(|(_, number)| number),
         time_left: call.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
+        needs: Arc::clone(&call.needs),
     };
     let idle = call.service.cursor_idle();
     let id = call.service.cursors.keep(cursor, idle)?;

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bson::RawDocument;
@@ -17,6 +18,7 @@ use crate::access::Answers;
 use crate::change_stream::Stream;
 use crate::error::{Error, Result};
 use crate::random;
+use crate::rights::Need;
 use crate::session::{Owner, SessionId};
 use crate::statistics::Counter;
 
@@ -35,6 +37,8 @@ pub(crate) struct Cursor {
     pub(crate) transaction: Option<i64>,
     /// What is left of the `maxTimeMS` of the command that opened it. The time between two requests does not count.
     pub(crate) time_left: Option<Duration>,
+    /// What its owner needs to go on: what opening it needed.
+    pub(crate) needs: Arc<[Need]>,
 }
 
 /// What is still to come.
@@ -96,6 +100,14 @@ impl Cursors {
         Ok(id)
     }
 
+    /// What it needs to go on with a cursor that rests.
+    pub(crate) fn needs(&self, id: i64) -> Vec<Need> {
+        match self.slots.lock().get(&id) {
+            Some(Slot::Resting { cursor, .. }) => cursor.needs.to_vec(),
+            Some(Slot::InUse { .. }) | None => Vec::new(),
+        }
+    }
+
     /// Takes a cursor out for a request.
     pub(crate) fn take(&self, id: i64, idle: Duration) -> Result<Box<Cursor>> {
         let mut slots = self.slots.lock();
@@ -139,15 +151,16 @@ impl Cursors {
         self.slots.lock().remove(&id);
     }
 
-    /// Closes a cursor of that user; false if there is none.
-    pub(crate) fn kill(&self, id: i64, user: &[u8; 32]) -> bool {
+    /// Closes a cursor of that user, or of anybody if there is none; false if there is no such cursor.
+    pub(crate) fn kill(&self, id: i64, user: Option<&[u8; 32]>) -> bool {
+        let is_meant = |owner: &Owner| user.is_none_or(|user| owner.user == *user);
         let mut slots = self.slots.lock();
         match slots.get_mut(&id) {
-            Some(Slot::InUse { owner, doomed, .. }) if owner.user == *user => {
+            Some(Slot::InUse { owner, doomed, .. }) if is_meant(owner) => {
                 *doomed = true;
                 true
             }
-            Some(Slot::Resting { cursor, .. }) if cursor.owner.user == *user => slots.remove(&id).is_some(),
+            Some(Slot::Resting { cursor, .. }) if is_meant(&cursor.owner) => slots.remove(&id).is_some(),
             _ => false,
         }
     }
@@ -214,7 +227,15 @@ mod tests {
     fn cursor(byte: u8, keep: bool) -> Cursor {
         let owner = Owner { session: Some(session(byte)), user: [0; 32] };
         let rest = Rest::List(VecDeque::new());
-        Cursor { namespace: "db.coll".into(), owner, rest, keep, transaction: None, time_left: None }
+        Cursor {
+            namespace: "db.coll".into(),
+            owner,
+            rest,
+            keep,
+            transaction: None,
+            time_left: None,
+            needs: Arc::default(),
+        }
     }
 
     fn code(result: Result<Box<Cursor>>) -> Option<i32> {
@@ -229,7 +250,7 @@ mod tests {
         assert_eq!(code(cursors.take(id, IDLE_MAX)), Some(12051));
         assert!(cursors.put_back(id, taken));
         let taken = cursors.take(id, IDLE_MAX).unwrap();
-        assert!(cursors.kill(id, &[0; 32]));
+        assert!(cursors.kill(id, Some(&[0; 32])));
         assert!(!cursors.put_back(id, taken), "killed while in use");
         assert_eq!(code(cursors.take(id, IDLE_MAX)), Some(43));
     }
@@ -244,8 +265,8 @@ mod tests {
         assert_eq!(cursors.timed_out.get(), 1);
         cursors.sweep(IDLE_MAX);
         assert_eq!(cursors.figures(), CursorFigures { open: 1, kept: 1 });
-        assert!(!cursors.kill(kept, &[1; 32]), "somebody else's");
-        assert!(cursors.kill(kept, &[0; 32]));
+        assert!(!cursors.kill(kept, Some(&[1; 32])), "somebody else's");
+        assert!(cursors.kill(kept, Some(&[0; 32])));
     }
 
     #[tokio::test]
@@ -256,6 +277,6 @@ mod tests {
             cursors.keep(cursor(2, false), IDLE_MAX).unwrap(),
         );
         cursors.kill_of_session(&session(1));
-        assert!(!cursors.kill(mine, &[0; 32]) && cursors.kill(other, &[0; 32]));
+        assert!(!cursors.kill(mine, Some(&[0; 32])) && cursors.kill(other, Some(&[0; 32])));
     }
 }

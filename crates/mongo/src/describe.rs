@@ -10,6 +10,7 @@ use mql::pipeline::{Description, Namespace};
 
 use crate::commands::current_op::operations;
 use crate::error::{Error, Result};
+use crate::fields::truth;
 use crate::service::Service;
 
 /// Tells of a collection, its indexes, of what runs, or of the sessions of a user.
@@ -33,7 +34,12 @@ pub(crate) fn describe(
             Some(collection) => index_figures(service, reading, collection),
             None => Ok(Vec::new()),
         },
-        Description::Operations(_) => Ok(operations(service, None)),
+        Description::Operations(options) => {
+            let everybody = options.get("allUsers").and_then(|it| truth(it.view())).unwrap_or(false);
+            // Who has not authenticated is nobody in particular.
+            let own = (!everybody && *user != [0; 32]).then_some(*user);
+            Ok(operations(service, own))
+        }
         Description::Sessions => {
             let own = service.sessions.list().into_iter().filter(|session| session.user == *user);
             Ok(own.map(|session| Document::new().with("_id", session.to_document())).collect())

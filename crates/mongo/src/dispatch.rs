@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use crate::api;
 use crate::aside::steps_aside;
 use crate::call::{Call, check_database};
-use crate::commands::{self, Access, Command, Effect, InTransaction, Place};
+use crate::commands::{self, Access, Effect, InTransaction, Place};
 use crate::connection::{Connection, LastRequest};
 use crate::error::{Error, RETRYABLE_WRITE, Result, TRANSIENT_TRANSACTION};
 use crate::fail_points::{Candidate, Failure, Name, RetryableFailure};
@@ -20,6 +20,7 @@ use crate::fields::Fields;
 use crate::limits::MESSAGE_BYTES;
 use crate::operations::{Brake, Operation, Stop, Timer};
 use crate::reply::{Reply, list};
+use crate::rights::{self, Rights};
 use crate::room::Room;
 use crate::service::Service;
 use crate::session::{Numbered, SessionId};
@@ -137,7 +138,10 @@ fn prepare(
     let fields = Fields::new(command.name, request.body.view());
     let database = database(fields)?;
     api::check(fields, command)?;
-    admit(service, connection, command, &database)?;
+    let rights = match command.access {
+        Access::Everybody => Rights::Nothing,
+        _ => Rights::of(service, connection)?,
+    };
     let now = service.engine.now()?;
     let user = connection.user_digest();
     let may_have_session = !service.requires_authentication() || connection.is_authenticated();
@@ -151,14 +155,7 @@ fn prepare(
         Effect::Writes => service.clock.tick(now),
         Effect::Reads => service.clock.current(now),
     };
-    let room = match (numbered, &session, command.transaction) {
-        (Some(Numbered::Transaction { number, starts }), Some(session), InTransaction::Allowed) => {
-            let lifetime = service.transaction_lifetime();
-            service.transactions.room(&service.common, &session.id, number, starts, lifetime)?
-        }
-        _ => Room::new(&service.common, None),
-    };
-    Ok(Call {
+    let mut call = Call {
         engine: Arc::clone(&service.engine),
         service: Arc::clone(service),
         connection: Arc::clone(connection),
@@ -170,10 +167,37 @@ fn prepare(
         numbered,
         now,
         timestamp,
-        room,
+        room: Room::new(&service.common, None),
+        rights,
+        needs: Arc::default(),
         brake,
         deadline: None,
-    })
+    };
+    admit(&mut call)?;
+    enter_transaction(&mut call)?;
+    Ok(call)
+}
+
+/// Who may run what, where.
+fn admit(call: &mut Call) -> Result<()> {
+    if call.command.place == Place::Admin && call.database != "admin" {
+        let text = format!("{} may only be run against the admin database.", call.command.name);
+        return Err(Error::new(Code::UNAUTHORIZED, text));
+    }
+    call.needs = rights::check(call)?;
+    Ok(())
+}
+
+/// A command that is part of a transaction reads and writes there.
+fn enter_transaction(call: &mut Call) -> Result<()> {
+    if let (Some(Numbered::Transaction { number, starts }), Some(session), InTransaction::Allowed) =
+        (call.numbered, &call.session, call.command.transaction)
+    {
+        let service = &call.service;
+        let lifetime = service.transaction_lifetime();
+        call.room = service.transactions.room(&service.common, &session.id, number, starts, lifetime)?;
+    }
+    Ok(())
 }
 
 fn database(fields: Fields<'_>) -> Result<String> {
@@ -185,20 +209,6 @@ fn database(fields: Fields<'_>) -> Result<String> {
         )),
         None => Err(Error::location(40571, "OP_MSG requests require a $db argument")),
     }
-}
-
-/// Who may run what, where.
-fn admit(service: &Service, connection: &Connection, command: &Command, database: &str) -> Result<()> {
-    if command.access == Access::Users && service.requires_authentication() && !connection.is_authenticated()
-    {
-        let text = format!("Command {} requires authentication", command.name);
-        return Err(Error::new(Code::UNAUTHORIZED, text));
-    }
-    if command.place == Place::Admin && database != "admin" {
-        let text = format!("{} may only be run against the admin database.", command.name);
-        return Err(Error::new(Code::UNAUTHORIZED, text));
-    }
-    Ok(())
 }
 
 /// Takes over the times that the client has seen.

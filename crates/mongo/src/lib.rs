@@ -5,7 +5,7 @@
 //!
 //! The life of a command: `listener` accepts and bounds connections; `stream` tells TLS from plain text; `connection` reads a
 //! message (`wire`), runs it and writes the answer; `dispatch` does what all commands share: who may do it, sessions, time
-//! limits, errors, figures; `commands` is one table and one file per command; `error` is the one place where an error becomes a
+//! limits, errors, figures; `rights` knows what roles allow and what commands need; `commands` is one table and one file per command; `error` is the one place where an error becomes a
 //! code.
 
 mod access;
@@ -39,6 +39,7 @@ mod parameters;
 mod provisional;
 mod random;
 mod reply;
+mod rights;
 mod room;
 mod service;
 mod session;

@@ -59,9 +59,10 @@ impl Conversation {
             Fields::new("saslStart.options", options).is_set("skipEmptyExchange")
         })?;
         let first = First::parse(payload(fields)?).ok_or_else(failed)?;
-        let identity = Identity::new(&first.user, database);
         let known = users.credential(&first.user, database, mechanism)?;
-        let credential = known.unwrap_or_else(|| nobody(mechanism, users.decoy_salt(&first.user, mechanism)));
+        let (credential, id) =
+            known.unwrap_or_else(|| (nobody(mechanism, users.decoy_salt(&first.user, mechanism)), None));
+        let identity = Identity::new(&first.user, database, id);
         let exchange = Exchange::start(mechanism, first, credential, &nonce());
         let id = 1;
         let reply = reply(id, false, exchange.answer());

@@ -6,7 +6,6 @@
 
 mod conversation;
 mod credential;
-mod roles;
 mod scram;
 mod users;
 
@@ -14,7 +13,6 @@ use sha2::{Digest, Sha256};
 
 pub(crate) use conversation::{Conversation, Step};
 pub(crate) use credential::{Credentials, Mechanism};
-pub(crate) use roles::{Role, built_in};
 pub(crate) use users::{AccountCredentials, User, Users};
 
 /// Somebody who has proved who they are.
@@ -22,13 +20,19 @@ pub(crate) use users::{AccountCredentials, User, Users};
 pub(crate) struct Identity {
     pub(crate) user: String,
     pub(crate) database: String,
-    /// Short for both, where only the same user may go on.
+    /// Which user of that name, for those made by `createUser`; the account has none.
+    pub(crate) id: Option<[u8; 16]>,
+    /// Short for both names, where only the same user may go on.
     pub(crate) digest: [u8; 32],
 }
 
 impl Identity {
-    pub(crate) fn new(user: &str, database: &str) -> Identity {
-        let digest = Sha256::digest(format!("{user}@{database}")).into();
-        Identity { user: user.to_owned(), database: database.to_owned(), digest }
+    pub(crate) fn new(user: &str, database: &str, id: Option<[u8; 16]>) -> Identity {
+        Identity { user: user.to_owned(), database: database.to_owned(), id, digest: digest(user, database) }
     }
+}
+
+/// What stands for a user where only the same user may go on.
+pub(crate) fn digest(user: &str, database: &str) -> [u8; 32] {
+    Sha256::digest(format!("{user}@{database}")).into()
 }

@@ -11,10 +11,10 @@ use sha2::Sha256;
 use storage::Direction;
 
 use super::credential::{Credential, Credentials, Mechanism};
-use super::roles::Role;
 use crate::error::{Error, Result};
 use crate::random;
 use crate::reply::list;
+use crate::rights::Role;
 use crate::settings::Account;
 
 const DATABASE: &str = "admin";
@@ -95,20 +95,22 @@ impl Users<'_> {
         self.account.user == name
     }
 
-    /// What a proof for that user is checked against.
+    /// What a proof for that user is checked against, and which user of that name it is for; the account has no number.
     pub(crate) fn credential(
         &self,
         name: &str,
         database: &str,
         mechanism: Mechanism,
-    ) -> Result<Option<Credential>> {
+    ) -> Result<Option<(Credential, Option<[u8; 16]>)>> {
         if self.is_account(name) {
             let salt = |mechanism| self.decoy_salt(name, mechanism);
             let derive = || Credentials::derive(name, &self.account.password, &Mechanism::ALL, salt);
             let derived = self.derived.0.get_or_init(|| tokio::task::block_in_place(derive));
-            return Ok(derived.as_ref().and_then(|derived| derived.get(mechanism).cloned()));
+            let credential = derived.as_ref().and_then(|derived| derived.get(mechanism).cloned());
+            return Ok(credential.map(|credential| (credential, None)));
         }
-        Ok(self.find(name, database)?.and_then(|user| user.credentials.get(mechanism).cloned()))
+        let user = self.find(name, database)?;
+        Ok(user.and_then(|user| Some((user.credentials.get(mechanism)?.clone(), Some(user.id)))))
     }
 
     /// How a user may authenticate; none if there is no such user.

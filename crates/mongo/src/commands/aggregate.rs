@@ -75,7 +75,7 @@ fn namespace(call: &Call) -> Result<String> {
 }
 
 /// The collection that a pipeline runs on; none for `aggregate: 1`.
-pub(super) fn collection(call: &Call) -> Result<Option<&str>> {
+pub(crate) fn collection(call: &Call) -> Result<Option<&str>> {
     match call.argument() {
         ValueRef::String(name) => Ok(Some(check_collection(&call.database, name)?)),
         ValueRef::Int32(1) | ValueRef::Int64(1) => Ok(None),
@@ -106,7 +106,7 @@ pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
 }
 
 /// What surrounds a pipeline over that collection.
-pub(super) fn settings(call: &Call, collection: Option<&str>, language: &filter::Settings) -> Settings {
+pub(crate) fn settings(call: &Call, collection: Option<&str>, language: &filter::Settings) -> Settings {
     Settings {
         database: call.database.clone(),
         collection: collection.map(str::to_owned),

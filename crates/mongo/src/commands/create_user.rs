@@ -3,12 +3,13 @@
 use bson::ArrayRef;
 use mql::Code;
 
-use crate::auth::{Credentials, Mechanism, Role, User};
+use crate::auth::{Credentials, Mechanism, User};
 use crate::call::Call;
 use crate::error::{Error, Result};
 use crate::fields::Fields;
 use crate::random;
 use crate::reply::Reply;
+use crate::rights::Role;
 
 const FIELDS: [&str; 8] = [
     "createUser",

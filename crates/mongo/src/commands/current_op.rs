@@ -1,6 +1,6 @@
 //! `currentOp`: the commands that run just now. Fields of the command besides its own are a filter.
 
-use bson::{Document, DocumentRef, Value, ValueRef};
+use bson::{Document, Value};
 use mql::filter::Filter;
 
 use crate::call::Call;
@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::fields::is_generic;
 use crate::operations::Operation;
 use crate::reply::{Reply, list};
+use crate::rights::redacted;
 use crate::service::Service;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
@@ -71,7 +72,7 @@ fn describe(service: &Service, operation: &Operation) -> Document {
     document.push("microsecs_running", micros);
     document.push("op", kind(operation.name));
     document.push("ns", namespace(&operation.database, &argument));
-    document.push("command", shown(operation.body.view()));
+    document.push("command", redacted(operation.body.view()));
     document.push("killPending", operation.brake.why().is_some());
     document
 }
@@ -92,17 +93,4 @@ fn namespace(database: &str, argument: &Value) -> String {
         Value::String(name) => format!("{database}.{name}"),
         _ => format!("{database}.$cmd"),
     }
-}
-
-/// The command without what is secret, long, or the same in every command.
-fn shown(body: DocumentRef<'_>) -> Document {
-    let shown = body.iter().filter(|(name, _)| !matches!(*name, "pwd" | "payload" | "$clusterTime"));
-    shown
-        .map(|(name, value)| match value {
-            ValueRef::Array(items) if items.len() > 10 => {
-                (name, Value::String(format!("[{} items]", items.len())))
-            }
-            value => (name, value.to_value()),
-        })
-        .collect()
 }

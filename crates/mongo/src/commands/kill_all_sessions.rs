@@ -2,7 +2,7 @@
 
 use bson::ValueRef;
 
-use crate::auth::Identity;
+use crate::auth;
 use crate::call::Call;
 use crate::error::{Error, Result};
 use crate::reply::Reply;
@@ -17,7 +17,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         let (Some(user), Some(database)) = (text("user"), text("db")) else {
             return Err(Error::bad_value("killAllSessions takes users as {user, db}"));
         };
-        users.push(Identity::new(user, database).digest);
+        users.push(auth::digest(user, database));
     }
     call.service.end_sessions(|id| users.is_empty() || users.contains(&id.user));
     Ok(Reply::ok())

@@ -2,7 +2,7 @@
 
 use bson::{BinaryRef, DocumentRef, ValueRef};
 
-use crate::auth::Identity;
+use crate::auth;
 use crate::call::Call;
 use crate::error::{Error, Result};
 use crate::reply::Reply;
@@ -47,7 +47,7 @@ impl Pattern {
                     let both = user.and_then(|user| Some((text(user, "user")?, text(user, "db")?)));
                     let (user, database) =
                         both.ok_or_else(|| Error::bad_value("'users' has users as {user, db}"))?;
-                    pattern.user = Some(Identity::new(&user, &database).digest);
+                    pattern.user = Some(auth::digest(&user, &database));
                 }
                 _ => return Err(Error::bad_value(format!("a pattern has no field '{name}' of this type"))),
             }

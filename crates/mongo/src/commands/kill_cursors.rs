@@ -1,4 +1,4 @@
-//! `killCursors`.
+//! `killCursors`: one's own, and everybody's for whoever may.
 
 use bson::{Document, Value};
 
@@ -6,6 +6,7 @@ use crate::call::Call;
 use crate::error::Result;
 use crate::fields::whole;
 use crate::reply::Reply;
+use crate::rights::{Action, Need};
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -15,9 +16,11 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     }
     let ids = fields.required("cursors", fields.array("cursors")?)?;
     let (mut killed, mut missing) = (Vec::new(), Vec::new());
-    let user = call.owner().user;
+    let owner = call.owner();
+    let anybody = call.rights.allow(&Need::cluster(Action::KillAnyCursor));
+    let user = (!anybody).then_some(&owner.user);
     for id in ids.iter().filter_map(whole) {
-        if call.service.cursors.kill(id, &user) {
+        if call.service.cursors.kill(id, user) {
             killed.push(Value::Int64(id));
         } else {
             missing.push(Value::Int64(id));

@@ -14,7 +14,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let rows = shown.into_iter().map(|command| {
         let row = Document::new()
             .with("help", command.help)
-            .with("requiresAuth", command.access == Access::Users)
+            .with("requiresAuth", !matches!(command.access, Access::Everybody))
             .with("secondaryOk", true)
             .with("adminOnly", command.place == Place::Admin);
         (command.name, row)

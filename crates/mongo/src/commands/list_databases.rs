@@ -6,6 +6,7 @@ use mql::filter::{Filter, Settings};
 use crate::call::Call;
 use crate::error::Result;
 use crate::reply::Reply;
+use crate::rights::{Action, Need};
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
@@ -15,7 +16,13 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let filter = Filter::parse(fields.document("filter")?.unwrap_or(none.view()), &Settings::default())?;
     let context = call.context();
     let (mut databases, mut total) = (Vec::new(), 0);
+    // Whoever may not see all of them sees those that it may read.
+    let all =
+        call.rights.allow(&Need::cluster(Action::ListDatabases)) && !fields.is_set("authorizedDatabases")?;
     for database in call.engine.collection_databases() {
+        if !all && !call.rights.allow(&Need::on(&database.name, Action::Find)) {
+            continue;
+        }
         let collections = call.engine.collections(&database.name);
         let handles: Vec<_> = collections.iter().collect();
         let reading = call.engine.reading(&handles)?;

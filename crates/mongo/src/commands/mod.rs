@@ -82,6 +82,7 @@ use std::pin::Pin;
 use crate::call::Call;
 use crate::error::Result;
 use crate::reply::Reply;
+use crate::rights::{self, Action, Need};
 
 /// What a handler comes to.
 pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply>> + Send + 'a>>;
@@ -90,12 +91,18 @@ pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply>> + Send 
 pub(crate) type Handler = for<'a> fn(&'a mut Call) -> Running<'a>;
 
 /// Who may run a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Access {
     /// Everybody, also before authentication.
     Everybody,
     /// Whoever has authenticated, where that is required.
     Users,
+    /// Whose roles allow this in the command's database.
+    Database(Action),
+    /// Whose roles allow this on the server.
+    Cluster(Action),
+    /// Whose roles allow what it needs, which depends on what it asks for.
+    Asked(fn(&Call) -> Result<Vec<Need>>),
 }
 
 /// Where a command may be run.
@@ -141,13 +148,31 @@ pub(crate) struct Command {
     pub(crate) run: Handler,
 }
 
+macro_rules! access {
+    (Everybody) => {
+        Access::Everybody
+    };
+    (Users) => {
+        Access::Users
+    };
+    (Database $action:ident) => {
+        Access::Database(Action::$action)
+    };
+    (Cluster $action:ident) => {
+        Access::Cluster(Action::$action)
+    };
+    (Asked $needs:ident) => {
+        Access::Asked(rights::$needs)
+    };
+}
+
 macro_rules! commands {
-    ($($module:ident $name:literal $([$($alias:literal),*])? $access:ident $place:ident $effect:ident $transaction:ident $help:literal;)*) => {
+    ($($module:ident $name:literal $([$($alias:literal),*])? $access:ident $(($what:ident))? $place:ident $effect:ident $transaction:ident $help:literal;)*) => {
         const COMMANDS: &[Command] = &[$(
             Command {
                 name: $name,
                 aliases: &[$($($alias),*)?],
-                access: Access::$access,
+                access: access!($access $($what)?),
                 place: Place::$place,
                 effect: Effect::$effect,
                 transaction: InTransaction::$transaction,
@@ -171,68 +196,68 @@ commands! {
     end_sessions "endSessions" Everybody Anywhere Reads Refused "ends sessions";
     refresh_sessions "refreshSessions" Users Anywhere Reads Refused "keeps sessions alive";
     kill_sessions "killSessions" Users Anywhere Reads Refused "ends sessions and what runs in them";
-    kill_all_sessions "killAllSessions" Users Anywhere Reads Refused "ends the sessions of users and what runs in them";
-    kill_all_sessions_by_pattern "killAllSessionsByPattern" Users Anywhere Reads Refused "ends the sessions that fit and what runs in them";
-    create_user "createUser" Users Anywhere Writes Refused "makes a user";
-    update_user "updateUser" Users Anywhere Writes Refused "changes a user";
-    drop_user "dropUser" Users Anywhere Writes Refused "removes a user";
-    drop_all_users_from_database "dropAllUsersFromDatabase" Users Anywhere Writes Refused "removes all users of a database";
-    grant_roles_to_user "grantRolesToUser" Users Anywhere Writes Refused "gives roles to a user";
-    revoke_roles_from_user "revokeRolesFromUser" Users Anywhere Writes Refused "takes roles from a user";
-    users_info "usersInfo" Users Anywhere Reads Refused "shows users";
-    roles_info "rolesInfo" Users Anywhere Reads Refused "shows roles";
+    kill_all_sessions "killAllSessions" Cluster(KillAnySession) Anywhere Reads Refused "ends the sessions of users and what runs in them";
+    kill_all_sessions_by_pattern "killAllSessionsByPattern" Cluster(KillAnySession) Anywhere Reads Refused "ends the sessions that fit and what runs in them";
+    create_user "createUser" Asked(create_user) Anywhere Writes Refused "makes a user";
+    update_user "updateUser" Asked(update_user) Anywhere Writes Refused "changes a user";
+    drop_user "dropUser" Database(DropUser) Anywhere Writes Refused "removes a user";
+    drop_all_users_from_database "dropAllUsersFromDatabase" Database(DropUser) Anywhere Writes Refused "removes all users of a database";
+    grant_roles_to_user "grantRolesToUser" Asked(grant_roles) Anywhere Writes Refused "gives roles to a user";
+    revoke_roles_from_user "revokeRolesFromUser" Asked(revoke_roles) Anywhere Writes Refused "takes roles from a user";
+    users_info "usersInfo" Asked(users_info) Anywhere Reads Refused "shows users";
+    roles_info "rolesInfo" Asked(roles_info) Anywhere Reads Refused "shows roles";
 
-    server_status "serverStatus" Users Anywhere Reads Refused "shows figures of this process";
-    get_parameter "getParameter" Users Anywhere Reads Refused "shows parameters";
-    set_parameter "setParameter" Users Admin Reads Refused "sets parameters";
-    host_info "hostInfo" Users Anywhere Reads Refused "describes the machine";
+    server_status "serverStatus" Cluster(ServerStatus) Anywhere Reads Refused "shows figures of this process";
+    get_parameter "getParameter" Cluster(GetParameter) Anywhere Reads Refused "shows parameters";
+    set_parameter "setParameter" Cluster(SetParameter) Admin Reads Refused "sets parameters";
+    host_info "hostInfo" Cluster(HostInfo) Anywhere Reads Refused "describes the machine";
     connection_status "connectionStatus" Everybody Anywhere Reads Refused "says who has authenticated";
     whatsmyuri "whatsmyuri" Everybody Anywhere Reads Refused "says which address the client has";
-    get_log "getLog" Users Admin Reads Refused "shows the last lines of the log";
-    get_cmd_line_opts "getCmdLineOpts" Users Admin Reads Refused "says how the server was started";
+    get_log "getLog" Cluster(GetLog) Admin Reads Refused "shows the last lines of the log";
+    get_cmd_line_opts "getCmdLineOpts" Cluster(GetCmdLineOpts) Admin Reads Refused "says how the server was started";
     list_commands "listCommands" Everybody Anywhere Reads Refused "shows this table";
-    top "top" Users Admin Reads Refused "says how much collections are used";
-    current_op "currentOp" Users Admin Reads Refused "shows the commands that run";
-    kill_op "killOp" Users Admin Reads Refused "stops a command that runs";
-    repl_set_get_status "replSetGetStatus" Users Admin Reads Refused "describes the replica set";
-    repl_set_get_config "replSetGetConfig" Users Admin Reads Refused "shows the configuration of the replica set";
+    top "top" Cluster(Top) Admin Reads Refused "says how much collections are used";
+    current_op "currentOp" Asked(current_op) Admin Reads Refused "shows the commands that run";
+    kill_op "killOp" Asked(kill_op) Admin Reads Refused "stops a command that runs";
+    repl_set_get_status "replSetGetStatus" Cluster(ReplSetGetStatus) Admin Reads Refused "describes the replica set";
+    repl_set_get_config "replSetGetConfig" Cluster(ReplSetGetConfig) Admin Reads Refused "shows the configuration of the replica set";
     get_last_request_statistics "getLastRequestStatistics" Users Anywhere Reads Refused "says what the previous command cost";
-    get_default_rw_concern "getDefaultRWConcern" Users Admin Reads Refused "shows the concerns that hold by default";
-    log_rotate "logRotate" Users Admin Reads Refused "begins a new page of the log";
-    fsync "fsync" Users Admin Reads Refused "makes everything durable";
-    profile "profile" Users Anywhere Reads Refused "shows that the profiler is off";
-    list_databases "listDatabases" Users Admin Reads Refused "lists databases";
-    list_collections "listCollections" Users Anywhere Reads Refused "lists the collections of a database";
-    create "create" Users Anywhere Writes Allowed "makes a collection or a view";
-    drop "drop" Users Anywhere Writes Refused "removes a collection";
-    drop_database "dropDatabase" Users Anywhere Writes Refused "removes a database";
-    rename_collection "renameCollection" Users Admin Writes Refused "gives a collection another name";
-    list_indexes "listIndexes" Users Anywhere Reads Refused "lists the indexes of a collection";
-    create_indexes "createIndexes" Users Anywhere Writes Allowed "makes indexes";
-    drop_indexes "dropIndexes" ["deleteIndexes"] Users Anywhere Writes Refused "removes indexes";
-    coll_mod "collMod" Users Anywhere Writes Refused "changes a collection or an index";
-    coll_stats "collStats" ["collstats"] Users Anywhere Reads Refused "shows sizes of a collection";
-    db_stats "dbStats" ["dbstats"] Users Anywhere Reads Refused "shows sizes of a database";
-    validate "validate" Users Anywhere Reads Refused "checks what is stored of a collection";
-    custom_action "customAction" Users Anywhere Writes Refused "sets throughput, shard keys and indexes";
-    search_indexes "createSearchIndexes" Users Anywhere Reads Refused "search indexes, which are not offered";
-    search_indexes "updateSearchIndex" Users Anywhere Reads Refused "search indexes, which are not offered";
-    search_indexes "dropSearchIndex" Users Anywhere Reads Refused "search indexes, which are not offered";
-    insert "insert" Users Anywhere Writes Allowed "stores documents";
-    find "find" Users Anywhere Reads Allowed "finds documents";
-    get_more "getMore" Users Anywhere Reads Allowed "goes on with a cursor";
+    get_default_rw_concern "getDefaultRWConcern" Cluster(GetDefaultRwConcern) Admin Reads Refused "shows the concerns that hold by default";
+    log_rotate "logRotate" Cluster(LogRotate) Admin Reads Refused "begins a new page of the log";
+    fsync "fsync" Cluster(Fsync) Admin Reads Refused "makes everything durable";
+    profile "profile" Database(EnableProfiler) Anywhere Reads Refused "shows that the profiler is off";
+    list_databases "listDatabases" Asked(list_databases) Admin Reads Refused "lists databases";
+    list_collections "listCollections" Asked(list_collections) Anywhere Reads Refused "lists the collections of a database";
+    create "create" Asked(create) Anywhere Writes Allowed "makes a collection or a view";
+    drop "drop" Database(DropCollection) Anywhere Writes Refused "removes a collection";
+    drop_database "dropDatabase" Database(DropDatabase) Anywhere Writes Refused "removes a database";
+    rename_collection "renameCollection" Asked(rename_collection) Admin Writes Refused "gives a collection another name";
+    list_indexes "listIndexes" Database(ListIndexes) Anywhere Reads Refused "lists the indexes of a collection";
+    create_indexes "createIndexes" Database(CreateIndex) Anywhere Writes Allowed "makes indexes";
+    drop_indexes "dropIndexes" ["deleteIndexes"] Database(DropIndex) Anywhere Writes Refused "removes indexes";
+    coll_mod "collMod" Asked(change_view) Anywhere Writes Refused "changes a collection or an index";
+    coll_stats "collStats" ["collstats"] Database(CollStats) Anywhere Reads Refused "shows sizes of a collection";
+    db_stats "dbStats" ["dbstats"] Database(DbStats) Anywhere Reads Refused "shows sizes of a database";
+    validate "validate" Database(Validate) Anywhere Reads Refused "checks what is stored of a collection";
+    custom_action "customAction" Asked(custom_action) Anywhere Writes Refused "sets throughput, shard keys and indexes";
+    search_indexes "createSearchIndexes" Database(CreateIndex) Anywhere Reads Refused "search indexes, which are not offered";
+    search_indexes "updateSearchIndex" Database(CreateIndex) Anywhere Reads Refused "search indexes, which are not offered";
+    search_indexes "dropSearchIndex" Database(DropIndex) Anywhere Reads Refused "search indexes, which are not offered";
+    insert "insert" Asked(insert) Anywhere Writes Allowed "stores documents";
+    find "find" Database(Find) Anywhere Reads Allowed "finds documents";
+    get_more "getMore" Asked(get_more) Anywhere Reads Allowed "goes on with a cursor";
     kill_cursors "killCursors" Users Anywhere Reads Allowed "closes cursors";
-    update "update" Users Anywhere Writes Allowed "changes documents";
-    delete "delete" Users Anywhere Writes Allowed "deletes documents";
-    find_and_modify "findAndModify" ["findandmodify"] Users Anywhere Writes Allowed "changes one document and shows it";
-    bulk_write "bulkWrite" Users Admin Writes Allowed "stores, changes and deletes documents of several collections";
-    count "count" Users Anywhere Reads Refused "counts documents";
-    distinct "distinct" Users Anywhere Reads Allowed "finds the different values of a field";
-    aggregate "aggregate" Users Anywhere Writes Allowed "runs a pipeline";
-    explain "explain" Users Anywhere Reads Refused "shows how a command would find its documents";
+    update "update" Asked(update) Anywhere Writes Allowed "changes documents";
+    delete "delete" Database(Remove) Anywhere Writes Allowed "deletes documents";
+    find_and_modify "findAndModify" ["findandmodify"] Asked(find_and_modify) Anywhere Writes Allowed "changes one document and shows it";
+    bulk_write "bulkWrite" Asked(bulk_write) Admin Writes Allowed "stores, changes and deletes documents of several collections";
+    count "count" Database(Find) Anywhere Reads Refused "counts documents";
+    distinct "distinct" Database(Find) Anywhere Reads Allowed "finds the different values of a field";
+    aggregate "aggregate" Asked(aggregate) Anywhere Writes Allowed "runs a pipeline";
+    explain "explain" Asked(explain) Anywhere Reads Refused "shows how a command would find its documents";
     commit_transaction "commitTransaction" Users Admin Writes Ends "makes the writes of a transaction durable and seen";
     abort_transaction "abortTransaction" Users Admin Writes Ends "forgets the writes of a transaction";
-    configure_fail_point "configureFailPoint" Users Admin Reads Refused "makes commands fail, for tests";
+    configure_fail_point "configureFailPoint" Cluster(SetParameter) Admin Reads Refused "makes commands fail, for tests";
 }
 
 /// All commands.

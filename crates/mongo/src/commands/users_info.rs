@@ -6,14 +6,16 @@ use crate::auth::{Mechanism, User};
 use crate::call::Call;
 use crate::error::{Error, Result};
 use crate::reply::{Reply, list};
+use crate::rights::privileges;
 
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
-    let (credentials, privileges) = (fields.is_set("showCredentials")?, fields.is_set("showPrivileges")?);
+    let (credentials, shows_privileges) =
+        (fields.is_set("showCredentials")?, fields.is_set("showPrivileges")?);
     let wanted = Wanted::parse(call.argument(), &call.database)?;
     let users = call.service.users();
     let users = call.blocking(|| users.list(|user| wanted.fits(user)))?;
-    let shown = users.iter().map(|user| show(user, credentials, privileges));
+    let shown = users.iter().map(|user| show(user, credentials, shows_privileges));
     Ok(Document::new().with("users", list(shown)).into())
 }
 
@@ -58,15 +60,15 @@ impl Wanted {
     }
 }
 
-fn show(user: &User, credentials: bool, privileges: bool) -> Document {
+fn show(user: &User, credentials: bool, shows_privileges: bool) -> Document {
     let mut shown = user.to_document();
     if !credentials {
         shown.remove("credentials");
     }
     shown.push("mechanisms", list(user.credentials.mechanisms().into_iter().map(Mechanism::name)));
-    if privileges {
+    if shows_privileges {
         shown.push("inheritedRoles", shown.get("roles").cloned().unwrap_or(Value::Null));
-        shown.push("inheritedPrivileges", Value::Array(Vec::new()));
+        shown.push("inheritedPrivileges", list(privileges(&user.roles)));
     }
     shown
 }

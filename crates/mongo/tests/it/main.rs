@@ -17,6 +17,7 @@ mod figures;
 mod handshake;
 mod hostile;
 mod output;
+mod roles;
 mod scram;
 mod sessions;
 mod tls;

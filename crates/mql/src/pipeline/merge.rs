@@ -68,6 +68,16 @@ impl Merge {
         &self.on
     }
 
+    /// Whether documents may come into being by it.
+    pub fn inserts(&self) -> bool {
+        self.not_matched == NotMatched::Insert
+    }
+
+    /// Whether counterparts may change by it.
+    pub fn updates(&self) -> bool {
+        !matches!(self.matched, Matched::KeepExisting | Matched::Fail)
+    }
+
     /// The filter that finds the counterpart of a document.
     pub fn counterpart(&self, document: DocumentRef<'_>) -> Result<Document> {
         let mut filter = Document::new();

@@ -167,6 +167,16 @@ impl Pipeline {
         found
     }
 
+    /// What stages tell of beside documents, in pipelines within this one too, and of which collection.
+    pub fn descriptions(&self) -> Vec<(Namespace, Description)> {
+        let mut found = Vec::new();
+        if let Some(Stage::Describe(what)) = self.stages.first() {
+            found.push((self.around.own_namespace(), what.clone()));
+        }
+        self.stages.iter().for_each(|stage| stage.descriptions(&mut found));
+        found
+    }
+
     /// Where the rows are written to. Such a pipeline gives no rows.
     pub fn writes(&self) -> Option<Writes<'_>> {
         match self.stages.last()? {

@@ -248,6 +248,16 @@ impl Stage {
             _ => {}
         }
     }
+
+    /// What pipelines within the stage tell of beside documents.
+    pub(crate) fn descriptions(&self, found: &mut Vec<(Namespace, Description)>) {
+        match self {
+            Stage::Lookup(lookup) => lookup.descriptions(found),
+            Stage::UnionWith(union) => union.descriptions(found),
+            Stage::Facet(facet) => facet.descriptions(found),
+            _ => {}
+        }
+    }
 }
 
 /// Begins to run stages that are fed from outside.

@@ -10,7 +10,7 @@ use crate::pipeline::memory::Memory;
 use crate::pipeline::row::{Row, document_bytes};
 use crate::pipeline::rules::Place;
 use crate::pipeline::settings::Surroundings;
-use crate::pipeline::source::{Namespace, Source};
+use crate::pipeline::source::{Description, Namespace, Source};
 use crate::pipeline::stage::{Stage, parse_stages, start_stages};
 use crate::pipeline::text::type_name;
 
@@ -70,6 +70,10 @@ impl Facet {
             .collect();
         let memory = Memory::with_code("$facet", Code(4_031_700));
         Box::new(Faceting { parts, memory, outbox: Outbox::default() })
+    }
+
+    pub(crate) fn descriptions(&self, found: &mut Vec<(Namespace, Description)>) {
+        self.parts.iter().flat_map(|(_, stages)| stages).for_each(|stage| stage.descriptions(found));
     }
 
     pub(crate) fn collections(&self, found: &mut Vec<Namespace>) {

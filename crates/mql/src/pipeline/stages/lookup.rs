@@ -16,7 +16,7 @@ use crate::pipeline::row::{Row, document_bytes, value_bytes};
 use crate::pipeline::rules::Place;
 use crate::pipeline::running::Running;
 use crate::pipeline::settings::{Binding, Formula, Surroundings};
-use crate::pipeline::source::Namespace;
+use crate::pipeline::source::{Description, Namespace};
 use crate::pipeline::text::{text, type_name};
 use crate::pipeline::{Pipeline, parse_inner};
 
@@ -40,6 +40,8 @@ struct Inner {
     fixed: Option<Arc<Pipeline>>,
     /// What it reads: the collection, or what is behind it if it is a view, and what the stages look into.
     collections: Vec<Namespace>,
+    /// What it tells of beside documents.
+    descriptions: Vec<(Namespace, Description)>,
     /// How many of its stages make a view: the join comes behind them.
     of_view: usize,
     /// How many bytes the stages have: what reading them costs.
@@ -214,6 +216,11 @@ impl Lookup {
         self.output.first()
     }
 
+    /// What the pipeline over the other collection tells of beside documents.
+    pub(crate) fn descriptions(&self, found: &mut Vec<(Namespace, Description)>) {
+        found.extend(self.inner.descriptions.iter().cloned());
+    }
+
     /// The collections that are looked into.
     pub(crate) fn collections(&self, found: &mut Vec<Namespace>) {
         found.extend(self.from.clone());
@@ -236,8 +243,10 @@ impl Inner {
         let plain = parse_inner(&views(&stages), &checked, Place::Lookup)?;
         let around = around.inner(on.as_ref(), &[])?;
         let collections = on.into_iter().chain(plain.collections()).collect();
+        let descriptions = plain.descriptions();
         let bytes = stages.iter().map(|stage| stage.as_bytes().len() as u64).sum();
-        Ok(Inner { stages, around, fixed: fixed.then(|| Arc::new(plain)), collections, of_view, bytes })
+        let fixed = fixed.then(|| Arc::new(plain));
+        Ok(Inner { stages, around, fixed, collections, descriptions, of_view, bytes })
     }
 
     /// Begins to run for a row.

@@ -10,7 +10,7 @@ use crate::pipeline::row::Row;
 use crate::pipeline::rules::Place;
 use crate::pipeline::running::Running;
 use crate::pipeline::settings::Surroundings;
-use crate::pipeline::source::{Namespace, Source};
+use crate::pipeline::source::{Description, Namespace, Source};
 use crate::pipeline::stages::lookup::{read_stages, views};
 use crate::pipeline::text::type_name;
 use crate::pipeline::{Pipeline, parse_inner};
@@ -70,6 +70,10 @@ impl UnionWith {
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
         Box::new(Uniting { union: Arc::clone(self), outbox: Outbox::default(), other: None })
+    }
+
+    pub(crate) fn descriptions(&self, found: &mut Vec<(Namespace, Description)>) {
+        found.extend(self.pipeline.descriptions());
     }
 
     pub(crate) fn collections(&self, found: &mut Vec<Namespace>) {
