@@ -294,13 +294,13 @@ fn sum_buckets(
 }
 
 /// The buckets that count an entry: one of each grain down to the one that its base begins.
-fn grains(base: Millis) -> &'static [Grain] {
+pub(crate) fn grains(base: Millis) -> &'static [Grain] {
     match base.rem_euclid(Grain::Second.millis()) {
         0 => &[Grain::Hour, Grain::Second],
         _ => &[Grain::Hour, Grain::Second, Grain::Milli],
     }
 }
 
-fn bucket_start(base: Millis, grain: Grain) -> Millis {
+pub(crate) fn bucket_start(base: Millis, grain: Grain) -> Millis {
     base.div_euclid(grain.millis()).saturating_mul(grain.millis())
 }

@@ -49,7 +49,12 @@ impl Wish {
 
     fn body(&self) -> Document {
         let (id, padding) = (self.id, "x".repeat(self.padding));
-        let text = format!(r#"{{"id":"{id}","pk":"p","k":{},"pad":"{padding}"}}"#, id % 3);
+        let ttl = match self.ttl {
+            OwnTtl::Absent => String::new(),
+            OwnTtl::Never => r#","ttl":-1"#.to_owned(),
+            OwnTtl::Seconds(seconds) => format!(r#","ttl":{seconds}"#),
+        };
+        let text = format!(r#"{{"id":"{id}","pk":"p","k":{},"pad":"{padding}"{ttl}}}"#, id % 3);
         Document::from_json(text.as_bytes()).expect("valid JSON")
     }
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use document::{EffectiveKey, ItemNumber, PartitionKey, Path, ValueRef, encode_key};
 use storage::{Keyspace, Transaction};
 
+use crate::check::{Claim, Claimed, ClaimedShape};
 use crate::counters::{self, Weight};
 use crate::definition::ContainerDefinition;
 use crate::error::{Error, Result};
@@ -119,9 +120,13 @@ impl Traces {
         self.entries.len()
     }
 
-    /// All of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Keyspace, &[u8], &Bytes)> {
-        self.entries.iter().map(|entry| (entry.keyspace, entry.key.as_slice(), &entry.value))
+    /// All of them, for the integrity check.
+    pub(crate) fn claims(&self) -> impl Iterator<Item = Claim> {
+        self.entries.iter().map(|Entry { keyspace, key, value }| Claim {
+            keyspace: *keyspace,
+            key: key.clone(),
+            value: Claimed::Exactly(value.clone()),
+        })
     }
 
     /// Writes those of a new item.
@@ -216,6 +221,21 @@ impl Footprint {
     /// How many index terms the version has, as a charge counts them.
     pub(crate) fn terms(&self) -> u64 {
         self.index.terms()
+    }
+
+    /// Every entry as it may lie in the store, for the integrity check.
+    pub(crate) fn claims(&self) -> Vec<Claim> {
+        let index = self.index.expected().map(|(key, mark)| Claim {
+            keyspace: Keyspace::Index,
+            key: key.to_vec(),
+            value: Claimed::Bounded(mark),
+        });
+        self.traces.claims().chain(index).collect()
+    }
+
+    /// The shapes of the version, one in each generation that has one.
+    pub(crate) fn shapes(&self) -> Vec<ClaimedShape> {
+        self.index.shapes()
     }
 
     /// In how many index terms two versions differ, as a charge counts them.

@@ -338,6 +338,17 @@ fn free<B>(tx: &mut Transaction<'_>, gate: &Gate, new: &Record<B>) -> Result<Lif
     Ok(Lifted::Free(gate.policy.death(&new.header)))
 }
 
+/// Whether these bytes are the note of a hold.
+pub(crate) fn is_note(value: &[u8]) -> bool {
+    HoldNote::decode(value).is_ok()
+}
+
+/// The note of a hold whose own was lost.
+pub(crate) fn lost_note(now: Time) -> Vec<u8> {
+    [&now.millis().to_be_bytes()[..], b"reason and beginning of this hold were lost; it was repaired"]
+        .concat()
+}
+
 /// What is written down about a hold: since when, and why.
 struct HoldNote {
     since: Time,

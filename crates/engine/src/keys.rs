@@ -118,36 +118,36 @@ pub(crate) enum Key<'a> {
     ShapePlaces(PartitionId, Generation, [u8; 16]),
 }
 
-const LAST_NUMBER: u8 = 0x10;
-const DATABASE: u8 = 0x20;
-const CONTAINER: u8 = 0x30;
-const POLICY: u8 = 0x40;
-const DROPPED: u8 = 0x50;
-const RESOURCE: u8 = 0x60;
-const INDEX_STATE: u8 = 0x70;
-const INDEX_POLICY: u8 = 0x80;
-const COLLECTION: u8 = 0x90;
-const COLLECTION_INDEXES: u8 = 0xA0;
-const WATCH: u8 = 0xB0;
-const WATCH_EVENT: u8 = 0xB1;
-const RETIRED: u8 = 0xB2;
+pub(crate) const LAST_NUMBER: u8 = 0x10;
+pub(crate) const DATABASE: u8 = 0x20;
+pub(crate) const CONTAINER: u8 = 0x30;
+pub(crate) const POLICY: u8 = 0x40;
+pub(crate) const DROPPED: u8 = 0x50;
+pub(crate) const RESOURCE: u8 = 0x60;
+pub(crate) const INDEX_STATE: u8 = 0x70;
+pub(crate) const INDEX_POLICY: u8 = 0x80;
+pub(crate) const COLLECTION: u8 = 0x90;
+pub(crate) const COLLECTION_INDEXES: u8 = 0xA0;
+pub(crate) const WATCH: u8 = 0xB0;
+pub(crate) const WATCH_EVENT: u8 = 0xB1;
+pub(crate) const RETIRED: u8 = 0xB2;
 
-const TOTAL: u8 = 0x10;
-const BUCKET: u8 = 0x20;
-const HAND: u8 = 0x30;
-const SHAPE_COUNT: u8 = 0x40;
-const SHAPE_PLACES: u8 = 0x50;
-const HELD: u8 = 0x60;
-const UNARCHIVED_TOTAL: u8 = 0x70;
-const TOUCH: u8 = 0x80;
+pub(crate) const TOTAL: u8 = 0x10;
+pub(crate) const BUCKET: u8 = 0x20;
+pub(crate) const HAND: u8 = 0x30;
+pub(crate) const SHAPE_COUNT: u8 = 0x40;
+pub(crate) const SHAPE_PLACES: u8 = 0x50;
+pub(crate) const HELD: u8 = 0x60;
+pub(crate) const UNARCHIVED_TOTAL: u8 = 0x70;
+pub(crate) const TOUCH: u8 = 0x80;
 
-const HISTORY_STATE: u8 = 0x10;
-const HISTORY_CHANGE: u8 = 0x20;
-const HISTORY_EXPIRY: u8 = 0x30;
-const UNARCHIVED: u8 = 0x40;
+pub(crate) const HISTORY_STATE: u8 = 0x10;
+pub(crate) const HISTORY_CHANGE: u8 = 0x20;
+pub(crate) const HISTORY_EXPIRY: u8 = 0x30;
+pub(crate) const UNARCHIVED: u8 = 0x40;
 
-const DELETION_HEAD: u8 = 0x10;
-const DELETION: u8 = 0x20;
+pub(crate) const DELETION_HEAD: u8 = 0x10;
+pub(crate) const DELETION: u8 = 0x20;
 
 impl Key<'_> {
     /// The keyspace and the bytes.

@@ -16,6 +16,7 @@ mod burial;
 mod catalog;
 mod changes;
 mod charge;
+pub mod check;
 mod clearing;
 pub mod collection;
 mod container;

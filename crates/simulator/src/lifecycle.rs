@@ -320,9 +320,9 @@ impl Run {
         let ids = ids_of(&self.model);
         let (main, twin) = (self.main.observe(&ids)?, self.twin.observe(&ids)?);
         check::compare(&self.model, &main)?;
-        self.main.check_indexes()?;
+        self.main.check_store()?;
         if self.situation.steps.is_multiple_of(TWIN_INDEX_STEPS) {
-            self.twin.check_indexes()?;
+            self.twin.check_store()?;
         }
         for stamp in check::learn(&mut self.model, &main) {
             self.etags.insert(stamp.etag);

@@ -279,8 +279,8 @@ impl Run {
                 twin?;
             }
             self.change(container, *key, change, Countdown::Restart, None)?;
-            self.main.check_indexes()?;
-            self.twin.check_indexes()?;
+            self.main.check_store()?;
+            self.twin.check_store()?;
         }
         Ok(self.crash_if(fault))
     }

@@ -1,24 +1,20 @@
-//! The integrity check of a collection: the store compared with what its items say should be there.
-//!
-//! Every entry that an item should have is looked up, and the entries that there are are counted: if nothing is missing and
-//! the numbers agree, nothing is there that should not be.
+//! What the items of a collection call for, and the check that the front end offers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use storage::{Direction, KeyRange, Keyspace};
+use document::ItemNumber;
+use storage::{Direction, KeyRange, Keyspace, Read};
 
-use super::footprint::{DocumentKeys, ItemFootprint};
-use super::indexes::{CollectionIndex, ID_INDEX};
-use super::{BsonRecord, Collection, Reading, keys};
+use super::footprint::{DocumentKeys, ItemFootprint, split_entry};
+use super::indexes::{CollectionIndex, ID_INDEX, IndexList, IndexState};
+use super::{BsonRecord, Collection, keys};
 use crate::Engine;
-use crate::counters::{self, Tally};
+use crate::check::{Claim, Claimed, Claims};
+use crate::definition::OwnTtl;
 use crate::error::Result;
 use crate::index::Mark;
-use crate::keys as all_keys;
-
-/// How many faults are told.
-const FAULTS_MAX: usize = 100;
+use crate::keys::PartitionId;
 
 /// What a check has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,114 +27,145 @@ pub struct CollectionCheck {
     pub faults: Vec<String>,
 }
 
-impl CollectionCheck {
-    fn fault(&mut self, text: impl FnOnce() -> String) {
-        if self.faults.len() < FAULTS_MAX {
-            self.faults.push(text());
-        }
-    }
-}
-
 impl Engine {
     /// Compares everything that lies in the store for a collection with its items. It reads all of it.
     pub fn check_collection(&self, collection: &Arc<Collection>) -> Result<CollectionCheck> {
-        self.reading(&[collection])?.check(collection)
+        let mut check = CollectionCheck::default();
+        let report = self.inspect_collection(collection, &mut |inventory, claims, is_living| {
+            if check.entries.is_empty() {
+                check.entries.extend(inventory.list.iter().map(|index| (index.number, 0)));
+            }
+            if is_living {
+                check.items += 1;
+                for claim in &claims.entries {
+                    let number = Inventory::index_of(claim);
+                    *check.entries.entry(number).or_default() += u64::from(number != NO_INDEX);
+                }
+            }
+        })?;
+        check.entries.remove(&NO_INDEX);
+        if check.entries.is_empty() {
+            check.entries.extend(collection.indexes().iter().map(|index| (index.number, 0)));
+        }
+        check.faults = report.told.iter().map(ToString::to_string).collect();
+        Ok(check)
     }
 }
 
-impl Reading<'_> {
-    fn check(&self, collection: &Collection) -> Result<CollectionCheck> {
-        let mut check = CollectionCheck::default();
-        let list = self.indexes(collection)?;
-        check.entries.extend(list.iter().map(|index| (index.number, 0)));
-        let partition = collection.partition.id;
-        let mut expected: BTreeMap<Keyspace, u64> = BTreeMap::new();
-        let mut total = Tally::default();
-        let items = KeyRange::prefix(all_keys::partition(partition));
-        for entry in self.reader().scan(Keyspace::Item, items, Direction::Forward) {
-            let (key, value) = entry?;
-            let record = BsonRecord::decode(all_keys::item_number(&key)?, &value)?;
-            let number = record.number;
-            let is_in = |index: &CollectionIndex| index.has(number);
-            let document_keys = DocumentKeys::extract(&list, &record.body, is_in)?;
-            let id = record.body.get("_id").unwrap_or(bson::ValueRef::Null);
-            let id_key = keys::id(partition, id, &collection.definition.collation);
-            let footprint = ItemFootprint::new(partition, &list, &record, id_key, &document_keys, is_in);
-            total = total.plus(Tally { items: 1, bytes: record.size() });
-            self.check_item(&footprint, &record, &mut expected, &mut check)?;
-            let gate = self.gate(collection)?;
-            if !gate.policy.is_dead(&record.header, gate.now) {
-                check.items += 1;
-                *check.entries.entry(ID_INDEX).or_default() += 1;
-                for index in list.kept().filter(|index| is_in(index)) {
-                    let keys = document_keys.of(index.number).len() as u64;
-                    *check.entries.entry(index.number).or_default() += keys;
-                }
-            }
-        }
-        self.check_counts(collection, &list.clearing, &expected, &mut check)?;
-        let counted = counters::total(self.reader(), partition)?;
-        if counted != total {
-            check.fault(|| format!("the total says {counted:?}, the items are {total:?}"));
-        }
-        Ok(check)
+/// Stands for entries that are in no index.
+const NO_INDEX: u32 = u32::MAX;
+
+/// A collection as a reader of the store has it, for the integrity check.
+pub(crate) struct Inventory {
+    collection: Arc<Collection>,
+    list: Arc<IndexList>,
+}
+
+/// Two living documents that one unique index should not have both.
+pub(crate) struct Twins {
+    pub(crate) index: String,
+    pub(crate) numbers: (ItemNumber, ItemNumber),
+}
+
+impl Inventory {
+    pub(crate) fn open(reader: &dyn Read, collection: &Arc<Collection>) -> Result<Inventory> {
+        Ok(Inventory { collection: Arc::clone(collection), list: collection.indexes_at(reader)? })
     }
 
-    /// Looks up everything that an item should have.
-    fn check_item(
-        &self,
-        footprint: &ItemFootprint,
-        record: &BsonRecord,
-        expected: &mut BTreeMap<Keyspace, u64>,
-        check: &mut CollectionCheck,
-    ) -> Result<()> {
-        let number = record.number.0;
-        for (keyspace, key, value) in footprint.traces().iter() {
-            *expected.entry(keyspace).or_default() += 1;
-            if self.reader().get(keyspace, key)?.as_ref() != Some(value) {
-                check.fault(|| {
-                    format!("item {number}: its entry in {} is missing or another's", keyspace.name())
-                });
-            }
+    pub(crate) fn partition(&self) -> PartitionId {
+        self.collection.partition.id
+    }
+
+    pub(crate) fn label(&self) -> String {
+        format!("collection '{}'", self.collection.namespace())
+    }
+
+    pub(crate) fn names(&self) -> (String, String) {
+        (self.collection.database.clone(), self.collection.name.clone())
+    }
+
+    /// The beginnings of the indexes that are being cleared away.
+    pub(crate) fn clearing(&self) -> Vec<Vec<u8>> {
+        self.list.clearing.iter().map(|number| keys::index(self.partition(), *number)).collect()
+    }
+
+    /// Everything that an item calls for.
+    pub(crate) fn claims(&self, record: &BsonRecord) -> Result<Claims> {
+        let (partition, number) = (self.partition(), record.number);
+        let is_in = |index: &CollectionIndex| index.has(number);
+        let document_keys = DocumentKeys::extract(&self.list, &record.body, is_in)?;
+        let id = record.body.get("_id");
+        let id_key =
+            keys::id(partition, id.unwrap_or(bson::ValueRef::Null), &self.collection.definition.collation);
+        let footprint = ItemFootprint::new(partition, &self.list, record, id_key, &document_keys, is_in);
+        let mut faults = Vec::new();
+        if id.is_none() {
+            faults.push(("it has no _id".to_owned(), "nothing else tells which it was"));
+        }
+        if OwnTtl::of_bson(record.body.view()) != record.header.ttl {
+            let what = "its header has another ttl than its body".to_owned();
+            faults.push((what, "which of the two is right cannot be told"));
         }
         let (entries, places) = footprint.expected();
-        for key in entries {
-            *expected.entry(Keyspace::Index).or_default() += 1;
-            let bounds = match self.reader().get(Keyspace::Index, key)? {
-                None => false,
-                Some(value) => Mark::decode(&value)?.places.bounds(places),
-            };
-            if !bounds {
-                check.fault(|| {
-                    format!("item {number}: an index entry is missing, or its mark is behind the item")
-                });
-            }
-        }
-        Ok(())
+        let indexed = entries.iter().map(|key| {
+            let mark = Mark { places: places.clone(), inexact: false };
+            Claim { keyspace: Keyspace::Index, key: key.clone(), value: Claimed::Bounded(mark) }
+        });
+        let name = id.map_or_else(String::new, |id| bson::to_extended_json(id, true));
+        Ok(Claims {
+            number,
+            header: record.header.clone(),
+            size: record.size(),
+            name: format!("document with _id {name}"),
+            entries: footprint.traces().claims().chain(indexed).collect(),
+            shapes: Vec::new(),
+            faults,
+        })
     }
 
-    /// Counts what there is. Dropped indexes that are not cleared away yet do not count.
-    fn check_counts(
-        &self,
-        collection: &Collection,
-        clearing: &[u32],
-        expected: &BTreeMap<Keyspace, u64>,
-        check: &mut CollectionCheck,
-    ) -> Result<()> {
-        let partition = collection.partition.id;
-        for keyspace in [Keyspace::Id, Keyspace::Index, Keyspace::Unique, Keyspace::Queue, Keyspace::Feed] {
-            let mut found = 0;
-            let all = KeyRange::prefix(all_keys::partition(partition));
-            for entry in self.reader().scan(keyspace, all, Direction::Forward) {
-                let (key, _) = entry?;
-                let is_dropped = |number: &u32| key.starts_with(&keys::index(partition, *number));
-                if keyspace != Keyspace::Index || !clearing.iter().any(is_dropped) {
-                    found += 1;
-                }
+    /// The number of the index that an entry is in.
+    fn index_of(claim: &Claim) -> u32 {
+        match claim.keyspace {
+            Keyspace::Id => ID_INDEX,
+            Keyspace::Index => {
+                let bytes = claim.key.get(4..).and_then(|rest| rest.first_chunk());
+                bytes.map_or(NO_INDEX, |bytes| u32::from_be_bytes(*bytes))
             }
-            let wanted = expected.get(&keyspace).copied().unwrap_or_default();
-            if found != wanted {
-                check.fault(|| format!("{found} entries in {}, the items have {wanted}", keyspace.name()));
+            _ => NO_INDEX,
+        }
+    }
+
+    /// Items next to each other that have the same key in a unique index, both living.
+    pub(crate) fn twins(
+        &self,
+        reader: &dyn Read,
+        is_living: &dyn Fn(ItemNumber) -> Result<bool>,
+        tell: &mut dyn FnMut(Twins),
+    ) -> Result<()> {
+        let unique = |index: &&CollectionIndex| index.spec.is_unique() && index.state == IndexState::Ready;
+        for index in self.list.kept().filter(unique) {
+            let prefix = keys::index(self.partition(), index.number);
+            let (at, mut holder) = (prefix.len(), None::<(bytes::Bytes, ItemNumber, Option<bool>)>);
+            for entry in reader.scan(Keyspace::Index, KeyRange::prefix(prefix), Direction::Forward) {
+                let Some((key, number)) = split_entry(at, &entry?.0) else { continue };
+                let Some((held, first, lives)) = holder.as_mut().filter(|(held, ..)| *held == key) else {
+                    holder = Some((key, number, None));
+                    continue;
+                };
+                let first_lives = match *lives {
+                    Some(lives) => lives,
+                    None => is_living(*first)?,
+                };
+                *lives = Some(first_lives);
+                if !is_living(number)? {
+                    continue;
+                }
+                if first_lives {
+                    tell(Twins { index: index.spec.name().to_owned(), numbers: (*first, number) });
+                } else {
+                    let held = held.clone();
+                    holder = Some((held, number, Some(true)));
+                }
             }
         }
         Ok(())

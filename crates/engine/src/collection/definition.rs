@@ -109,6 +109,12 @@ impl Collection {
         RawDocument::from_document(&record).as_bytes().to_vec()
     }
 
+    /// The partition that a record names.
+    pub(crate) fn partition_of_record(bytes: &Bytes) -> Option<PartitionId> {
+        let record = RawDocument::parse(bytes.clone()).ok()?;
+        number(record.get("partition")).and_then(|id| u32::try_from(id).ok()).map(PartitionId)
+    }
+
     /// Reads a record and what else a handle needs.
     pub(crate) fn load(
         rid: ContainerRid,

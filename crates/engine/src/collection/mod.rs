@@ -30,12 +30,14 @@ mod write;
 
 pub use build::BuildProgress;
 pub use check::CollectionCheck;
+pub(crate) use check::{Inventory, Twins};
 pub(crate) use claims::Claims;
 pub use definition::{Collection, CollectionDefinition};
 pub(crate) use indexes::index_names;
 pub use indexes::{Build, CollectionIndex, IndexList, IndexState};
 pub use reading::{Hit, Reading};
 pub use receipts::{Receipt, Receipts};
+pub(crate) use receipts::{ReceiptEntry, read_receipt};
 pub use usage::IndexUsage;
 pub use workspace::Workspace;
 pub(crate) use write::Desk;

@@ -254,6 +254,63 @@ fn clear_spilled(tx: &mut Transaction<'_>, session: &[u8], limit: usize) -> Resu
     Ok(count)
 }
 
+/// What the integrity check makes of an entry.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ReceiptEntry {
+    /// It reads, and belongs to a session.
+    Whole,
+    /// A session without this note of its last use.
+    Unremembered(Vec<u8>),
+    /// It belongs to no session.
+    Stray,
+    /// It cannot be read.
+    Damaged,
+}
+
+/// Looks at an entry of a session.
+pub(crate) fn read_receipt(reader: &dyn Read, key: &[u8], value: &Bytes) -> Result<ReceiptEntry> {
+    let name = |rest: &[u8]| {
+        let (length, rest) = rest.split_first()?;
+        Some(rest.split_at_checked(usize::from(*length))?).map(|(name, rest)| (name.to_vec(), rest.len()))
+    };
+    Ok(match key.split_first() {
+        Some((&SESSION, rest)) => {
+            let ledger = name(rest).filter(|(_, behind)| *behind == 0);
+            match ledger.and_then(|(session, _)| Ledger::decode(&session, value)) {
+                Some(Ledger { session, last_use: Some(minute), .. }) => {
+                    let note = last_use_key(minute, &session);
+                    let is_there = reader.get(Keyspace::Receipt, &note)?.is_some();
+                    if is_there { ReceiptEntry::Whole } else { ReceiptEntry::Unremembered(note) }
+                }
+                _ => ReceiptEntry::Damaged,
+            }
+        }
+        Some((&SPILLED, rest)) => match name(rest).filter(|(_, behind)| *behind == 12) {
+            Some((session, _)) => {
+                let mut answer = value.clone();
+                let is_whole = take_answer(&mut answer).is_some() && answer.is_empty();
+                let has_session = reader.get(Keyspace::Receipt, &session_key(&session))?.is_some();
+                match (is_whole, has_session) {
+                    (false, _) => ReceiptEntry::Damaged,
+                    (true, true) => ReceiptEntry::Whole,
+                    (true, false) => ReceiptEntry::Stray,
+                }
+            }
+            None => ReceiptEntry::Damaged,
+        },
+        Some((&LAST_USE, rest)) => match rest.split_first_chunk() {
+            Some((minute, session)) => {
+                let stored = reader.get(Keyspace::Receipt, &session_key(session))?;
+                let last_use = stored.and_then(|bytes| Ledger::decode(session, &bytes)?.last_use);
+                let is_last = last_use == Some(u64::from_be_bytes(*minute));
+                if is_last { ReceiptEntry::Whole } else { ReceiptEntry::Stray }
+            }
+            None => ReceiptEntry::Damaged,
+        },
+        _ => ReceiptEntry::Damaged,
+    })
+}
+
 /// What a step of forgetting did.
 pub(crate) struct Forgotten {
     /// Entries removed.

@@ -25,4 +25,5 @@ mod verify;
 
 pub(crate) use events::{dropped, follow, opened, purged, renamed};
 pub use read::{DeletionGap, DeletionLog, DeletionPage};
+pub(crate) use read::{gaps, verify};
 pub use verify::{Tampering, Verifier};

@@ -1,6 +1,6 @@
 //! Reading deletion records: the engine's door.
 
-use storage::{Direction, KeyRange, Keyspace};
+use storage::{Direction, KeyRange, Keyspace, Read};
 
 use super::log::Head;
 use super::verify::{Tampering, Verifier};
@@ -114,47 +114,66 @@ impl Engine {
 
     /// Verifies a log as it lies in the store, against its own end: nothing may lie behind that either.
     pub fn verify_deletion_log(&self, log: &DeletionLog) -> Result<std::result::Result<(), Tampering>> {
-        let (snapshot, partition) = (self.store.snapshot()?, PartitionId(log.log));
-        let head = Head::load(&*snapshot, partition)?;
-        let head = head.ok_or_else(|| Error::NotFound { what: format!("deletion record {}", log.log) })?;
-        let mut verifier = Verifier::default();
-        let entries = KeyRange::prefix(keys::deletions(partition));
-        for entry in snapshot.scan(Keyspace::Deletion, entries, Direction::Forward) {
-            if let Err(tampering) = verifier.line(&entry?.1) {
-                return Ok(Err(tampering));
-            }
-        }
-        Ok(verifier.finish(Some(&head.hash_text()), Some(head.count)).map(drop))
+        verify(&*self.store.snapshot()?, PartitionId(log.log))
     }
 
     /// What the logs by themselves do not tell: entries whose log has no end, and containers whose log is not there.
     pub fn deletion_gaps(&self) -> Result<Vec<DeletionGap>> {
-        let snapshot = self.store.snapshot()?;
-        let mut gaps = Vec::new();
-        let mut range = KeyRange::prefix(keys::DELETIONS);
-        while let Some(entry) = snapshot.scan(Keyspace::Deletion, range.clone(), Direction::Forward).next() {
-            let partition = keys::deletion_log(&entry?.0)?;
-            if Head::load(&*snapshot, partition)?.is_none() {
-                gaps.push(DeletionGap::NoEnd { log: partition.0 });
-            }
-            range = range.after(Key::Deletion(partition, u64::MAX).encode().1);
-        }
-        for (holder, partition) in self.catalog().holdings() {
-            let is_wished_for = partition.policy.read().lifecycle.deletion_record;
-            if is_wished_for && !Head::load(&*snapshot, partition.id)?.is_some_and(|head| head.is_open) {
-                let (database, container) = (holder.database().to_owned(), holder.name().to_owned());
-                gaps.push(DeletionGap::NoLog { log: partition.id.0, database, container });
-            }
-        }
-        Ok(gaps)
+        let catalog = self.catalog();
+        let wished =
+            catalog.holdings().filter(|(_, partition)| partition.policy.read().lifecycle.deletion_record);
+        let wished = wished.map(|(holder, partition)| {
+            ((holder.database().to_owned(), holder.name().to_owned()), partition.id)
+        });
+        gaps(&*self.store.snapshot()?, wished)
     }
+}
+
+/// Verifies the log of a partition against its own end.
+pub(crate) fn verify(
+    reader: &dyn Read,
+    partition: PartitionId,
+) -> Result<std::result::Result<(), Tampering>> {
+    let head = Head::load(reader, partition)?;
+    let head = head.ok_or_else(|| Error::NotFound { what: format!("deletion record {}", partition.0) })?;
+    let mut verifier = Verifier::default();
+    let entries = KeyRange::prefix(keys::deletions(partition));
+    for entry in reader.scan(Keyspace::Deletion, entries, Direction::Forward) {
+        if let Err(tampering) = verifier.line(&entry?.1) {
+            return Ok(Err(tampering));
+        }
+    }
+    Ok(verifier.finish(Some(&head.hash_text()), Some(head.count)).map(drop))
+}
+
+/// Entries whose log has no end, and containers whose log is not there although it is wished for: database and name, and
+/// the partition of each.
+pub(crate) fn gaps(
+    reader: &dyn Read,
+    wished: impl IntoIterator<Item = ((String, String), PartitionId)>,
+) -> Result<Vec<DeletionGap>> {
+    let mut gaps = Vec::new();
+    let mut range = KeyRange::prefix(keys::DELETIONS);
+    while let Some(entry) = reader.scan(Keyspace::Deletion, range.clone(), Direction::Forward).next() {
+        let partition = keys::deletion_log(&entry?.0)?;
+        if Head::load(reader, partition)?.is_none() {
+            gaps.push(DeletionGap::NoEnd { log: partition.0 });
+        }
+        range = range.after(Key::Deletion(partition, u64::MAX).encode().1);
+    }
+    for ((database, container), partition) in wished {
+        if !Head::load(reader, partition)?.is_some_and(|head| head.is_open) {
+            gaps.push(DeletionGap::NoLog { log: partition.0, database, container });
+        }
+    }
+    Ok(gaps)
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use storage::{ClockOptions, Lanes, ManualClock, MemoryStore, Read, Store, Time, Transaction, transact};
+    use storage::{ClockOptions, Lanes, ManualClock, MemoryStore, Store, Time, Transaction, transact};
 
     use super::*;
     use crate::ContainerDefinition;

@@ -23,9 +23,11 @@ mod read;
 mod record;
 mod retention;
 mod state;
+mod verify;
 
 pub use feed::{History, HistoryFrom};
 pub use position::Position;
 pub use read::{Barrier, Event, EventKind, HistoryPage, HistoryStart, Manner};
 pub(crate) use record::{Fate, deleted, expired, lifted, look_again, written};
 pub(crate) use retention::{follow, trim};
+pub(crate) use verify::{keeping, read_entry};

@@ -21,12 +21,12 @@ mod terms;
 #[cfg(test)]
 mod tests;
 mod upkeep;
-mod verify;
 
 use storage::Read;
 
 use crate::container::Partition;
 use crate::error::Result;
+use crate::keys::{self, Generation, PartitionId};
 use state::IndexState;
 
 pub use build::IndexReport;
@@ -35,10 +35,15 @@ pub(crate) use entry::{IndexEntry, Mark};
 pub(crate) use path::PathKey;
 pub(crate) use policy::{Composite, CompositePart, Source};
 pub(crate) use scan::{Index, PartValue};
-pub(crate) use shape::Kind;
+pub(crate) use shape::{Kind, ShapeHash, decode_count};
 pub(crate) use state::{Indexes, follow, forget};
 pub(crate) use term::{Term, kept_of_text};
 pub(crate) use upkeep::{Drafted, IndexFootprint, Upkeep, keys_apart};
+
+/// What the entries of all shapes of a generation begin with; the shape and the item's number follow.
+pub(crate) fn shapes_prefix(partition: PartitionId, generation: Generation) -> Vec<u8> {
+    [&keys::index_generation(partition, generation)[..], &[terms::SHAPE]].concat()
+}
 
 /// The generation that queries may use at a snapshot; none if there is none that is whole.
 pub(crate) fn serving(reader: &dyn Read, partition: &Partition) -> Result<Option<Index>> {

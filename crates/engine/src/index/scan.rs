@@ -83,11 +83,6 @@ impl Index {
         joined(self.prefix(SHAPE), shape)
     }
 
-    /// What the keys of the entries of all shapes begin with.
-    pub(super) fn all_shapes_prefix(&self) -> Vec<u8> {
-        self.prefix(SHAPE)
-    }
-
     /// What the keys of all outliers begin with; nothing follows but the number.
     pub(crate) fn outlier_prefix(&self) -> Vec<u8> {
         self.prefix(OUTLIER)

@@ -86,7 +86,7 @@ fn split(bytes: &[u8]) -> Option<(&[u8], u8, &[u8])> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) hash: ShapeHash,
-    places: Vec<u8>,
+    pub(super) places: Vec<u8>,
 }
 
 impl Shape {
@@ -149,7 +149,7 @@ impl Shape {
 }
 
 /// Reads a count.
-pub(super) fn decode_count(value: &[u8]) -> Result<u64> {
+pub(crate) fn decode_count(value: &[u8]) -> Result<u64> {
     let bytes = value.try_into().map_err(|_| Error::Corrupt("a shape's count of wrong length".into()))?;
     Ok(u64::from_be_bytes(bytes))
 }

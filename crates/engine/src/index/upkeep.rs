@@ -17,6 +17,7 @@ use super::entry::Mark;
 use super::policy::Coverage;
 use super::state::{IndexState, Indexes};
 use super::terms::{Entry, Terms};
+use crate::check::ClaimedShape;
 use crate::container::Partition;
 use crate::error::{Error, Result};
 use crate::expiry::Places;
@@ -67,6 +68,16 @@ impl Upkeep {
             Arc::new(Indexes::complete(reader, partition.id, state.clone(), &known)?)
         };
         Ok(Upkeep { partition: partition.id, indexes, state })
+    }
+
+    /// The generations that writes keep.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = Generation> {
+        self.state.serving.into_iter().chain(self.state.building.map(|building| building.generation))
+    }
+
+    /// The generations that are being cleared away.
+    pub(crate) fn clearing(&self) -> impl Iterator<Item = Generation> {
+        self.state.clearing.iter().copied()
     }
 
     /// What a generation that is kept holds.
@@ -233,10 +244,20 @@ impl IndexFootprint {
     }
 
     /// All entries as they may lie in the store: key, and a mark that bounds theirs from above.
-    pub(super) fn expected(&self) -> impl Iterator<Item = (&[u8], Mark)> {
+    pub(crate) fn expected(&self) -> impl Iterator<Item = (&[u8], Mark)> {
         let entries = self.generations.iter().flat_map(|(_, terms)| &terms.entries);
         entries
             .map(|entry| (entry.key.as_slice(), Mark { places: self.places.clone(), inexact: entry.inexact }))
+    }
+}
+
+impl IndexFootprint {
+    /// The shapes of the version, one in each generation that has one.
+    pub(crate) fn shapes(&self) -> Vec<ClaimedShape> {
+        let shape = |(generation, terms): &(Generation, Terms)| {
+            terms.shape.as_ref().map(|shape| (*generation, shape.hash, shape.places.clone()))
+        };
+        self.generations.iter().filter_map(shape).collect()
     }
 }
 

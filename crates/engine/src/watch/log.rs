@@ -94,6 +94,11 @@ impl LogEntry {
     }
 }
 
+/// Whether an entry is one of the log.
+pub(super) fn is_entry(key: &[u8], value: bytes::Bytes) -> bool {
+    keys::watch_log_position(key).is_ok_and(|position| LogEntry::decode(position, value).is_some())
+}
+
 /// Adds an entry.
 pub(crate) fn record(tx: &mut Transaction<'_>, entry: &LogEntry) {
     put(tx, Key::WatchLog(entry.position), entry.encode());

@@ -175,6 +175,21 @@ pub(crate) fn keeps_feed(policy: &Policy) -> bool {
     policy.lifecycle.history_minutes.is_some()
 }
 
+/// Whether an entry is the record of a watch.
+pub(crate) fn is_watch(key: &[u8], value: &[u8]) -> bool {
+    scope::is_watch(key, value)
+}
+
+/// Whether an entry is one of the log of watched collections.
+pub(crate) fn is_log_entry(key: &[u8], value: bytes::Bytes) -> bool {
+    log::is_entry(key, value)
+}
+
+/// The name of a retired collection; none if its record cannot be read.
+pub(crate) fn retired_name(partition: PartitionId, value: bytes::Bytes) -> Option<String> {
+    retired::name(partition, value)
+}
+
 /// Every watch that was ever begun.
 pub(crate) fn load(reader: &dyn Read) -> Result<std::collections::BTreeMap<Watch, Watching>> {
     scope::load(reader)

@@ -83,6 +83,11 @@ pub(crate) fn retire(
     Ok(Arc::new(retired))
 }
 
+/// The name of a retired collection; none if its record cannot be read.
+pub(super) fn name(partition: PartitionId, value: Bytes) -> Option<String> {
+    Retired::decode(partition, value).map(|retired| retired.collection.namespace())
+}
+
 pub(super) fn load(reader: &dyn Read) -> Result<BTreeMap<PartitionId, Arc<Retired>>> {
     let mut all = BTreeMap::new();
     for entry in

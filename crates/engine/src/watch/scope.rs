@@ -103,6 +103,11 @@ impl Watching {
     }
 }
 
+/// Whether an entry is the record of a watch.
+pub(super) fn is_watch(key: &[u8], value: &[u8]) -> bool {
+    key.get(1..).and_then(Watch::decode).is_some() && Watching::decode(value).is_some()
+}
+
 /// Every watch that was ever begun.
 pub(super) fn load(reader: &dyn Read) -> Result<BTreeMap<Watch, Watching>> {
     let mut watches = BTreeMap::new();

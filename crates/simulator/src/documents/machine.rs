@@ -83,14 +83,8 @@ impl Machine {
 
     /// Everything in the store is as the documents call for.
     pub(super) fn check(&self) -> Result<(), String> {
-        for name in NAMES {
-            let Some(collection) = self.collection(name) else { continue };
-            let check = self.engine().check_collection(&collection).map_err(text)?;
-            if !check.faults.is_empty() {
-                return Err(format!("T22: {name}: {:?}", check.faults));
-            }
-        }
-        Ok(())
+        let report = self.engine().check().map_err(text)?;
+        report.told.first().map_or(Ok(()), |finding| Err(format!("T22: {finding}")))
     }
 
     /// One request to the collection of a name.

@@ -268,19 +268,14 @@ impl World {
     /// One step of index builds, in the twin too: it is no purge.
     pub(crate) fn index_step(&self, limit: usize) -> Result<bool, String> {
         let report = self.process().engine.index_step(limit).map_err(|error| error.to_string())?;
-        self.check_indexes()?;
+        self.check_store()?;
         Ok(report.more)
     }
 
-    /// Compares every index entry with what the items call for.
-    pub(crate) fn check_indexes(&self) -> Result<(), String> {
-        for name in CONTAINERS {
-            if let Ok(container) = self.current(name) {
-                let checked = self.process().engine.check_index(&container);
-                checked.map_err(|error| format!("{name}: T22: {error}"))?;
-            }
-        }
-        Ok(())
+    /// Compares everything in the store with what items and catalog call for.
+    pub(crate) fn check_store(&self) -> Result<(), String> {
+        let report = self.process().engine.check().map_err(|error| error.to_string())?;
+        report.told.first().map_or(Ok(()), |finding| Err(format!("T22: {finding}")))
     }
 
     /// How many dead items wait for the purge.

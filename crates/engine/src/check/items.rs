@@ -1,0 +1,315 @@
+//! The items of a partition, and the entries that lead to them.
+//!
+//! Every entry that an item calls for is looked up, and the entries that there are are counted: if nothing is missing and the
+//! numbers agree, nothing is there that should not be, and no entry has to be taken apart. Only where they disagree each entry
+//! is asked for its item. So memory is bounded, however many items there are, and a sound store is read once.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use document::ItemNumber;
+use storage::{Direction, KeyRange, Keyspace};
+
+use super::finding::{Fix, Subject};
+use super::names;
+use super::stock::{Claim, Claims, Standing, Stock};
+use super::{Inspection, LOST_HERE};
+use crate::counters::Tally;
+use crate::error::Result;
+use crate::events;
+use crate::expiry::{Place, Queue};
+use crate::hold;
+use crate::keys::{self, Key, PartitionId};
+
+/// The keyspaces whose entries each belong to one item.
+pub(super) const LEADING: [Keyspace; 5] =
+    [Keyspace::Id, Keyspace::Unique, Keyspace::Queue, Keyspace::Feed, Keyspace::Index];
+
+/// What the walk over a partition's items came to.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Entries that were looked up and found, by keyspace.
+    found: BTreeMap<Keyspace, u64>,
+    /// Items and their bytes.
+    pub(super) total: Tally,
+    /// How many cannot be read.
+    pub(super) damaged: u64,
+    /// Keyspaces in which something is wrong.
+    pub(super) wrong: Vec<Keyspace>,
+}
+
+impl Seen {
+    /// Whether nothing is wrong in a keyspace.
+    pub(super) fn is_sound(&self, keyspace: Keyspace) -> bool {
+        self.damaged == 0 && !self.wrong.contains(&keyspace)
+    }
+}
+
+const TWO_OF_A_KIND: &str = "two items lay claim to it; delete one of them";
+
+impl Inspection<'_> {
+    /// Goes through all items and looks up what each calls for; `visit` is shown every one.
+    pub(super) fn items(
+        &mut self,
+        stock: &Stock,
+        seen: &mut Seen,
+        visit: &mut dyn FnMut(&Claims),
+    ) -> Result<()> {
+        let (reader, partition, label) = (self.reader, stock.partition(), stock.label());
+        let all = KeyRange::prefix(keys::partition(partition));
+        for entry in reader.scan(Keyspace::Item, all, Direction::Forward) {
+            let (key, value) = entry?;
+            self.step(&label);
+            let Ok(number) = keys::item_number(&key) else {
+                self.book.refuse(Subject::Key, &label, strange(Keyspace::Item, &key), LOST_HERE);
+                continue;
+            };
+            match stock.read(reader, number, &value)? {
+                Standing::There(claims) => {
+                    seen.total = seen.total.plus(Tally { items: 1, bytes: claims.size });
+                    self.item(stock, &claims, seen)?;
+                    visit(&claims);
+                }
+                Standing::Damaged(error) => {
+                    seen.damaged += 1;
+                    let reason = "nothing else tells what it was; restore it from a backup or an export";
+                    self.book.refuse(
+                        Subject::Item,
+                        &label,
+                        format!("item {} cannot be read: {error}", number.0),
+                        reason,
+                    );
+                }
+                Standing::Gone => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn item(&mut self, stock: &Stock, claims: &Claims, seen: &mut Seen) -> Result<()> {
+        let place = format!("{}, {}", stock.label(), claims.name);
+        for (what, reason) in &claims.faults {
+            self.book.refuse(Subject::Item, &place, what.clone(), reason);
+        }
+        let sequence = claims.header.sequence;
+        if sequence.0 < claims.number.0 || events::commit_of(sequence) > self.sequence {
+            let what = format!("its version {} is of no commit of this store", sequence.0);
+            self.book.refuse(Subject::Item, &place, what, "its place in time is lost");
+        }
+        if claims.header.held {
+            let (keyspace, key) = Key::Held(stock.partition(), claims.number).encode();
+            if self.reader.get(keyspace, &key)?.is_none() {
+                let fix = Fix::Put(keyspace, key, hold::lost_note(self.now).into());
+                self.book.fix(
+                    Subject::Hold,
+                    &place,
+                    "it is held, and the note of its hold is missing",
+                    [fix],
+                )?;
+            }
+        }
+        for claim in &claims.entries {
+            self.book.report.entries += 1;
+            self.claim(stock, claims, claim, &place, seen)?;
+        }
+        Ok(())
+    }
+
+    /// Looks up one entry that an item calls for.
+    fn claim(
+        &mut self,
+        stock: &Stock,
+        claims: &Claims,
+        claim: &Claim,
+        place: &str,
+        seen: &mut Seen,
+    ) -> Result<()> {
+        let Claim { keyspace, key, value } = claim;
+        let Some(found) = self.reader.get(*keyspace, key)? else {
+            seen.wrong.push(*keyspace);
+            seen.wrong.dedup();
+            let fix = Fix::Put(*keyspace, key.clone(), value.bytes());
+            return self.book.fix(
+                subject(*keyspace),
+                place,
+                format!("its {} is missing", entry(*keyspace)),
+                [fix],
+            );
+        };
+        *seen.found.entry(*keyspace).or_default() += 1;
+        if value.admits(&found) {
+            return Ok(());
+        }
+        seen.wrong.push(*keyspace);
+        seen.wrong.dedup();
+        if *keyspace == Keyspace::Item {
+            let what = "it is stored in another form than it is written in";
+            self.book.refuse(Subject::Item, place, what, "which program wrote it is not known");
+            return Ok(());
+        }
+        if let Some(other) = self.other_claimant(stock, claims, claim, &found)? {
+            let what = format!("its {} is also that of {other}", entry(*keyspace));
+            self.book.refuse(subject(*keyspace), place, what, TWO_OF_A_KIND);
+            return Ok(());
+        }
+        let fix = Fix::Put(*keyspace, key.clone(), value.bytes());
+        self.book.fix(
+            subject(*keyspace),
+            place,
+            format!("its {} is another's or damaged", entry(*keyspace)),
+            [fix],
+        )
+    }
+
+    /// Another item that lays claim to the same entry of `Id` or `Unique`, and has it.
+    fn other_claimant(
+        &mut self,
+        stock: &Stock,
+        claims: &Claims,
+        claim: &Claim,
+        found: &Bytes,
+    ) -> Result<Option<String>> {
+        if !matches!(claim.keyspace, Keyspace::Id | Keyspace::Unique) {
+            return Ok(None);
+        }
+        let Ok(number) = keys::number_from_value(found) else { return Ok(None) };
+        if number == claims.number {
+            return Ok(None);
+        }
+        Ok(match stock.standing(self.reader, number)? {
+            Standing::There(other) => has(&other, claim.keyspace, &claim.key).then_some(other.name),
+            Standing::Damaged(_) => Some(format!("item {}, which cannot be read", number.0)),
+            Standing::Gone => None,
+        })
+    }
+
+    /// Compares how many entries a keyspace has of the partition with how many its items call for, and looks at each of them
+    /// if the numbers differ.
+    pub(super) fn leading(&mut self, stock: &Stock, keyspace: Keyspace, seen: &mut Seen) -> Result<()> {
+        let (reader, clearing) = (self.reader, stock.clearing());
+        let is_clearing =
+            |key: &[u8]| keyspace == Keyspace::Index && clearing.iter().any(|prefix| key.starts_with(prefix));
+        let all = KeyRange::prefix(keys::partition(stock.partition()));
+        let mut count = 0;
+        for entry in reader.scan(keyspace, all.clone(), Direction::Forward) {
+            count += u64::from(!is_clearing(&entry?.0));
+        }
+        let expected = seen.found.get(&keyspace).copied().unwrap_or_default();
+        if count == expected && seen.is_sound(keyspace) {
+            return Ok(());
+        }
+        let (label, mut last) = (stock.label(), None);
+        for entry in reader.scan(keyspace, all, Direction::Forward) {
+            let (key, value) = entry?;
+            if !is_clearing(&key) && !self.belongs(stock, (keyspace, &key, &value), &label, &mut last)? {
+                seen.wrong.push(keyspace);
+                seen.wrong.dedup();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an entry belongs to an item that is there; `last` is the item that was looked at before.
+    fn belongs(
+        &mut self,
+        stock: &Stock,
+        (keyspace, key, value): (Keyspace, &Bytes, &Bytes),
+        label: &str,
+        last: &mut Option<(ItemNumber, Standing)>,
+    ) -> Result<bool> {
+        let Some(number) = number_of(keyspace, key, value) else {
+            self.book.refuse(Subject::Key, label, strange(keyspace, key), LOST_HERE);
+            return Ok(false);
+        };
+        if last.as_ref().is_none_or(|(known, _)| *known != number) {
+            *last = Some((number, stock.standing(self.reader, number)?));
+        }
+        let standing = &last.as_ref().expect("it was just looked up").1;
+        let remove = Fix::Remove(keyspace, key.to_vec());
+        match standing {
+            Standing::There(claims) if has(claims, keyspace, key) => Ok(true),
+            // Whatever it has left is left alone.
+            Standing::Damaged(_) => Ok(true),
+            Standing::There(claims) => {
+                let place = format!("{label}, {}", claims.name);
+                if let Some(touch) = lost_touch(claims, keyspace, key, stock.partition()) {
+                    self.book.fix(Subject::Touch, &place, "the note of its last read is lost", [touch])?;
+                    return Ok(false);
+                }
+                let what = format!("{} that it does not call for", a(keyspace));
+                self.book.fix(subject(keyspace), &place, what, [remove])?;
+                Ok(false)
+            }
+            Standing::Gone => {
+                let what = format!("{} of item {}, which is not there", a(keyspace), number.0);
+                self.book.fix(subject(keyspace), label, what, [remove])?;
+                Ok(false)
+            }
+        }
+    }
+}
+
+fn has(claims: &Claims, keyspace: Keyspace, key: &[u8]) -> bool {
+    claims.entries.iter().any(|claim| claim.keyspace == keyspace && claim.key == key)
+}
+
+/// The item that an entry names.
+fn number_of(keyspace: Keyspace, key: &[u8], value: &[u8]) -> Option<ItemNumber> {
+    match keyspace {
+        Keyspace::Id | Keyspace::Unique => keys::number_from_value(value).ok(),
+        Keyspace::Queue => names::queue_key(key).map(|(_, _, number)| number),
+        Keyspace::Feed => keys::feed_entry(key, value).ok().map(|(_, number)| number),
+        _ => key.last_chunk().filter(|_| key.len() > 16).map(|bytes| ItemNumber(u64::from_be_bytes(*bytes))),
+    }
+}
+
+/// The touch that a place in a queue bears witness to: the item stands where a read has put it, and the note of the read is
+/// gone. Without it the item would die earlier than was promised.
+fn lost_touch(claims: &Claims, keyspace: Keyspace, key: &[u8], partition: PartitionId) -> Option<Fix> {
+    let (queue, base, number) = names::queue_key(key).filter(|_| keyspace == Keyspace::Queue)?;
+    let Place { queue: wanted, base: written } = claims.header.ttl_place()?;
+    let is_lost =
+        claims.header.slides() && claims.header.touched.is_none() && queue == wanted && base > written;
+    let touched = claims.header.written_from().saturating_add(base.saturating_sub(written));
+    let (keyspace, key) = Key::Touch(partition, number).encode();
+    is_lost.then(|| Fix::Put(keyspace, key, touched.to_be_bytes().to_vec().into()))
+}
+
+fn subject(keyspace: Keyspace) -> Subject {
+    match keyspace {
+        Keyspace::Id => Subject::Id,
+        Keyspace::Unique => Subject::Unique,
+        Keyspace::Queue => Subject::Queue,
+        Keyspace::Feed => Subject::Feed,
+        Keyspace::Index => Subject::Index,
+        Keyspace::Counter => Subject::Touch,
+        _ => Subject::Item,
+    }
+}
+
+fn entry(keyspace: Keyspace) -> &'static str {
+    match keyspace {
+        Keyspace::Id => "entry by id",
+        Keyspace::Unique => "unique key",
+        Keyspace::Queue => "place in a queue of expiry",
+        Keyspace::Feed => "event in the change feed",
+        Keyspace::Index => "entry in an index",
+        _ => "stored form",
+    }
+}
+
+fn a(keyspace: Keyspace) -> String {
+    let entry = entry(keyspace);
+    let article = if entry.starts_with(['e', 'i']) { "an" } else { "a" };
+    format!("{article} {entry}")
+}
+
+pub(super) fn strange(keyspace: Keyspace, key: &[u8]) -> String {
+    let shown = &key[..key.len().min(40)];
+    format!("a key of no known kind in keyspace {}: {shown:02x?}", keyspace.name())
+}
+
+/// Whether a queue is counted: that by `_ts` only serves queries.
+pub(super) fn is_counted(queue: Queue) -> bool {
+    queue != Queue::Stamp
+}

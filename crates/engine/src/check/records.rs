@@ -1,0 +1,156 @@
+//! What is kept beside the items: the feed of all versions, what waits to be archived, deletion records, receipts of sessions.
+
+use bson::RawDocument;
+use document::Document;
+use storage::{Direction, KeyRange, Keyspace};
+
+use super::Inspection;
+use super::catalog::Layout;
+use super::finding::{Fix, Subject};
+use super::items::strange;
+use super::stock::Stock;
+use crate::archive::unarchived::Unarchived;
+use crate::collection::{self, ReceiptEntry};
+use crate::deletions;
+use crate::error::Result;
+use crate::history;
+use crate::keys::{self, PartitionId};
+
+const RECORDED_ONCE: &str = "what was recorded is recorded nowhere else; restore a backup";
+const EVIDENCE: &str = "evidence that could be repaired would be none";
+
+impl Inspection<'_> {
+    /// The feed of all versions of a partition, and what waits to be archived.
+    pub(super) fn history(&mut self, stock: &Stock) -> Result<()> {
+        let label = stock.label();
+        let is_wished_for = stock.policy(self.reader)?.lifecycle.history_minutes.is_some();
+        let bson = matches!(stock, Stock::Collection(_));
+        self.history_of(stock.partition(), &label, bson)?;
+        match history::keeping(self.reader, stock.partition()) {
+            Ok(kept) if is_wished_for == (kept == Some(true)) => {}
+            Ok(_) => {
+                let what = "its rules and its feed of all versions disagree on whether it is kept";
+                self.book.refuse(Subject::History, &label, what, RECORDED_ONCE);
+            }
+            Err(error) => {
+                self.book.refuse(Subject::History, &label, error.to_string(), RECORDED_ONCE);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every entry of the history of a partition reads.
+    pub(super) fn history_of(&mut self, partition: PartitionId, label: &str, bson: bool) -> Result<()> {
+        let reader = self.reader;
+        let (mut events, all) = (0_u64, KeyRange::prefix(keys::partition(partition)));
+        for entry in reader.scan(Keyspace::History, all, Direction::Forward) {
+            let (key, value) = entry?;
+            let read = match key.get(4).copied() {
+                Some(keys::HISTORY_STATE) => continue,
+                Some(keys::UNARCHIVED) if bson => Unarchived::<RawDocument>::decode(&key, &value).map(drop),
+                Some(keys::UNARCHIVED) => Unarchived::<Document>::decode(&key, &value).map(drop),
+                Some(keys::HISTORY_CHANGE | keys::HISTORY_EXPIRY) => {
+                    events += 1;
+                    if bson {
+                        history::read_entry::<RawDocument>(&key, &value)
+                    } else {
+                        history::read_entry::<Document>(&key, &value)
+                    }
+                }
+                _ => {
+                    self.book.refuse(Subject::Key, label, strange(Keyspace::History, &key), super::LOST_HERE);
+                    continue;
+                }
+            };
+            if let Err(error) = read {
+                self.book.refuse(Subject::History, label, error.to_string(), RECORDED_ONCE);
+            }
+        }
+        if events > 0 && matches!(history::keeping(reader, partition), Ok(None)) {
+            let what = format!("{events} events are recorded, and the state of their feed is missing");
+            self.book.refuse(Subject::History, label, what, RECORDED_ONCE);
+        }
+        Ok(())
+    }
+
+    /// Every deletion record is what was written, and there where it is wished for.
+    pub(super) fn deletions(&mut self, layout: &Layout) -> Result<()> {
+        let reader = self.reader;
+        for entry in reader.scan(Keyspace::Deletion, KeyRange::all(), Direction::Forward) {
+            let (key, _) = entry?;
+            match key.first().copied() {
+                Some(keys::DELETION_HEAD) => {
+                    let Ok(partition) = keys::deletion_head(&key) else {
+                        let place = "the deletion records";
+                        self.book.refuse(
+                            Subject::Key,
+                            place,
+                            strange(Keyspace::Deletion, &key),
+                            super::LOST_HERE,
+                        );
+                        continue;
+                    };
+                    let place = format!("deletion record {}", partition.0);
+                    match deletions::verify(reader, partition) {
+                        Ok(Ok(())) => {}
+                        Ok(Err(tampering)) => {
+                            self.book.refuse(Subject::Deletion, &place, tampering.to_string(), EVIDENCE);
+                        }
+                        Err(error) if super::catalog::is_damage(&error) => {
+                            self.book.refuse(Subject::Deletion, &place, error.to_string(), EVIDENCE);
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+                Some(keys::DELETION) => break,
+                _ => {
+                    let place = "the deletion records";
+                    self.book.refuse(
+                        Subject::Key,
+                        place,
+                        strange(Keyspace::Deletion, &key),
+                        super::LOST_HERE,
+                    );
+                }
+            }
+        }
+        let mut wished = Vec::new();
+        for stock in &layout.stocks {
+            if stock.policy(reader)?.lifecycle.deletion_record {
+                wished.push((stock.names(), stock.partition()));
+            }
+        }
+        for gap in deletions::gaps(reader, wished)? {
+            self.book.refuse(Subject::Deletion, "the deletion records", gap.to_string(), EVIDENCE);
+        }
+        Ok(())
+    }
+
+    /// Every receipt reads, and every session is remembered until it may be forgotten.
+    pub(super) fn receipts(&mut self) -> Result<()> {
+        let reader = self.reader;
+        for entry in reader.scan(Keyspace::Receipt, KeyRange::all(), Direction::Forward) {
+            let (key, value) = entry?;
+            let remove = Fix::Remove(Keyspace::Receipt, key.to_vec());
+            let place = "the receipts of sessions";
+            match collection::read_receipt(reader, &key, &value)? {
+                ReceiptEntry::Whole => {}
+                ReceiptEntry::Unremembered(note) => {
+                    let fix = Fix::Put(Keyspace::Receipt, note, bytes::Bytes::new());
+                    let what = "a session that would never be forgotten";
+                    self.book.fix(Subject::Receipt, place, what, [fix])?;
+                }
+                ReceiptEntry::Stray => {
+                    let what = "an entry of a session that is forgotten already";
+                    self.book.fix(Subject::Receipt, place, what, [remove])?;
+                }
+                ReceiptEntry::Damaged => {
+                    let what = "an entry of a session cannot be read";
+                    let reason = "a client that repeats its last write would have it done twice";
+                    self.book.refuse(Subject::Receipt, place, what, reason);
+                }
+            }
+        }
+        Ok(())
+    }
+}
