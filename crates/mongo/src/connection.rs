@@ -185,7 +185,7 @@ impl Talk {
             self.buffer.reserve((length - self.buffer.len()).min(GROWTH_BYTES.max(self.buffer.len())));
             self.read_on(pause).await?;
         }
-        service.statistics.bytes_in.add(length as u64);
+        service.traffic.front_end.received(length);
         Ok((self.buffer.split_to(length).freeze(), room))
     }
 
@@ -238,7 +238,7 @@ impl Talk {
             let room = self.buffer.len() < READ_AHEAD_BYTES;
             tokio::select! {
                 biased;
-                done = &mut work => return done.unwrap_or_else(|_| panicked()),
+                done = &mut work => return done.unwrap_or_else(|_| panicked(&self.service)),
                 read = self.stream.read_buf(&mut self.buffer), if listen && room => match read {
                     Ok(0) | Err(_) => {
                         brake.pull(Stop::Abandoned);
@@ -256,7 +256,7 @@ impl Talk {
         }
         self.replies = self.replies.wrapping_add(1);
         let bytes = aside(reply.as_bytes().len(), || wire::write(reply, request, self.replies, style));
-        self.service.statistics.bytes_out.add(bytes.len() as u64);
+        self.service.traffic.front_end.sent(bytes.len());
         let pause = self.service.settings.limits.write_pause_timeout;
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
@@ -281,7 +281,8 @@ impl Talk {
     }
 }
 
-fn panicked() -> Answer {
+fn panicked(service: &Service) -> Answer {
+    service.traffic.panicked();
     let error = Error::new(Code::INTERNAL_ERROR, "the command failed; the server's log has the details");
     Answer { reply: Some(error.finish(&Document::new())), close: false }
 }

@@ -7,6 +7,7 @@ use bson::{Binary, Document, RawDocument, Timestamp, Value, ValueRef};
 use engine::Charge;
 use mql::Code;
 use storage::Time;
+use telemetry::OperationId;
 use tokio::time::{Instant, sleep};
 
 use crate::api;
@@ -19,6 +20,7 @@ use crate::fail_points::{Candidate, Failure, Name, RetryableFailure};
 use crate::fields::Fields;
 use crate::limits::MESSAGE_BYTES;
 use crate::operations::{Brake, Operation, Stop, Timer};
+use crate::record::Ran;
 use crate::reply::{Reply, list};
 use crate::rights::{self, Rights};
 use crate::room::Room;
@@ -49,27 +51,38 @@ pub(crate) async fn answer(
 ) -> Answer {
     let started = Instant::now();
     service.tidy();
-    let mut call = match prepare(&service, &connection, request, brake) {
+    let mut operation = OperationId::UNKNOWN;
+    let mut call = match prepare(&service, &connection, request, brake, &mut operation) {
         Ok(call) => call,
-        Err(error) => return Answer { reply: Some(error.finish(&times(&service, None))), close: false },
+        Err(error) => {
+            service.traffic.refused(operation, &error, started.elapsed());
+            return Answer { reply: Some(error.finish(&times(&service, None))), close: false };
+        }
     };
     let outcome = run(&mut call).await;
-    let duration = started.elapsed();
+    let (ended, mut failed) = (Instant::now(), None);
     let times = times(&service, Some(&call));
     let reply = match outcome {
-        Outcome::Hangs => {
-            remember(&call, duration, call.room.meter().settle(0));
-            return Answer { reply: None, close: true };
-        }
+        Outcome::Hangs => None,
         Outcome::Succeeds { reply, beside } => {
             let mut more = beside;
             more.fields_mut().extend(times.clone());
-            sendable(reply.finish(1.0, &more)).unwrap_or_else(|error| error.finish(&times))
+            Some(sendable(reply.finish(1.0, &more)).unwrap_or_else(|error| {
+                failed = Some(error.code);
+                error.finish(&times)
+            }))
         }
-        Outcome::Fails(error) => labelled(explain_stop(error, &call.brake), &call).finish(&times),
+        Outcome::Fails(error) => {
+            let error = labelled(explain_stop(error, &call.brake), &call);
+            failed = Some(error.code);
+            Some(error.finish(&times))
+        }
     };
-    remember(&call, duration, call.room.meter().settle(reply.as_bytes().len()));
-    Answer { reply: Some(reply), close: false }
+    let charge = call.room.meter().settle(reply.as_ref().map_or(0, |reply| reply.as_bytes().len()));
+    let duration = ended - started;
+    remember(&call, duration, charge);
+    Ran { call: &call, operation, ended, duration, charge, failed, reply: reply.as_ref() }.record();
+    Answer { close: reply.is_none(), reply }
 }
 
 /// The answer, unless it is larger than any message: a driver would break the connection.
@@ -127,10 +140,12 @@ fn prepare(
     connection: &Arc<Connection>,
     request: Request,
     brake: Brake,
+    operation: &mut OperationId,
 ) -> Result<Call> {
     let name = request.body.view().iter().next().map_or("", |(name, _)| name);
     let command = commands::find(name)
         .ok_or_else(|| Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{name}'")))?;
+    *operation = commands::operation(command);
     if request.style.form == Form::Query && command.name != "hello" {
         let text = format!("Unsupported OP_QUERY command: {name}. The client driver may require an upgrade.");
         return Err(Error::new(Code::UNSUPPORTED_OP_QUERY_COMMAND, text));

@@ -38,6 +38,7 @@ mod operations;
 mod parameters;
 mod provisional;
 mod random;
+mod record;
 mod reply;
 mod rights;
 mod room;

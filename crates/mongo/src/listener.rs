@@ -1,7 +1,7 @@
 //! Accepting connections, bounding their number, and letting them finish at the end.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -20,6 +20,8 @@ const COMPLAINT_PAUSE: Duration = Duration::from_secs(10);
 /// Serves until `shutdown` ends, then lets commands in flight finish and returns.
 pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl Future<Output = ()>) {
     let limits = service.settings.limits;
+    let observed: Weak<Service> = Arc::downgrade(&service);
+    service.traffic.registry.observe(observed);
     let places = Arc::new(Semaphore::new(limits.connections));
     let (stop, stopped) = watch::channel(false);
     let mut shutdown = std::pin::pin!(shutdown);
@@ -37,12 +39,13 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
             },
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            service.traffic.front_end.refused_connection();
             complaints.warn(&format!("closed a new connection: {} are open already", limits.connections));
             continue;
         };
         let (service, stopped) = (Arc::clone(&service), stopped.clone());
         tokio::spawn(async move {
-            let counted = Counted::new(Arc::clone(&service));
+            let counted = service.traffic.front_end.connected();
             connection::serve(stream, service, stopped).await;
             drop((counted, place));
         });
@@ -53,22 +56,6 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
     let _ = stop.send(true);
     if timeout(limits.drain_timeout, stop.closed()).await.is_err() {
         tracing::warn!("commands were still in flight {:?} after the shutdown began", limits.drain_timeout);
-    }
-}
-
-/// A connection in the figures, for as long as it lasts.
-struct Counted(Arc<Service>);
-
-impl Counted {
-    fn new(service: Arc<Service>) -> Counted {
-        service.statistics.connections_created.add(1);
-        Counted(service)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.statistics.connections_ended.add(1);
     }
 }
 

@@ -1,9 +1,18 @@
-//! What a command costs in request units: everything that its statements read and write is added up here.
+//! What a command costs in request units: everything that its statements read and write is added up here. Also which ways it
+//! took, and how long it only waited, for the log of slow operations.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
+use engine::collection::Collection;
 use engine::{Charge, QueryMetrics, Toll};
 use parking_lot::Mutex;
+
+use crate::access::Way;
+
+/// How many ways are remembered of a command that takes many.
+const WAYS_MAX: usize = 4;
 
 /// The sums of one command.
 #[derive(Default)]
@@ -16,6 +25,24 @@ struct Sums {
     written: Charge,
     /// The collections that were read, by name, and what lets them in; reads are paid at the end. Writes pay by themselves.
     tolls: BTreeMap<String, Toll>,
+    /// The first ways that were taken.
+    ways: Vec<(Arc<Collection>, Taken)>,
+    waited: Duration,
+}
+
+/// A way that was taken.
+enum Taken {
+    Id,
+    Everything,
+    Index(u32),
+}
+
+/// What a command did.
+pub(crate) struct Work {
+    /// What was read; none if nothing was looked at.
+    pub(crate) read: Option<QueryMetrics>,
+    /// Which ways it took, in the words that MongoDB has for them.
+    pub(crate) plan: Option<String>,
 }
 
 impl Meter {
@@ -26,6 +53,39 @@ impl Meter {
         sum.index_entries += metrics.index_entries;
         sum.loaded_items += metrics.loaded_items;
         sum.loaded_bytes += metrics.loaded_bytes;
+    }
+
+    /// Remembers a way that is taken.
+    pub(crate) fn goes(&self, collection: &Arc<Collection>, way: &Way) {
+        let mut sums = self.0.lock();
+        let mut take = |taken| {
+            if sums.ways.len() < WAYS_MAX {
+                sums.ways.push((Arc::clone(collection), taken));
+            }
+        };
+        match way {
+            Way::Nothing => {}
+            Way::Id(_) => take(Taken::Id),
+            Way::Natural(_) => take(Taken::Everything),
+            Way::Indexes(legs) => legs.iter().for_each(|leg| take(Taken::Index(leg.index))),
+        }
+    }
+
+    /// Adds time in which the command had nothing to do but to wait for news.
+    pub(crate) fn waits(&self, time: Duration) {
+        self.0.lock().waited += time;
+    }
+
+    pub(crate) fn waited(&self) -> Duration {
+        self.0.lock().waited
+    }
+
+    /// What the command did so far.
+    pub(crate) fn work(&self) -> Work {
+        let sums = self.0.lock();
+        let steps: Vec<String> =
+            sums.ways.iter().map(|(collection, taken)| taken.shown(collection)).collect();
+        Work { read: sums.read, plan: (!steps.is_empty()).then(|| steps.join(", ")) }
     }
 
     /// Keeps what a reading of a collection was let in with.
@@ -54,6 +114,20 @@ impl Meter {
             toll.pay(share);
         }
         (read + sums.written).max(Charge::MINIMUM)
+    }
+}
+
+impl Taken {
+    fn shown(&self, collection: &Collection) -> String {
+        match self {
+            Taken::Id => "IDHACK".to_owned(),
+            Taken::Everything => "COLLSCAN".to_owned(),
+            Taken::Index(number) => {
+                let indexes = collection.indexes();
+                let index = indexes.iter().find(|index| index.number == *number);
+                format!("IXSCAN {}", index.map_or("of an index that is gone", |index| index.spec.name()))
+            }
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use crate::limits::LARGE_MESSAGES_BYTES;
 use crate::operations::{Operations, Stop};
 use crate::parameters::Parameters;
 use crate::random;
+use crate::record::Traffic;
 use crate::room::Common;
 use crate::session::{Session, SessionId, Sessions};
 use crate::settings::{Authentication, Settings};
@@ -45,6 +46,7 @@ pub struct Service {
     pub(crate) sessions: Sessions,
     pub(crate) operations: Arc<Operations>,
     pub(crate) statistics: Statistics,
+    pub(crate) traffic: Traffic,
     pub(crate) parameters: Parameters,
     pub(crate) fail_points: FailPoints,
     pub(crate) journal: Journal,
@@ -76,6 +78,7 @@ impl Service {
         let service = Service {
             common: Arc::new(Common::new(Arc::clone(&engine))),
             engine,
+            traffic: Traffic::new(Arc::clone(&settings.registry)),
             settings,
             clock: ClusterClock::default(),
             sessions: Sessions::default(),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use telemetry::Registry;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::limits::Limits;
@@ -90,4 +91,6 @@ pub struct Settings {
     pub arguments: Vec<String>,
     /// Bounds on peers.
     pub limits: Limits,
+    /// Where its figures are kept.
+    pub registry: Arc<Registry>,
 }

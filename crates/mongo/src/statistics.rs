@@ -1,4 +1,5 @@
-//! Figures of the front end since it started, for `serverStatus`.
+//! Figures of the front end since it started that are for `serverStatus` alone. Those that metrics tell as well are in
+//! `record`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,10 +33,6 @@ impl Counter {
 /// All figures.
 #[derive(Debug, Default)]
 pub(crate) struct Statistics {
-    pub(crate) connections_created: Counter,
-    pub(crate) connections_ended: Counter,
-    pub(crate) bytes_in: Counter,
-    pub(crate) bytes_out: Counter,
     pub(crate) requests: Counter,
     pub(crate) documents_returned: Counter,
     pub(crate) documents_inserted: Counter,
@@ -49,10 +46,6 @@ impl Statistics {
     /// Counts operations of a kind.
     pub(crate) fn count(&self, kind: Kind, count: u64) {
         self.operations[kind as usize].add(count);
-    }
-
-    pub(crate) fn connections_open(&self) -> i64 {
-        self.connections_created.get() - self.connections_ended.get()
     }
 
     /// `opcounters` of `serverStatus`.

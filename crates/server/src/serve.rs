@@ -140,7 +140,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     announce(address, mongo.as_ref().map(|((_, address), mongo)| (*address, mongo)), &config.shown_key);
     let mongo = async {
         if let Some(((listener, _), mongo)) = mongo {
-            let service = mongo::Service::new(engine, front_end(mongo, tls));
+            let service = mongo::Service::new(engine, front_end(mongo, tls, registry));
             mongo::serve(listener, Arc::new(service), until(shutdown.clone())).await;
         }
     };
@@ -178,7 +178,7 @@ async fn until(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 
-fn front_end(mongo: Mongo, tls: Arc<ServerConfig>) -> mongo::Settings {
+fn front_end(mongo: Mongo, tls: Arc<ServerConfig>, registry: Arc<Registry>) -> mongo::Settings {
     mongo::Settings {
         profile: mongo.profile,
         advertise: mongo.advertise,
@@ -189,6 +189,7 @@ fn front_end(mongo: Mongo, tls: Arc<ServerConfig>) -> mongo::Settings {
         host: host::describe(),
         arguments: host::arguments(),
         limits: mongo::Limits::default(),
+        registry,
     }
 }
 

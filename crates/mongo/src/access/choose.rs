@@ -54,6 +54,7 @@ impl Plan {
     /// The walk along the way, which counts as a use of its indexes.
     pub(crate) fn into_walk(self, room: &Room, collection: &Arc<Collection>, filter: &Arc<Filter>) -> Walk {
         let uses = room.index_uses();
+        room.meter().goes(collection, &self.way);
         match &self.way {
             Way::Nothing | Way::Natural(_) => {}
             Way::Id(_) => uses.note_id(collection),

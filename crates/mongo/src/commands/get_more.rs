@@ -76,7 +76,9 @@ async fn news(call: &Call, id: i64, stream: &mut Stream, size: Option<usize>) ->
             if is_over || call.service.cursors.is_doomed(id) {
                 return Ok(batch);
             }
-            sleep_until((Instant::now() + LOOK_PAUSE).min(deadline)).await;
+            let rests = Instant::now();
+            sleep_until((rests + LOOK_PAUSE).min(deadline)).await;
+            call.room.meter().waits(rests.elapsed());
             if stream.has_news(&call.engine)? {
                 break;
             }

@@ -79,6 +79,8 @@ mod whatsmyuri;
 use std::future::Future;
 use std::pin::Pin;
 
+use telemetry::OperationId;
+
 use crate::call::Call;
 use crate::error::Result;
 use crate::reply::Reply;
@@ -168,7 +170,7 @@ macro_rules! access {
 
 macro_rules! commands {
     ($($module:ident $name:literal $([$($alias:literal),*])? $access:ident $(($what:ident))? $place:ident $effect:ident $transaction:ident $help:literal;)*) => {
-        const COMMANDS: &[Command] = &[$(
+        static COMMANDS: &[Command] = &[$(
             Command {
                 name: $name,
                 aliases: &[$($($alias),*)?],
@@ -265,6 +267,11 @@ pub(crate) fn all() -> &'static [Command] {
     COMMANDS
 }
 
+/// A command's place among the operations that figures are kept of.
+pub(crate) fn operation(command: &'static Command) -> OperationId {
+    COMMANDS.element_offset(command).map_or(OperationId::UNKNOWN, OperationId)
+}
+
 /// The command of that name.
 pub(crate) fn find(name: &str) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| command.name == name || command.aliases.contains(&name))
@@ -284,6 +291,7 @@ mod tests {
                 assert!(seen.insert(*name), "{name} stands twice in the table");
             }
             assert!(!command.help.is_empty(), "{}", command.name);
+            assert_eq!(COMMANDS[operation(command).0].name, command.name);
         }
         assert!(find("Ping").is_none(), "names are case-sensitive");
         assert!(find("atlasVersion").is_none(), "shells take its absence for what it is");

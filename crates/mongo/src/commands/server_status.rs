@@ -49,14 +49,14 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
 }
 
 fn connections(call: &Call) -> Document {
-    let statistics = &call.service.statistics;
-    let current = statistics.connections_open();
+    let front_end = &call.service.traffic.front_end;
+    let current = front_end.connections_open() as i64;
     let most = i64::try_from(call.service.settings.limits.connections).unwrap_or(i64::MAX);
     let active = call.service.operations.list().len();
     Document::new()
         .with("current", current as i32)
         .with("available", (most - current) as i32)
-        .with("totalCreated", statistics.connections_created.get())
+        .with("totalCreated", front_end.connections_opened() as i64)
         .with("active", active as i32)
 }
 
@@ -78,11 +78,11 @@ fn memory(call: &Call) -> Document {
 }
 
 fn network(call: &Call) -> Document {
-    let statistics = &call.service.statistics;
+    let front_end = &call.service.traffic.front_end;
     Document::new()
-        .with("bytesIn", statistics.bytes_in.get())
-        .with("bytesOut", statistics.bytes_out.get())
-        .with("numRequests", statistics.requests.get())
+        .with("bytesIn", front_end.received_bytes() as i64)
+        .with("bytesOut", front_end.sent_bytes() as i64)
+        .with("numRequests", call.service.statistics.requests.get())
 }
 
 /// `ttl`: what has expired is invisible at once; these are the figures of its removal, and of what waits for it.

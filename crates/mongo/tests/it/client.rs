@@ -48,6 +48,7 @@ pub(crate) fn settings() -> Settings {
         },
         arguments: vec!["bolide".to_owned()],
         limits: Limits::default(),
+        registry: Arc::default(),
     }
 }
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use bson::{Document, Value};
+use telemetry::Page;
 
-use crate::client::{Server, inner, json};
+use crate::client::{Server, inner, json, settings};
 
 fn first(reply: &Document) -> &Document {
     inner(reply, "cursor.firstBatch")
@@ -135,4 +136,36 @@ async fn uses_of_indexes_are_counted() {
     client.done("db", json(r#"{"dropIndexes": "c", "index": "a_1"}"#)).await;
     client.done("db", json(index)).await;
     assert_eq!(uses(&mut client).await, [2_i64, 0].map(Value::Int64), "a new index of the same name");
+}
+
+/// Commands are counted by name and by what they came to; what is no command of ours has one name, whatever it is called.
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_count_commands_by_name_and_outcome() {
+    let settings = settings();
+    let registry = std::sync::Arc::clone(&settings.registry);
+    let server = Server::with(settings).await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#)).await;
+    client.on("db", json(r#"{"insert": "c", "documents": [{"_id": 1}]}"#)).await;
+    client.done("db", json(r#"{"find": "c", "batchSize": 1}"#)).await;
+    client.on("db", json(r#"{"find": "c", "filter": {"$nonsense": 1}}"#)).await;
+    client.on("db", json(r#"{"a\"} 7": 1}"#)).await;
+    client.on("db", json(r#"{"another": 1}"#)).await;
+    let mut page = Page::default();
+    registry.write(&mut page);
+    let page = page.finish();
+    telemetry::parse(&page).unwrap();
+    for line in [
+        r#"bolide_requests_total{api="mongodb",operation="insert",outcome="ok"} 1"#,
+        r#"bolide_requests_total{api="mongodb",operation="insert",outcome="conflict"} 1"#,
+        r#"bolide_requests_total{api="mongodb",operation="find",outcome="ok"} 1"#,
+        r#"bolide_requests_total{api="mongodb",operation="find",outcome="invalid"} 1"#,
+        r#"bolide_requests_total{api="mongodb",operation="unknown",outcome="invalid"} 2"#,
+        r#"bolide_request_duration_seconds_count{api="mongodb",operation="find"} 2"#,
+        r#"bolide_connections_open{api="mongodb"} 1"#,
+        "bolide_mongo_cursors_open 1",
+    ] {
+        assert!(page.lines().any(|found| found == line), "no {line} in {page}");
+    }
+    assert!(!page.contains("another") && !page.contains("} 7"), "{page}");
 }

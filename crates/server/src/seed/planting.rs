@@ -64,6 +64,7 @@ impl Planter {
             host: host::describe(),
             arguments: Vec::new(),
             limits: mongo::Limits::default(),
+            registry: Arc::default(),
         };
         let mongo = Arc::new(mongo::Service::new(Arc::clone(&engine), settings));
         Planter { seed, engine, mongo }
