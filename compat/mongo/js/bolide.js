@@ -10,7 +10,7 @@ export const USER = "bolide";
 
 export class Server extends Process {
   get certificate() {
-    return join(this.folder, "tls", "certificate.pem");
+    return join(this.folder, "tls", "root.pem");
   }
 
   /** As the driver's own documentation writes it. */

@@ -188,6 +188,12 @@ impl Keyring {
         self.state().entries.clone()
     }
 
+    /// Whether everybody has a key that may write.
+    pub fn is_public(&self) -> bool {
+        let state = self.state();
+        state.entries.iter().any(|entry| entry.kind.right() == Right::ReadWrite && entry.key.is_public())
+    }
+
     /// Changes whenever a key does, for those who keep what they derive from keys.
     pub fn generation(&self) -> u64 {
         self.state().generation
@@ -237,6 +243,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
+    use crate::key::EMULATOR_KEY;
 
     fn entry(kind: Kind, text: &str, origin: Origin) -> Entry {
         Entry { kind, key: Key::parse(text).unwrap(), origin }
@@ -322,9 +329,11 @@ mod tests {
         let refusal = ring.regenerate(Kind::Primary).unwrap_err();
         assert!(refusal.to_string().contains("'key'"), "{refusal}");
         assert!(ring.holder("c2VjcmV0").is_some());
-        let ring = Keyring::new([entry(Kind::Primary, "c2VjcmV0", Origin::WellKnown)], Forgetful);
+        let ring = Keyring::new([entry(Kind::Primary, EMULATOR_KEY, Origin::WellKnown)], Forgetful);
+        assert!(ring.is_public());
         ring.regenerate(Kind::Primary).unwrap();
-        assert!(ring.holder("c2VjcmV0").is_none(), "what everybody knows can be replaced");
+        assert!(ring.holder(EMULATOR_KEY).is_none(), "what everybody knows can be replaced");
+        assert!(!ring.is_public());
     }
 
     struct Recorder(Arc<Mutex<Vec<Vec<Kind>>>>);

@@ -8,5 +8,5 @@
 mod key;
 mod keyring;
 
-pub use key::{BadKey, Key};
+pub use key::{BadKey, EMULATOR_KEY, Key};
 pub use keyring::{Entry, Error, Forgetful, Holder, Keyring, Kind, Origin, Right, Vault};

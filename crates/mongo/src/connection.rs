@@ -16,6 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{Instant, timeout, timeout_at};
+use transport::Stream;
 
 use crate::aside::aside;
 use crate::auth::{Conversation, Identity};
@@ -24,7 +25,6 @@ use crate::error::Error;
 use crate::limits::{SMALL_MESSAGE_BYTES, STRANGER_MESSAGE_BYTES};
 use crate::operations::{Brake, Stop};
 use crate::service::{MESSAGE_PIECE_BYTES, Service};
-use crate::stream::{self, Stream};
 use crate::wire::{self, Extent, Form, Request, Style, WireError};
 
 /// How much is read at once while nothing is known about the next message.
@@ -83,8 +83,10 @@ pub(crate) struct LastRequest {
 pub(crate) async fn serve(socket: TcpStream, service: Arc<Service>, mut stopped: watch::Receiver<bool>) {
     let (Ok(peer), Ok(local)) = (socket.peer_addr(), socket.local_addr()) else { return };
     let _ = socket.set_nodelay(true);
-    let deadline = Instant::now() + service.settings.limits.handshake_timeout;
-    let opened = timeout_at(deadline, stream::open(socket, service.settings.tls.as_ref())).await;
+    let patience = service.settings.limits.handshake_timeout;
+    let deadline = Instant::now() + patience;
+    let opening = transport::open(socket, service.settings.tls.as_ref(), patience);
+    let opened = timeout_at(deadline, opening).await;
     let stream = match opened {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!("no connection with {peer}: {error}"),

@@ -3,7 +3,7 @@
 //! Protocol only: parse, translate, answer, map errors. No rule about items, time or expiry lives here, and nothing here
 //! touches the disk. Documents and collections, in MongoDB's sense, live in this crate alone.
 //!
-//! The life of a command: `listener` accepts and bounds connections; `stream` tells TLS from plain text; `connection` reads a
+//! The life of a command: `listener` accepts and bounds connections; `transport` tells TLS from plain text; `connection` reads a
 //! message (`wire`), runs it and writes the answer; `dispatch` does what all commands share: who may do it, sessions, time
 //! limits, errors, figures; `rights` knows what roles allow and what commands need; `commands` is one table and one file per command; `error` is the one place where an error becomes a
 //! code.
@@ -47,7 +47,6 @@ mod session;
 mod settings;
 mod statements;
 mod statistics;
-mod stream;
 mod transactions;
 mod usage;
 mod wire;
@@ -59,7 +58,7 @@ pub use limits::Limits;
 pub use listener::serve;
 pub use service::Service;
 pub use settings::{Account, Authentication, Host, Profile, Settings};
-pub use tokio_rustls::rustls::ServerConfig as TlsConfig;
+pub use transport::ServerConfig as TlsConfig;
 
 /// Whether bytes are one message, of the length it says, that names a command and what goes with it. The door for fuzz targets:
 /// nothing else asks.

@@ -6,16 +6,14 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
+use transport::Complaints;
 
 use crate::connection;
 use crate::service::Service;
 
 /// How long accepting rests after it failed, for want of file descriptors as a rule.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// How long a repeated complaint stays unsaid.
-const COMPLAINT_PAUSE: Duration = Duration::from_secs(10);
 
 /// Serves until `shutdown` ends, then lets commands in flight finish and returns.
 pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl Future<Output = ()>) {
@@ -56,20 +54,5 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
     let _ = stop.send(true);
     if timeout(limits.drain_timeout, stop.closed()).await.is_err() {
         tracing::warn!("commands were still in flight {:?} after the shutdown began", limits.drain_timeout);
-    }
-}
-
-/// Warnings that strangers can cause, at most one in a while.
-#[derive(Default)]
-struct Complaints {
-    last: Option<Instant>,
-}
-
-impl Complaints {
-    fn warn(&mut self, message: &str) {
-        if self.last.is_none_or(|last| last.elapsed() >= COMPLAINT_PAUSE) {
-            self.last = Some(Instant::now());
-            tracing::warn!("{message} (not repeated for {COMPLAINT_PAUSE:?})");
-        }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use telemetry::Registry;
-use tokio_rustls::rustls::ServerConfig;
+use transport::ServerConfig;
 
 use crate::limits::Limits;
 

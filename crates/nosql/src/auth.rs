@@ -109,6 +109,7 @@ fn check_signature(
 /// Proof that a request was authenticated and is allowed, and the only way to the engine.
 pub(crate) struct Pass {
     engine: Arc<Engine>,
+    keys: Keyring,
     /// Whose key let the request in.
     holder: Holder,
     now_seconds: u64,
@@ -119,6 +120,11 @@ pub(crate) struct Pass {
 impl Pass {
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// The account's keys, for operators.
+    pub(crate) fn keys(&self) -> &Keyring {
+        &self.keys
     }
 
     /// A resource token for the permission of that resource id. It is as good as the key that the request came with, and no
@@ -162,7 +168,7 @@ impl Gate {
             }
             Credential::Resource(claim, holder) => (holder, grant::check(&self.engine, &claim, head)?),
         };
-        Ok(Pass { engine: Arc::clone(&self.engine), holder, now_seconds: now, kept_id })
+        Ok(self.pass(holder, now, kept_id))
     }
 
     /// Checks the bearer key of an admin request.
@@ -175,8 +181,11 @@ impl Gate {
                 "the admin API needs a read-write key, and this one is read-only".to_owned(),
             ));
         }
-        let (engine, now_seconds) = (Arc::clone(&self.engine), (self.wall_seconds)());
-        Ok(Pass { engine, holder, now_seconds, kept_id: None })
+        Ok(self.pass(holder, (self.wall_seconds)(), None))
+    }
+
+    fn pass(&self, holder: Holder, now_seconds: u64, kept_id: Option<String>) -> Pass {
+        Pass { engine: Arc::clone(&self.engine), keys: self.keys.clone(), holder, now_seconds, kept_id }
     }
 
     /// Who sends a key as it is.

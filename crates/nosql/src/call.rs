@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use account::Keyring;
 use bytes::Bytes;
 use document::PartitionKey;
 use engine::{Container, Database, Engine, ItemName, Scope};
@@ -33,6 +34,10 @@ impl Call {
     /// A resource token for the permission of that resource id.
     pub(crate) fn mint_token(&self, permission: &str, life_seconds: u64) -> String {
         self.pass.mint(permission, life_seconds)
+    }
+
+    pub(crate) fn keys(&self) -> &Keyring {
+        self.pass.keys()
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {

@@ -49,6 +49,9 @@ pub(crate) enum Error {
     /// The operator wants a purge that cannot run now.
     #[error("the purge cannot run now: {0}")]
     PurgeStopped(&'static str),
+    /// A key of the account was not changed.
+    #[error(transparent)]
+    Keys(#[from] account::Error),
     /// The answer to a bulk request has no room for this read.
     #[error("the answer to this request has no room for another item; read it in a request of its own")]
     AnswerFull,
@@ -121,7 +124,10 @@ impl Error {
             Self::BodyTooLarge => errors(413, 0, "RequestEntityTooLarge", "Request size is too large"),
             Self::BodyTimeout => errors(408, 0, "RequestTimeout", &self.to_string()),
             Self::BodyBroken(_) => bad_request(&self.to_string()),
-            Self::PurgeStopped(_) => errors(409, 0, "Conflict", &self.to_string()),
+            Self::PurgeStopped(_) | Self::Keys(account::Error::Given { .. }) => {
+                errors(409, 0, "Conflict", &self.to_string())
+            }
+            Self::Keys(account::Error::NotKept(_)) => internal(&self.to_string()),
             Self::AnswerFull => errors(413, 3402, "RequestEntityTooLarge", &self.to_string()),
             Self::RangeGone(_) => errors(410, 1002, "Gone", &self.to_string()),
             Self::SessionNotAvailable => errors(
@@ -345,6 +351,14 @@ mod tests {
                 Error::AnswerFull,
                 "413/3402 RequestEntityTooLarge the answer to this request has no room for another item; read it in a \
                  request of its own",
+            ),
+            (
+                account::Error::Given { kind: account::Kind::Primary, setting: "key" }.into(),
+                "409/0 Conflict the primary key is given by the setting 'key': change it there and start the server again",
+            ),
+            (
+                account::Error::NotKept(std::io::Error::other("x")).into(),
+                "500/0 InternalServerError the new key could not be kept, and the old one stays: x",
             ),
             (Error::PurgeStopped("why"), "409/0 Conflict the purge cannot run now: why"),
             (

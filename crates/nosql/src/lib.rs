@@ -48,4 +48,4 @@ mod tokens;
 pub use auth::WallSeconds;
 pub use limits::Limits;
 pub use listener::serve;
-pub use service::Service;
+pub use service::{Service, Tls};

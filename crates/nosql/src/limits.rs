@@ -67,6 +67,9 @@ pub const CONNECTIONS: usize = 12_000;
 /// alive HTTP/1.1 connection also the time between two requests.
 pub const HEAD_TIMEOUT: Duration = Duration::from_mins(2);
 
+/// A TLS handshake, from its first bytes on.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(15);
+
 /// Silence in the middle of a request body.
 pub const BODY_PAUSE_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -101,6 +104,8 @@ pub struct Limits {
     pub connections: usize,
     /// See [`HEAD_TIMEOUT`].
     pub head_timeout: Duration,
+    /// See [`HANDSHAKE_TIMEOUT`].
+    pub handshake_timeout: Duration,
     /// See [`BODY_PAUSE_TIMEOUT`].
     pub body_pause_timeout: Duration,
     /// See [`BODY_TIMEOUT`].
@@ -116,6 +121,7 @@ impl Default for Limits {
         Self {
             connections: CONNECTIONS,
             head_timeout: HEAD_TIMEOUT,
+            handshake_timeout: HANDSHAKE_TIMEOUT,
             body_pause_timeout: BODY_PAUSE_TIMEOUT,
             body_timeout: BODY_TIMEOUT,
             write_pause_timeout: WRITE_PAUSE_TIMEOUT,

@@ -1,9 +1,9 @@
 //! Connections: accept, bound, serve, drain.
 //!
-//! HTTP/1.1 and HTTP/2 with prior knowledge share the port; the first bytes tell. Every connection has a
-//! deadline for its first bytes, for each request head and for each piece of an answer, so that peers who dribble,
-//! fall silent or do not listen do not keep their place, and there is a cap on connections so that those who do
-//! not cannot take all of it.
+//! HTTP/1.1 and HTTP/2 with prior knowledge share the port, plain and inside TLS; the first bytes tell. Every connection has
+//! a deadline for its first bytes, for a handshake, for each request head and for each piece of an answer, so that peers
+//! who dribble, fall silent or do not listen do not keep their place, and there is a cap on connections so that those who
+//! do not cannot take all of it.
 
 use std::future::Future;
 use std::io;
@@ -19,18 +19,17 @@ use telemetry::FrontEnd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout, timeout_at};
+use transport::{Complaints, Stream};
 
 use crate::limits::{
     H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, HEADER_BYTES, Limits,
 };
+use crate::request::Channel;
 use crate::service::Service;
 
 /// How long accepting rests after it failed, for want of file descriptors as a rule.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// How long a repeated complaint stays unsaid.
-const COMPLAINT_PAUSE: Duration = Duration::from_secs(10);
 
 /// The HTTP/2 preface, and less than any whole HTTP/1.1 request head.
 const FIRST_BYTES: usize = 24;
@@ -75,21 +74,6 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
     }
 }
 
-/// Warnings that strangers can cause, at most one in a while.
-#[derive(Default)]
-struct Complaints {
-    last: Option<Instant>,
-}
-
-impl Complaints {
-    fn warn(&mut self, message: &str) {
-        if self.last.is_none_or(|last| last.elapsed() >= COMPLAINT_PAUSE) {
-            self.last = Some(Instant::now());
-            tracing::warn!("{message} (not repeated for {COMPLAINT_PAUSE:?})");
-        }
-    }
-}
-
 fn builder(limits: &Limits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
@@ -110,19 +94,33 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
 }
 
 async fn connection(
-    stream: TcpStream,
+    socket: TcpStream,
     builder: &Builder<TokioExecutor>,
     service: Arc<Service>,
     mut stopped: watch::Receiver<bool>,
     limits: &Limits,
 ) {
-    let _ = stream.set_nodelay(true);
+    let _ = socket.set_nodelay(true);
+    let deadline = Instant::now() + limits.head_timeout;
+    let opening = transport::open(socket, service.tls(), limits.handshake_timeout);
+    let opened = tokio::select! {
+        opened = timeout_at(deadline, opening) => opened,
+        () = until_stopped(&mut stopped) => return,
+    };
+    let stream = match opened {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!("no connection: {error}"),
+        Err(_) => return tracing::debug!("no connection: the peer said nothing"),
+    };
+    let channel = if stream.is_secure() { Channel::Tls } else { Channel::Plain };
     let front_end = Arc::clone(service.front_end());
-    let answer = service_fn(move |request| {
+    let answer = service_fn(move |mut request| {
         let service = Arc::clone(&service);
+        request.extensions_mut().insert(channel);
         async move { Ok::<_, std::convert::Infallible>(service.respond(request).await) }
     });
-    let connection = builder.serve_connection(TokioIo::new(Patient::new(stream, limits, front_end)), answer);
+    let patient = Patient::new(stream, deadline, limits.write_pause_timeout, front_end);
+    let connection = builder.serve_connection(TokioIo::new(patient), answer);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
@@ -146,7 +144,7 @@ async fn until_stopped(stopped: &mut watch::Receiver<bool>) {
 /// A socket whose peer must say something within its deadline, and must take what it is sent. Of reading, only the
 /// first bytes are watched here; from there on the protocol's own timers watch. Nobody else watches writing.
 struct Patient {
-    stream: TcpStream,
+    stream: Stream,
     /// Counts what comes and goes.
     front_end: Arc<FrontEnd>,
     deadline: Option<Pin<Box<Sleep>>>,
@@ -157,9 +155,8 @@ struct Patient {
 }
 
 impl Patient {
-    fn new(stream: TcpStream, limits: &Limits, front_end: Arc<FrontEnd>) -> Self {
-        let deadline = Some(Box::pin(sleep(limits.head_timeout)));
-        let write_pause = limits.write_pause_timeout;
+    fn new(stream: Stream, deadline: Instant, write_pause: Duration, front_end: Arc<FrontEnd>) -> Self {
+        let deadline = Some(Box::pin(sleep_until(deadline)));
         Self { stream, front_end, deadline, seen: 0, write_pause, write_deadline: None }
     }
 

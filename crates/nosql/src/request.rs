@@ -40,6 +40,15 @@ pub(crate) enum Verb {
     Delete,
 }
 
+/// What a request came through, which its listener says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// As bytes that anybody on the way can read.
+    Plain,
+    /// Inside TLS.
+    Tls,
+}
+
 /// How much of an answer is wanted, and from where on.
 #[derive(Debug, Clone)]
 pub(crate) struct PageRequest {
@@ -287,7 +296,8 @@ fn origin(parts: &Parts) -> Option<String> {
         Some(authority) => authority.clone(),
         None => host?.parse::<Authority>().ok()?,
     };
-    let scheme = parts.uri.scheme_str().filter(|scheme| *scheme == "https").unwrap_or("http");
+    let secure = parts.extensions.get() == Some(&Channel::Tls) || parts.uri.scheme_str() == Some("https");
+    let scheme = if secure { "https" } else { "http" };
     (!authority.as_str().contains('@')).then(|| format!("{scheme}://{authority}/"))
 }
 

@@ -46,6 +46,14 @@ impl Reply {
         reply
     }
 
+    /// A certificate.
+    pub(crate) fn pem(body: String) -> Self {
+        let mut reply = Self::empty(StatusCode::OK);
+        reply.body = Bytes::from(body).into();
+        reply.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-pem-file"));
+        reply
+    }
+
     /// An answer of JSON lines.
     pub(crate) fn lines(body: impl Into<Bytes>) -> Self {
         let mut reply = Self::empty(StatusCode::OK);

@@ -14,6 +14,7 @@ use hyper::header::{CONNECTION, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use telemetry::{FrontEnd, Registry};
 use tokio::time::timeout;
+use transport::ServerConfig;
 
 use crate::auth::{Gate, Pass, WallSeconds};
 use crate::body::Body;
@@ -33,6 +34,15 @@ pub struct Service {
     gate: Gate,
     limits: Limits,
     traffic: Traffic,
+    tls: Option<Tls>,
+}
+
+/// What clients need that come by TLS, on the same port.
+pub struct Tls {
+    /// The certificate and how to use it.
+    pub config: Arc<ServerConfig>,
+    /// The certificate that clients should trust, PEM. Everybody may have it: `/_explorer/emulator.pem`.
+    pub root: String,
 }
 
 impl Service {
@@ -45,7 +55,19 @@ impl Service {
         limits: Limits,
         registry: Arc<Registry>,
     ) -> Self {
-        Self { gate: Gate::new(engine, keys, wall_seconds), limits, traffic: Traffic::new(registry) }
+        let gate = Gate::new(engine, keys, wall_seconds);
+        Self { gate, limits, traffic: Traffic::new(registry), tls: None }
+    }
+
+    /// The same front end, also by TLS.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    pub(crate) fn tls(&self) -> Option<&Arc<ServerConfig>> {
+        self.tls.as_ref().map(|tls| &tls.config)
     }
 
     pub(crate) fn front_end(&self) -> &Arc<FrontEnd> {
@@ -82,6 +104,7 @@ impl Service {
         let (route, pass) = match self.admit(&head, record) {
             Ok(admitted) => admitted,
             Err(error) => {
+                log_refusal(&head, &error);
                 let passed = pass_over(body).await;
                 let mut answer = finish(Err(error), &activity, None);
                 if passed == Passed::InPart && version <= Version::HTTP_11 {
@@ -123,13 +146,16 @@ impl Service {
         Ok((route, self.gate.admit(head)?))
     }
 
-    /// `/alive` and `/ready`, open to everybody.
+    /// `/alive`, `/ready` and the root certificate, open to everybody.
     fn probe(&self, head: &Head) -> Option<Reply> {
-        let [name] = head.path.segments() else { return None };
-        match name.as_str() {
-            "alive" => Some(Reply::json(StatusCode::OK, "{\"alive\":true}")),
-            "ready" if self.gate.is_ready() => Some(Reply::json(StatusCode::OK, "{\"ready\":true}")),
-            "ready" => Some(Reply::json(StatusCode::SERVICE_UNAVAILABLE, "{\"ready\":false}")),
+        let names: Vec<&str> = head.path.segments().iter().map(String::as_str).collect();
+        match names.as_slice() {
+            ["_explorer", "emulator.pem"] if matches!(head.method, Method::GET | Method::HEAD) => {
+                self.tls.as_ref().map(|tls| Reply::pem(tls.root.clone()))
+            }
+            ["alive"] => Some(Reply::json(StatusCode::OK, "{\"alive\":true}")),
+            ["ready"] if self.gate.is_ready() => Some(Reply::json(StatusCode::OK, "{\"ready\":true}")),
+            ["ready"] => Some(Reply::json(StatusCode::SERVICE_UNAVAILABLE, "{\"ready\":false}")),
             _ => None,
         }
     }
@@ -184,6 +210,15 @@ impl Service {
             return Err(Error::BodyTooLarge);
         }
         Ok(if rest.is_empty() { first } else { rest.freeze() })
+    }
+}
+
+/// Tells operators who was not let in. Nothing of the credentials is in it, and what strangers wrote cannot look like
+/// another line.
+fn log_refusal(head: &Head, error: &Error) {
+    if let Error::Unauthorized(why) | Error::Forbidden(why) = error {
+        let path = head.path.segments().join("/");
+        tracing::info!("refused {} {path:?} with {}: {why:?}", head.method, error.wire().status);
     }
 }
 

@@ -5,18 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use account::Key;
+use account::{EMULATOR_KEY, Entry, Key, Keyring, Kind, Origin};
 use anyhow::{Context, Result, anyhow, bail};
 use engine::Burst;
 use mongo::{Account, Authentication, Profile};
 use storage::Durability;
 
+use crate::keys;
 use crate::seed::Seed;
 use crate::settings::Settings;
+use crate::tls;
 
-/// The key that every Cosmos emulator shares. Anybody knows it, so it is good for loopback only.
-const EMULATOR_KEY: &str =
-    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 /// The name of the replica set in every connection string of Cosmos DB.
 const REPLICA_SET: &str = "globaldb";
 
@@ -54,7 +53,7 @@ pub(crate) struct Mongo {
 pub(crate) enum Certificate {
     /// From the operator's files.
     Given { certificate: PathBuf, key: PathBuf },
-    /// Self-signed, made at the first start.
+    /// Signed by an authority of our own, made at the first start.
     Own,
 }
 
@@ -65,10 +64,12 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     /// The MongoDB API, unless it is off.
     pub(crate) mongo: Option<Mongo>,
-    pub(crate) key: Key,
+    pub(crate) keys: Keyring,
     /// What is said about the key when the server starts.
     pub(crate) shown_key: ShownKey,
     pub(crate) certificate: Certificate,
+    /// Further names that a certificate of our own is for.
+    pub(crate) tls_names: Vec<String>,
     /// Where archives lie, if there may be any (T32).
     pub(crate) archive_root: Option<PathBuf>,
     /// What is made at the start.
@@ -94,9 +95,11 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
     };
     let listen = address("listen", settings.always("listen"))?;
     let mongo_listen = mongo_listen(settings, listen)?;
-    let text = key_text(settings, &[Some(listen), mongo_listen])?;
+    let kept = keys::kept(&place)?;
+    let text = key_text(settings, &[Some(listen), mongo_listen], &place, &kept)?;
     let mongo = mongo_listen.map(|listen| mongo(settings, listen, &text)).transpose()?;
-    let (key, shown_key) = (Key::parse(&text.key)?, text.shown());
+    let primary = Entry { kind: Kind::Primary, key: Key::parse(&text.key)?, origin: text.origin };
+    let (keys, shown_key) = (keys::ring(&place, kept, primary), text.shown());
     let durability = match settings.always("durability") {
         "buffered" => Durability::Buffered,
         _ => Durability::Sync,
@@ -105,9 +108,10 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         place,
         listen,
         mongo,
-        key,
+        keys,
         shown_key,
         certificate: certificate(settings)?,
+        tls_names: tls_names(settings)?,
         archive_root: archive_root(settings)?,
         seed: settings.given("seed").map(Seed::read).transpose()?.map(Arc::new),
         test_clock: settings.flag("test-clock"),
@@ -152,6 +156,15 @@ fn certificate(settings: &Settings) -> Result<Certificate> {
         (None, None) => Ok(Certificate::Own),
         _ => bail!("'tls-cert' and 'tls-key' need each other"),
     }
+}
+
+fn tls_names(settings: &Settings) -> Result<Vec<String>> {
+    let Some(text) = settings.given("tls-name") else { return Ok(Vec::new()) };
+    let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+    if let Some(wrong) = names.iter().find(|name| !tls::is_name(name)) {
+        bail!("'tls-name' must be host names or addresses with commas between them, '{wrong}' is none");
+    }
+    Ok(names)
 }
 
 fn address(name: &str, text: &str) -> Result<SocketAddr> {
@@ -207,10 +220,12 @@ fn is_host_and_port(text: &str) -> bool {
         .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
 }
 
-/// The account key as text, and where it came from.
+/// The primary key as text, and where it came from.
 struct KeyText {
     key: String,
+    /// For people.
     source: String,
+    origin: Origin,
 }
 
 impl KeyText {
@@ -223,23 +238,34 @@ impl KeyText {
     }
 }
 
-fn key_text(settings: &Settings, listen: &[Option<SocketAddr>]) -> Result<KeyText> {
+/// The operator's key, the one that was made here, or the one that everybody knows where only this machine can connect.
+fn key_text(
+    settings: &Settings,
+    listen: &[Option<SocketAddr>],
+    place: &Place,
+    kept: &[Entry],
+) -> Result<KeyText> {
     let reachable = listen.iter().flatten().find(|address| !address.ip().is_loopback());
-    let (text, source) = match (settings.one_of(&["key", "key-file"])?, reachable) {
+    let made = kept.iter().find(|entry| entry.kind == Kind::Primary);
+    let (text, source, origin) = match (settings.one_of(&["key", "key-file"])?, made) {
         (Some(("key-file", path)), _) => {
             let text = std::fs::read_to_string(path);
-            (
-                text.with_context(|| format!("cannot read the key file '{path}'"))?,
-                format!("the file '{path}'"),
-            )
+            let text = text.with_context(|| format!("cannot read the key file '{path}'"))?;
+            (text, format!("the file '{path}'"), Origin::Given("key-file"))
         }
-        (Some((_, key)), _) => (key.to_owned(), "the setting 'key'".to_owned()),
-        (None, None) => (EMULATOR_KEY.to_owned(), String::new()),
-        (None, Some(listen)) => {
-            bail!("listening on {listen}, which others can reach, needs a key: give 'key' or 'key-file'")
+        (Some((_, key)), _) => (key.to_owned(), "the setting 'key'".to_owned(), Origin::Given("key")),
+        (None, Some(made)) => {
+            let file = keys::file(place).unwrap_or_default();
+            (made.key.reveal().to_owned(), format!("the file '{}'", file.display()), Origin::Made)
         }
+        (None, None) => match reachable {
+            None => (EMULATOR_KEY.to_owned(), String::new(), Origin::WellKnown),
+            Some(listen) => {
+                bail!("listening on {listen}, which others can reach, needs a key: give 'key' or 'key-file'")
+            }
+        },
     };
-    let text = KeyText { key: text.trim().to_owned(), source };
+    let text = KeyText { key: text.trim().to_owned(), source, origin };
     if let Some(listen) = reachable.filter(|_| text.is_public()) {
         bail!(
             "everybody knows the emulator's key, so it is refused on {listen}: give another 'key' or 'key-file'"
@@ -303,6 +329,19 @@ mod tests {
     }
 
     #[test]
+    fn a_primary_key_that_was_made_here_counts_unless_one_is_given() {
+        let data = tempfile::tempdir().unwrap();
+        let directory = ("data", data.path().to_str().unwrap());
+        let made = config(&[directory]).unwrap().keys.regenerate(Kind::Primary).unwrap();
+        let later = config(&[directory, ("listen", "0.0.0.0:8081")]).unwrap();
+        assert!(later.keys.holder(made.reveal()).is_some() && later.keys.holder(EMULATOR_KEY).is_none());
+        assert!(matches!(&later.shown_key, ShownKey::Secret(file) if file.contains("keys.json")));
+        assert_eq!(later.mongo.unwrap().authentication, Authentication::Required);
+        let given = config(&[directory, ("key", "c2VjcmV0")]).unwrap();
+        assert!(given.keys.holder("c2VjcmV0").is_some() && given.keys.holder(made.reveal()).is_none());
+    }
+
+    #[test]
     fn only_the_emulator_key_is_shown() {
         let shown = |key| config(&[("key", key)]).unwrap().shown_key;
         assert_eq!(shown(EMULATOR_KEY), ShownKey::Public(EMULATOR_KEY));
@@ -336,6 +375,9 @@ mod tests {
         assert!(refusal(&[("mongo-profile", "cluster")]).contains("'mongo-profile'"));
         assert!(refusal(&[("mongo-advertise", "host")]).contains("'mongo-advertise'"));
         assert!(refusal(&[("tls-cert", "c.pem")]).contains("need each other"));
+        for bad in ["", "a,,b", "http://x", "a b"] {
+            assert!(refusal(&[("tls-name", bad)]).contains("'tls-name'"), "{bad}");
+        }
         assert!(refusal(&[("archive-root", "")]).contains("'archive-root'"));
         assert!(refusal(&[("mongo-user", "")]).contains("'mongo-user'"));
         assert!(refusal(&[("burst-capacity", "true")]).contains("needs 'enforce-throughput'"));

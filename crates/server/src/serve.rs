@@ -3,7 +3,6 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use account::Keyring;
 use anyhow::{Context, Result};
 use engine::{Archive, Enforcement, Engine};
 use mongo::{Authentication, Profile};
@@ -22,8 +21,9 @@ use tokio::sync::watch;
 use crate::archive::DirectoryArchive;
 use crate::background;
 use crate::config::{Config, Mongo, Place, ShownKey};
+use crate::host;
 use crate::seed::Planter;
-use crate::{host, tls};
+use crate::tls::{self, Root};
 
 /// Threads that run requests. A database's time goes into its store, not into HTTP; but a point read, which runs
 /// here, may have to wait for a policy change or for the clock's lease, and two such must not stop the others.
@@ -114,13 +114,12 @@ fn report(recovery: &Recovery) {
 }
 
 async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -> Result<()> {
+    let tls = tls::open(&config, clock.wall().seconds())?;
     let (listener, address) = bind("listen", config.listen).await?;
     let mongo = match config.mongo {
         Some(mongo) => Some((bind("mongo-listen", mongo.listen).await?, mongo)),
         None => None,
     };
-    let tls =
-        tls::config(&config.certificate, &config.place, &tls::names(mongo.as_ref().map(|(_, mongo)| mongo)))?;
     let planter = config.seed.map(|seed| Planter::new(seed, Arc::clone(&engine)));
     if let Some(planter) = &planter {
         let outcome = planter.plant().await?;
@@ -131,16 +130,23 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     let registry = Arc::new(Registry::new(Some(host::process), SlowLog::off()));
     let service = Service::new(
         Arc::clone(&engine),
-        Keyring::of(config.key),
+        config.keys,
         wall_seconds,
         Limits::default(),
         Arc::clone(&registry),
     );
+    let service =
+        service.with_tls(nosql::Tls { config: Arc::clone(&tls.config), root: tls.root.pem.clone() });
     let purge = tokio::spawn(background::purge(Arc::clone(&engine)));
-    announce(address, mongo.as_ref().map(|((_, address), mongo)| (*address, mongo)), &config.shown_key);
+    announce(
+        address,
+        mongo.as_ref().map(|((_, address), mongo)| (*address, mongo)),
+        &config.shown_key,
+        &tls.root,
+    );
     let mongo = async {
         if let Some(((listener, _), mongo)) = mongo {
-            let service = mongo::Service::new(engine, front_end(mongo, tls, registry));
+            let service = mongo::Service::new(engine, front_end(mongo, tls.config, registry));
             mongo::serve(listener, Arc::new(service), until(shutdown.clone())).await;
         }
     };
@@ -195,11 +201,16 @@ fn front_end(mongo: Mongo, tls: Arc<ServerConfig>, registry: Arc<Registry>) -> m
 
 /// What scripts wait for and what people paste into their client. Logs keep what is printed here, so a secret key is
 /// not. The last line but for a hint is the one that tells that everything is ready.
-fn announce(address: SocketAddr, mongo: Option<(SocketAddr, &Mongo)>, key: &ShownKey) {
+fn announce(address: SocketAddr, mongo: Option<(SocketAddr, &Mongo)>, key: &ShownKey, root: &Root) {
     println!("Bolide {} listens on {address}", env!("CARGO_PKG_VERSION"));
     if let Some((address, mongo)) = mongo {
         println!("{}", mongo_connection_string(dialable(address), mongo));
     }
+    let trusted = match &root.path {
+        Some(path) => format!("{}, see bolide cert", path.display()),
+        None => "/_explorer/emulator.pem".to_owned(),
+    };
+    println!("With TLS: https://{}/ (clients trust {trusted})", dialable(address));
     let endpoint = format!("http://{}/", dialable(address));
     match key {
         ShownKey::Public(key) => println!("AccountEndpoint={endpoint};AccountKey={key};"),

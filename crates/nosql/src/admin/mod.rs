@@ -1,5 +1,5 @@
-//! The admin API under `/_bolide/`: status, clock, purge, and what the owners of containers wish. Never open: it wants the
-//! account key as a bearer token.
+//! The admin API under `/_bolide/`: status, keys, clock, purge, and what the owners of containers wish. Never open: it wants a
+//! key of the account that may write as a bearer token.
 
 #![allow(
     clippy::unused_async,
@@ -8,6 +8,7 @@
 
 mod evidence;
 mod hold;
+mod keys;
 mod purge;
 mod ttl;
 mod wishes;
@@ -37,6 +38,8 @@ macro_rules! routes {
 
 routes! {
     Get    ["status"] => status "AdminReadStatus";
+    Get    ["keys"] => keys::list "AdminListKeys";
+    Post   ["keys"] => keys::change "AdminRegenerateKey";
     Get    ["clock"] => clock "AdminReadClock";
     Post   ["clock"] => move_clock "AdminMoveClock";
     Get    ["purge"] => purge::show "AdminReadPurge";

@@ -149,3 +149,40 @@ async fn a_resource_token_dies_with_the_key_that_it_was_read_with() {
     read(&of_first).await.expect_status(200);
     refused(read(&of_second).await);
 }
+
+#[tokio::test]
+async fn keys_are_listed_and_replaced_over_the_admin_api_and_shown_once() {
+    let server = server().await;
+    let listed = server.admin("GET", "/_bolide/keys", "").send().await.expect_status(200);
+    assert_eq!(
+        listed.text(),
+        r#"{"primary":{"right":"readWrite","origin":"setting","setting":"key","fingerprint":"FP"},"secondary":null,"primaryReadonly":null,"secondaryReadonly":null}"#
+            .replace("FP", &server.keys.entries()[0].key.fingerprint())
+    );
+    let regenerate =
+        |kind: &str| server.admin("POST", "/_bolide/keys", &format!("{{\"regenerate\":\"{kind}\"}}")).send();
+    for kind in ["secondary", "primaryReadonly", "secondaryReadonly"] {
+        let made = regenerate(kind).await.expect_status(200);
+        assert_eq!(made.header("cache-control"), Some("no-store"));
+        server.get(ITEM).key("a").signed_with(&made.string("key")).send().await.expect_status(200);
+        let listed = server.admin("GET", "/_bolide/keys", "").send().await.expect_status(200);
+        assert!(listed.text().contains(&made.string("fingerprint")), "{}", listed.text());
+        for entry in server.keys.entries() {
+            assert!(!listed.text().contains(entry.key.reveal()), "{}", listed.text());
+        }
+    }
+    let given = regenerate("primary").await.expect_error(409, 0, "Conflict");
+    assert!(given.message().contains("'key'"), "{}", given.message());
+    for body in
+        ["{}", r#"{"regenerate":"tertiary"}"#, r#"{"regenerate":1}"#, r#"{"regenerate":"secondary","x":1}"#]
+    {
+        server.admin("POST", "/_bolide/keys", body).send().await.expect_error(400, 0, "BadRequest");
+    }
+    server.admin("DELETE", "/_bolide/keys", "").send().await.expect_error(405, 0, "MethodNotAllowed");
+    let reader = made(&server, Kind::PrimaryReadonly);
+    for method in ["GET", "POST"] {
+        let body = r#"{"regenerate":"secondary"}"#;
+        let request = server.request(method, "/_bolide/keys", body).bearer(&reader);
+        request.send().await.expect_error(403, 0, "Forbidden");
+    }
+}

@@ -22,4 +22,5 @@ mod permissions;
 mod queries;
 mod rid;
 mod sessions;
+mod tls;
 mod ttl;

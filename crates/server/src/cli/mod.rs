@@ -2,6 +2,7 @@
 //!
 //! A command that could not be done ends with 2; 1 is for one that was done and found something wrong.
 
+mod cert;
 mod config;
 mod serve;
 mod verify_log;
@@ -46,7 +47,7 @@ macro_rules! command {
     };
 }
 
-use Group::{Source, Storage};
+use Group::{Access, Source, Storage};
 
 /// Every command.
 #[rustfmt::skip]
@@ -54,6 +55,8 @@ static COMMANDS: &[Subcommand] = &[
     command!("serve", serve, &Group::ALL, "Run the server; this is what happens without a command, too"),
     command!("config", config, &Group::ALL,
         "Print the effective configuration as TOML, with the origin of each value, and check it"),
+    command!("cert", cert, &[Source, Storage, Access],
+        "Print where the root certificate is and how each platform is told to trust it"),
     command!("verify-log", verify_log, &[Source, Storage],
         "Verify a deletion record: an exported one, or those of a data directory that is named with --data"),
 ];

@@ -201,8 +201,10 @@ pub(crate) static TABLE: &[Setting] = &[
     secret(Access, "key", "KEY", "The account key, base64. On loopback the well-known emulator key is the default"),
     text(Access, "key-file", "FILE", "Read the account key from this file"),
     text(Access, "tls-cert", "FILE",
-        "The certificate for TLS, PEM, with its chain; without it a self-signed one is made at the first start, in the data directory"),
+        "The certificate for TLS, PEM, with its chain; without it one is made at the first start, and an authority that signs it, in the data directory"),
     text(Access, "tls-key", "FILE", "The private key of that certificate, PEM"),
+    text(Access, "tls-name", "NAMES",
+        "Further host names or addresses, comma separated, that the certificate made here is for; localhost, loopback and the machine's name are always"),
 
     text(NoSql, "listen", "ADDRESS", "Address of the NoSQL API; port 0 takes a free one").or("127.0.0.1:8081"),
 

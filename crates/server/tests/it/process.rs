@@ -103,8 +103,17 @@ impl Server {
         self.request("GET", path, &[], "")
     }
 
+    /// A request that says nothing of who it is from.
+    pub(crate) fn open(&self, path: &str) -> (u16, String) {
+        self.exchange("GET", path, &[], "")
+    }
+
     pub(crate) fn admin(&self, method: &str, path: &str, body: &str) -> (u16, String) {
-        self.exchange(method, path, &[("authorization", &format!("Bearer {KEY}"))], body)
+        self.admin_with(KEY, method, path, body)
+    }
+
+    pub(crate) fn admin_with(&self, key: &str, method: &str, path: &str, body: &str) -> (u16, String) {
+        self.exchange(method, path, &[("authorization", &format!("Bearer {key}"))], body)
     }
 
     /// A request signed with the emulator's key.
@@ -115,14 +124,33 @@ impl Server {
         headers: &[(&str, &str)],
         body: &str,
     ) -> (u16, String) {
+        self.request_with(KEY, method, path, headers, body)
+    }
+
+    /// A request signed with some key.
+    pub(crate) fn request_with(
+        &self,
+        key: &str,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> (u16, String) {
         let date = now();
-        let token = sign(method, path, &date);
+        let token = sign(method, path, &date, key);
         let mut all = vec![("x-ms-date", date.as_str()), ("authorization", token.as_str())];
         all.extend_from_slice(headers);
         self.exchange(method, path, &all, body)
     }
 
-    fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+    /// A request as it is.
+    pub(crate) fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.write_all(self.head(method, path, headers, body.len()).as_bytes()).unwrap();
         stream.write_all(body.as_bytes()).unwrap();
@@ -132,7 +160,7 @@ impl Server {
     /// A signed request's head, for tests that send the rest their own way.
     pub(crate) fn signed_head(&self, method: &str, path: &str, body_bytes: usize) -> String {
         let date = now();
-        let token = sign(method, path, &date);
+        let token = sign(method, path, &date, KEY);
         self.head(method, path, &[("x-ms-date", &date), ("authorization", &token)], body_bytes)
     }
 
@@ -181,13 +209,14 @@ pub(crate) fn read_answer(stream: &mut TcpStream) -> (u16, String) {
 }
 
 /// The machine's own idea of an RFC 1123 date.
-fn now() -> String {
+pub(crate) fn now() -> String {
     let date =
         Command::new("date").args(["-u", "+%a, %d %b %Y %H:%M:%S GMT"]).env("LC_ALL", "C").output().unwrap();
     String::from_utf8(date.stdout).unwrap().trim().to_owned()
 }
 
-fn sign(method: &str, path: &str, date: &str) -> String {
+/// The authorization header as the SDKs make it.
+pub(crate) fn sign(method: &str, path: &str, date: &str, key: &str) -> String {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let (kind, link) = match segments.len() {
         0 => ("", String::new()),
@@ -195,7 +224,7 @@ fn sign(method: &str, path: &str, date: &str) -> String {
         count => (segments[count - 2], segments.join("/")),
     };
     let text = format!("{}\n{kind}\n{link}\n{}\n\n", method.to_lowercase(), date.to_lowercase());
-    let mut mac = Hmac::<Sha256>::new_from_slice(&STANDARD.decode(KEY).unwrap()).unwrap();
+    let mut mac = Hmac::<Sha256>::new_from_slice(&STANDARD.decode(key).unwrap()).unwrap();
     mac.update(text.as_bytes());
     let token = format!("type=master&ver=1.0&sig={}", STANDARD.encode(mac.finalize().into_bytes()));
     utf8_percent_encode(&token, NON_ALPHANUMERIC).to_string()

@@ -1,7 +1,7 @@
 //! A connection's bytes, plain or inside TLS: the first three bytes tell.
 //!
-//! A TLS handshake begins `16 03 01`, `16 03 02` or `16 03 03`. Read as the length of a message that would be at least
-//! 66,326 bytes, and no greeting is that long.
+//! A TLS handshake begins `16 03 01` to `16 03 04`. No line of HTTP does, nor does the preface of HTTP/2. Read as the length
+//! of a MongoDB message that would be at least 66,326 bytes, and no greeting is that long.
 
 use std::io;
 use std::pin::Pin;
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
@@ -19,18 +20,27 @@ use tokio_rustls::server::TlsStream;
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
 /// A connection's bytes.
-pub(crate) enum Stream {
+#[derive(Debug)]
+pub enum Stream {
+    /// As they come.
     Plain(TcpStream),
+    /// Inside TLS.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Finds out how the client speaks and goes along with it.
-pub(crate) async fn open(socket: TcpStream, tls: Option<&Arc<ServerConfig>>) -> io::Result<Stream> {
+/// Finds out how the client speaks and goes along with it. For how long a client may say nothing at all is the caller's to
+/// bound; once it has begun a handshake, it must end it in time.
+pub async fn open(
+    socket: TcpStream,
+    tls: Option<&Arc<ServerConfig>>,
+    handshake_timeout: Duration,
+) -> io::Result<Stream> {
     if !wants_tls(&socket).await? {
         return Ok(Stream::Plain(socket));
     }
     let config = tls.ok_or_else(|| io::Error::other("the client wants TLS and there is none"))?;
-    let stream = TlsAcceptor::from(Arc::clone(config)).accept(socket).await?;
+    let handshake = TlsAcceptor::from(Arc::clone(config)).accept(socket);
+    let stream = timeout(handshake_timeout, handshake).await??;
     Ok(Stream::Tls(Box::new(stream)))
 }
 
@@ -47,8 +57,13 @@ async fn wants_tls(socket: &TcpStream) -> io::Result<bool> {
 }
 
 impl Stream {
+    /// Whether nobody on the way can read along.
+    pub fn is_secure(&self) -> bool {
+        matches!(self, Stream::Tls(_))
+    }
+
     /// The name that the client dialled, where TLS tells.
-    pub(crate) fn server_name(&self) -> Option<String> {
+    pub fn server_name(&self) -> Option<String> {
         match self {
             Stream::Plain(_) => None,
             Stream::Tls(stream) => stream.get_ref().1.server_name().map(str::to_owned),
@@ -74,6 +89,24 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
             Stream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Tls(stream) => stream.is_write_vectored(),
         }
     }
 

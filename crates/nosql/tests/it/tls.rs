@@ -1,0 +1,124 @@
+//! TLS and plain text on one port.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nosql::{Limits, Tls};
+use rcgen::{CertificateParams, KeyPair};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+use crate::client::{Reply, Server};
+
+const ROOT: &str = "-----BEGIN CERTIFICATE-----\n";
+
+async fn server(limits: Limits, protocols: &[&[u8]]) -> (Server, TlsConnector) {
+    let key = KeyPair::generate().unwrap();
+    let certificate =
+        CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let certificate = certificate.der().clone();
+    let provider = || Arc::new(default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], PrivateKeyDer::try_from(key.serialize_der()).unwrap())
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let mut client = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    client.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    let tls = Tls { config: Arc::new(config), root: ROOT.to_owned() };
+    (Server::with_tls(limits, tls).await, TlsConnector::from(Arc::new(client)))
+}
+
+async fn connect(server: &Server, connector: &TlsConnector) -> TlsStream<TcpStream> {
+    let socket = TcpStream::connect(server.address).await.unwrap();
+    connector.connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap()
+}
+
+#[tokio::test]
+async fn one_port_speaks_both_and_the_account_echoes_how_it_was_reached() {
+    let (server, connector) = server(Limits::default(), &[b"http/1.1"]).await;
+    let mut stream = connect(&server, &connector).await;
+    let (head, _) = server.get("/").to_bytes();
+    stream.write_all(&head).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    let account = Reply::parse(&answer).expect_status(200);
+    assert!(account.text().contains(&format!("\"https://{}/\"", server.address)), "{}", account.text());
+    let account = server.get("/").send().await.expect_status(200);
+    assert!(account.text().contains(&format!("\"http://{}/\"", server.address)), "{}", account.text());
+}
+
+#[tokio::test]
+async fn clients_agree_on_a_protocol_inside_the_handshake() {
+    for (offered, agreed) in [
+        (&[b"h2".as_slice(), b"http/1.1"][..], Some(b"h2".as_slice())),
+        (&[b"http/1.1"], Some(b"http/1.1")),
+        (&[], None),
+    ] {
+        let (server, connector) = server(Limits::default(), offered).await;
+        let stream = connect(&server, &connector).await;
+        assert_eq!(stream.get_ref().1.alpn_protocol(), agreed);
+    }
+    // What was agreed on is spoken: the answer to a preface is a frame of settings.
+    let (server, connector) = server(Limits::default(), &[b"h2"]).await;
+    let mut stream = connect(&server, &connector).await;
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    let mut frame = [0; 9];
+    stream.read_exact(&mut frame).await.unwrap();
+    assert_eq!(frame[3], 4);
+}
+
+#[tokio::test]
+async fn everybody_may_have_the_root() {
+    let (server, _) = server(Limits::default(), &[]).await;
+    let pem = server.get("/_explorer/emulator.pem").unsigned().send().await.expect_status(200);
+    assert_eq!(pem.text(), ROOT);
+    assert_eq!(pem.header("content-type"), Some("application/x-pem-file"));
+    let without = Server::start().await;
+    without.get("/_explorer/emulator.pem").unsigned().send().await.expect_error(404, 0, "NotFound");
+}
+
+/// Whether the server has ended a connection, whatever it says before.
+async fn is_ended(mut stream: TcpStream) -> bool {
+    let mut rest = Vec::new();
+    tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut rest)).await.is_ok()
+}
+
+#[tokio::test]
+async fn a_handshake_that_breaks_or_stops_loses_its_place() {
+    let limits = Limits { handshake_timeout: Duration::from_millis(50), connections: 1, ..Limits::default() };
+    let (server, connector) = server(limits, &[b"http/1.1"]).await;
+    for begun in
+        [&[0x16, 0x03, 0x01, 0x02][..], &[0x16, 0x03, 0x01, 0x00, 0x05, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]]
+    {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(begun).await.unwrap();
+        assert!(is_ended(stream).await);
+    }
+    // A client in the middle of its handshake counts: there is one place, and it was given back.
+    let open = connect(&server, &connector).await;
+    assert!(is_ended(TcpStream::connect(server.address).await.unwrap()).await, "one more is closed at once");
+    drop(open);
+}
+
+#[tokio::test]
+async fn without_a_certificate_tls_is_refused() {
+    let server = Server::start().await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(&[0x16, 0x03, 0x01, 0x00, 0x05]).await.unwrap();
+    assert!(is_ended(stream).await);
+    server.get("/").send().await.expect_status(200);
+}

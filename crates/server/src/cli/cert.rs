@@ -1,0 +1,97 @@
+//! `bolide cert`: the root certificate that clients should trust, and how each platform is told to.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::config;
+use crate::settings::Settings;
+use crate::tls::{self, Root};
+
+/// What is wanted of the certificate.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Request {
+    /// Print the certificate itself, PEM.
+    #[arg(long)]
+    pem: bool,
+}
+
+/// A platform and what makes it trust a file; `FILE` stands for the root.
+struct Platform {
+    name: &'static str,
+    how: &'static [&'static str],
+}
+
+const PLATFORMS: &[Platform] = &[
+    Platform {
+        name: "Debian, Ubuntu",
+        how: &["sudo cp FILE /usr/local/share/ca-certificates/bolide.crt", "sudo update-ca-certificates"],
+    },
+    Platform {
+        name: "Fedora, RHEL",
+        how: &["sudo cp FILE /etc/pki/ca-trust/source/anchors/bolide.pem", "sudo update-ca-trust"],
+    },
+    Platform {
+        name: "macOS",
+        how: &["sudo security add-trusted-cert -d -r trustRoot -k /Library/Keychains/System.keychain FILE"],
+    },
+    Platform { name: "Windows (PowerShell as administrator)", how: &["certutil -addstore -f Root FILE"] },
+    Platform {
+        name: "Java",
+        how: &["keytool -importcert -noprompt -cacerts -storepass changeit -alias bolide -file FILE"],
+    },
+    Platform { name: "Node.js", how: &["export NODE_EXTRA_CA_CERTS=FILE"] },
+    Platform { name: "Python", how: &["export REQUESTS_CA_BUNDLE=FILE SSL_CERT_FILE=FILE"] },
+    Platform {
+        name: ".NET",
+        how: &["trusts what the system trusts: see above; on Linux also: export SSL_CERT_FILE=FILE"],
+    },
+    Platform {
+        name: "MongoDB drivers and mongosh",
+        how: &["tlsCAFile=FILE in the connection string, or --tlsCAFile FILE"],
+    },
+    Platform { name: "curl", how: &["curl --cacert FILE https://localhost:8081/alive"] },
+];
+
+/// Tells of the root; nothing is changed.
+pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
+    let config = config::resolve(settings)?;
+    let root = tls::root(&config.certificate, &config.place)?;
+    if request.pem {
+        print!("{}", root.pem);
+    } else {
+        print!("{}", instructions(&root));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn instructions(root: &Root) -> String {
+    let path = root.path.as_deref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+    let path = path.map(|path| path.display().to_string()).unwrap_or_default();
+    let mut text = format!(
+        "The root certificate is {path}\nA running server gives it to everybody as /_explorer/emulator.pem\n"
+    );
+    for platform in PLATFORMS {
+        text.extend(["\n", platform.name, "\n"]);
+        for line in platform.how {
+            text.extend(["    ", &line.replace("FILE", &path), "\n"]);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_platform_is_told_of_the_file() {
+        let root = Root { pem: String::new(), path: Some("/data/tls/root.pem".into()) };
+        let text = instructions(&root);
+        for platform in PLATFORMS {
+            let (_, part) = text.split_once(platform.name).unwrap();
+            let part = part.split("\n\n").next().unwrap();
+            assert!(part.contains("/data/tls/root.pem") && !part.contains("FILE"), "{part}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What TLS needs: the operator's certificate, or one that an authority of our own signs, for the names that clients may know
+//! this server by.
+//!
+//! Clients trust the authority's root, `tls/root.pem` in the data directory, which stays for as long as the data; the
+//! certificate itself comes and goes with names and time. A store in memory has a new authority at each start.
+
+mod authority;
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+
+use crate::config::{Certificate, Config, Place};
+use authority::Authority;
+
+/// Below the data directory.
+const FOLDER: &str = "tls";
+
+/// What clients of the NoSQL port may speak inside TLS, the better first. Clients of the other port ask for nothing.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// For every port that speaks TLS.
+pub(crate) struct Tls {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) root: Root,
+}
+
+/// What clients should trust.
+pub(crate) struct Root {
+    pub(crate) pem: String,
+    /// Where it lies; one that was made for a store in memory lies nowhere.
+    pub(crate) path: Option<PathBuf>,
+}
+
+/// Reads or makes what TLS needs. Certificates are made for real time, whatever a test clock says.
+pub(crate) fn open(config: &Config, now_seconds: u64) -> Result<Tls> {
+    let names = names(config);
+    let (pem, root) = match (&config.certificate, &config.place) {
+        (Certificate::Given { certificate, key }, _) => {
+            let pem = Pem::read(certificate, key)?;
+            let root = Root { pem: pem.last()?, path: Some(certificate.clone()) };
+            (pem, root)
+        }
+        (Certificate::Own, Place::Directory(data)) => {
+            let folder = data.join(FOLDER);
+            let keep = || -> Result<_> {
+                let authority = Authority::kept(&folder, now_seconds)?;
+                Ok((authority.certificate_in(&folder, &names, now_seconds)?, authority.root()))
+            };
+            let (pem, root) = keep().with_context(|| format!("in '{}'", folder.display()))?;
+            (pem, Root { pem: root, path: Some(folder.join(authority::ROOT)) })
+        }
+        (Certificate::Own, Place::Memory) => {
+            let authority = Authority::made(now_seconds)?;
+            (authority.certificate(&names, now_seconds)?, Root { pem: authority.root(), path: None })
+        }
+    };
+    Ok(Tls { config: Arc::new(pem.config()?), root })
+}
+
+/// What clients should trust, as far as it is there without a server.
+pub(crate) fn root(certificate: &Certificate, place: &Place) -> Result<Root> {
+    match (certificate, place) {
+        (Certificate::Given { certificate, key }, _) => {
+            Ok(Root { pem: Pem::read(certificate, key)?.last()?, path: Some(certificate.clone()) })
+        }
+        (Certificate::Own, Place::Directory(data)) => {
+            let path = data.join(FOLDER).join(authority::ROOT);
+            let pem = fs::read_to_string(&path).with_context(|| {
+                format!(
+                    "there is no root certificate '{}' yet: the first start of the server makes it",
+                    path.display()
+                )
+            })?;
+            Ok(Root { pem, path: Some(path) })
+        }
+        (Certificate::Own, Place::Memory) => bail!(
+            "a store in memory has a new root certificate at each start: a running server gives it as \
+             /_explorer/emulator.pem"
+        ),
+    }
+}
+
+/// The names under which clients may know this server.
+fn names(config: &Config) -> Vec<String> {
+    let mut names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+    let machine = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    names.extend(Some(machine.trim().to_owned()).filter(|name| is_name(name)));
+    let mongo = config.mongo.as_ref();
+    let advertised =
+        mongo.and_then(|mongo| mongo.advertise.as_deref()).and_then(|name| name.rsplit_once(':'));
+    names.extend(advertised.map(|(host, _)| host.trim_matches(['[', ']']).to_owned()));
+    let addresses = [Some(config.listen), mongo.map(|mongo| mongo.listen)].into_iter().flatten();
+    let addresses = addresses.map(|address: SocketAddr| address.ip());
+    names.extend(
+        addresses.filter(|address: &IpAddr| !address.is_unspecified()).map(|address| address.to_string()),
+    );
+    names.extend(config.tls_names.iter().cloned());
+    let mut unique: Vec<String> = Vec::new();
+    for name in names {
+        if !unique.contains(&name) {
+            unique.push(name);
+        }
+    }
+    unique
+}
+
+/// Whether a certificate can be for it: a host name, perhaps of all hosts of a domain, or an address.
+pub(crate) fn is_name(name: &str) -> bool {
+    server_name(name).is_some()
+}
+
+/// A name as a client would ask for it.
+fn server_name(name: &str) -> Option<ServerName<'static>> {
+    let host = name.strip_prefix("*.").map(|domain| format!("any.{domain}"));
+    ServerName::try_from(host.unwrap_or_else(|| name.to_owned())).ok()
+}
+
+/// A certificate with its chain, and its key, as text.
+struct Pem {
+    certificate: String,
+    key: String,
+    /// Where they came from, for complaints.
+    source: String,
+}
+
+impl Pem {
+    fn read(certificate: &Path, key: &Path) -> Result<Pem> {
+        let text = |path: &Path| {
+            fs::read_to_string(path).with_context(|| format!("cannot read '{}' for TLS", path.display()))
+        };
+        let source = format!("'{}' and '{}'", certificate.display(), key.display());
+        Ok(Pem { certificate: text(certificate)?, key: text(key)?, source })
+    }
+
+    fn complaint(&self) -> String {
+        format!("{} do not make a certificate for TLS", self.source)
+    }
+
+    /// The certificates, that of the server first.
+    fn chain(&self) -> Result<Vec<CertificateDer<'static>>> {
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(self.certificate.as_bytes())
+            .collect::<Result<_, _>>()
+            .with_context(|| self.complaint())?;
+        if chain.is_empty() {
+            bail!("{}: there is no certificate", self.complaint());
+        }
+        Ok(chain)
+    }
+
+    /// The end of the chain, which is as near to a root as the operator gives it.
+    fn last(&self) -> Result<String> {
+        let chain = self.chain()?;
+        Ok(chain.last().map(|last| armoured("CERTIFICATE", last)).unwrap_or_default())
+    }
+
+    fn config(&self) -> Result<ServerConfig> {
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).with_context(|| self.complaint())?;
+        let mut config =
+            ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .context("TLS is not available")?
+                .with_no_client_auth()
+                .with_single_cert(self.chain()?, key)
+                .with_context(|| self.complaint())?;
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+        Ok(config)
+    }
+}
+
+/// Bytes as PEM.
+fn armoured(label: &str, bytes: &[u8]) -> String {
+    let text = STANDARD.encode(bytes);
+    let lines = text.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line) + "\n");
+    format!("-----BEGIN {label}-----\n{}-----END {label}-----\n", lines.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+    use crate::settings::tests::layer;
+
+    const NOW: u64 = 1_800_000_000;
+
+    fn config(pairs: &[(&'static str, &str)]) -> Config {
+        crate::config::resolve(&Settings::new(vec![layer("the command line", pairs)]).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_names_are_those_that_clients_use() {
+        let config = config(&[
+            ("listen", "192.0.2.7:8081"),
+            ("key", "c2VjcmV0"),
+            ("mongo-advertise", "db.example.org:10255"),
+            ("tls-name", "cosmos.local, *.example.net,192.0.2.9"),
+        ]);
+        let names = names(&config);
+        for name in [
+            "localhost",
+            "127.0.0.1",
+            "::1",
+            "192.0.2.7",
+            "db.example.org",
+            "cosmos.local",
+            "*.example.net",
+            "192.0.2.9",
+        ] {
+            assert!(names.iter().any(|known| known == name), "{name} in {names:?}");
+        }
+        assert_eq!(names.iter().filter(|name| *name == "127.0.0.1").count(), 1);
+    }
+
+    #[test]
+    fn a_store_in_memory_has_a_certificate_that_its_root_vouches_for() {
+        let tls = open(&config(&[("memory", "true")]), NOW).unwrap();
+        assert!(tls.root.path.is_none() && tls.root.pem.starts_with("-----BEGIN CERTIFICATE-----"));
+        assert_eq!(tls.config.alpn_protocols, [b"h2".to_vec(), b"http/1.1".to_vec()]);
+        assert!(root(&Certificate::Own, &Place::Memory).is_err());
+    }
+
+    #[test]
+    fn files_that_are_no_certificate_are_named() {
+        let data = tempfile::tempdir().unwrap();
+        let path = data.path().join("c.pem");
+        let refusal = || {
+            let path = path.to_str().unwrap();
+            let config = config(&[("memory", "true"), ("tls-cert", path), ("tls-key", path)]);
+            format!("{:#}", open(&config, NOW).err().unwrap())
+        };
+        assert!(refusal().contains("c.pem"));
+        fs::write(&path, "nonsense").unwrap();
+        assert!(refusal().contains("c.pem"));
+    }
+}
