@@ -33,15 +33,12 @@ def told(server, container):
     return answer
 
 
-def purge(server, until=lambda status: status["backlog"]["items"] == 0):
-    """Purges until nothing is left, or until something else is so; the background purges as well, and may be at it."""
-    for _ in range(1000):
-        status, answer = server.admin("POST", "purge", {"now": True})
-        assert status == 200, answer
-        if until(answer):
-            return answer
-        time.sleep(0.01)
-    raise AssertionError(answer)
+def purge(server):
+    """Purges all that is dead, whoever else is at it; what is left waits for its archive."""
+    status, answer = server.admin("POST", "purge", {"now": True})
+    assert status == 200, answer
+    assert answer["backlog"]["items"] == 0 or waits(answer), answer
+    return answer
 
 
 def waits(status):
@@ -99,7 +96,7 @@ def test_t32_an_archive_that_cannot_be_written_stops_the_purge_and_loses_nothing
     directory = tmp_path / "archive" / "orders"
     directory.write_text("nothing can be written into a directory that is a file")
     archiving.clock.advance(60)
-    purge(archiving, until=waits)
+    assert waits(purge(archiving))
     answer = told(archiving, "orders")
     assert answer["archive"]["failure"]["error"].startswith("cannot write the archive"), answer
     assert answer["purge"]["backlog"]["items"] == 20
@@ -164,11 +161,8 @@ def test_t32_a_volume_that_gets_full_stops_that_purge_alone_until_there_is_room(
         orders.create_item({"id": f"second {number}", "customer": "ACME", "text": "y" * 4000})
         others.create_item({"id": str(number), "customer": "ACME"})
     archiving.clock.advance(60)
-    purge(archiving, until=waits)
-    for _ in range(1000):
-        if told(archiving, "others")["purge"]["backlog"]["items"] == 0:
-            break
-        time.sleep(0.01)
+    assert waits(purge(archiving))
+    assert told(archiving, "others")["purge"]["backlog"]["items"] == 0
     assert len(lines(tmp_path, "others")) == 40, "others go on"
     status = told(archiving, "orders")
     assert "No space left on device" in status["archive"]["failure"]["error"], status

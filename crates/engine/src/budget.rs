@@ -235,10 +235,16 @@ impl Toll {
         self.take(charge);
     }
 
-    fn take(&mut self, charge: Charge) {
-        if let Some(Account { bucket, rate, clock }) = self.0.take() {
-            bucket.lock().pay(clock.monotonic(), rate, charge);
+    /// Pays what a part of the request has cost, which goes on.
+    pub(crate) fn pay_part(&self, charge: Charge) {
+        if let Some(Account { bucket, rate, clock }) = &self.0 {
+            bucket.lock().pay(clock.monotonic(), *rate, charge);
         }
+    }
+
+    fn take(&mut self, charge: Charge) {
+        self.pay_part(charge);
+        self.0 = None;
     }
 }
 
@@ -310,6 +316,8 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
+    use storage::{ManualClock, Time};
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -406,6 +414,34 @@ mod tests {
         assert_eq!(bucket.left_over(at(4000), rate), units(150), "of 200 units 50 were the purge's own debt");
         assert_eq!(bucket.left_over(at(5000), rate), units(400), "when users stop, it is the rate");
         assert_eq!(bucket.left_over(at(500_000), rate), units(400), "it does not pile up");
+    }
+
+    #[test]
+    fn a_request_may_pay_in_parts_and_pays_the_same() {
+        let clock: Arc<dyn WallClock> = Arc::new(ManualClock::new(Time::from_seconds(1)));
+        let rate = rate(400, Burst::Off);
+        let spent = |pay: &dyn Fn(Toll)| {
+            let (bucket, clock) = (SharedBucket::default(), Arc::clone(&clock));
+            bucket.lock().pay(clock.monotonic(), rate, units(0));
+            let before = bucket.lock().balance;
+            pay(Toll(Some(Account { bucket: bucket.clone(), rate, clock })));
+            before - bucket.lock().balance
+        };
+        let least = i64::try_from(Charge::MINIMUM.0).expect("small");
+        let parts = |toll: &Toll| {
+            toll.pay_part(units(100));
+            toll.pay_part(units(20));
+        };
+        let whole = spent(&|toll| {
+            parts(&toll);
+            toll.pay(units(3));
+        });
+        assert_eq!(whole, spent(&|toll| toll.pay(units(123))));
+        assert_eq!(
+            spent(&|toll| parts(&toll)),
+            12_000 + least,
+            "a request that failed pays the least besides"
+        );
     }
 
     /// Numbers from a seed.

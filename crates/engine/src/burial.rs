@@ -2,7 +2,8 @@
 //! (T32), its entry in the deletion record; each where the owner asks for it, all in the transaction that removes it.
 //!
 //! The purge has written the line before. A write that finds a dead item in its way has not, and writes no files: it moves the
-//! item aside, and the entry in the deletion record waits until the bytes are dropped.
+//! item aside, and the entry in the deletion record waits until the bytes are dropped. So it does in a held container, where
+//! not even the dead may go (T31): their names are free all the same (T15).
 
 use storage::{Time, Transaction};
 
@@ -68,7 +69,8 @@ fn settle<K: Keeper>(
 ) -> Result<Option<Time>> {
     let lifecycle = &gate.policy.lifecycle;
     let is_archived = |directory| partition.archive.has(directory, dead.number, dead.header.sequence);
-    let waits = lifecycle.archive.as_ref().is_some_and(|directory| !is_archived(directory));
+    let has_no_line = lifecycle.archive.as_ref().is_some_and(|directory| !is_archived(directory));
+    let waits = has_no_line || lifecycle.hold.is_some();
     if !waits {
         match now {
             Some(_) => partition.remains.note(gate.now),

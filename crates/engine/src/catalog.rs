@@ -314,7 +314,7 @@ impl Engine {
                 let wish = Change::Lifecycle(wishes);
                 let policy = change_policy(tx, id, &[wish])?;
                 let indexes = index::follow(tx, id, &definition.indexing)?;
-                partitions.push(Arc::new(Partition::new(id, position, range, policy, indexes)));
+                partitions.push(Arc::new(Partition::new(id, position, range, policy, indexes).newborn()));
             }
             let provision = throughput.map(|throughput| Provision::new(throughput, stamp));
             let database = owner.name.clone();

@@ -309,6 +309,11 @@ impl Partition {
         }
     }
 
+    /// One that is made just now: nothing was ever removed from it.
+    pub(crate) fn newborn(self) -> Partition {
+        Partition { remains: Remains::nothing(), ..self }
+    }
+
     /// What is known of its index.
     pub(crate) fn indexes(&self) -> Arc<Indexes> {
         Arc::clone(&self.indexes.read())

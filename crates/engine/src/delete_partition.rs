@@ -51,9 +51,11 @@ impl Engine {
             .wait()?;
             emptied.items += chunk.deleted.items;
             emptied.charge += chunk.deleted.charge;
+            // Others who use the container meanwhile know what is left of its throughput.
+            toll.pay_part(chunk.deleted.charge);
             let Some(next) = chunk.next else {
                 self.alarm.ring();
-                toll.pay(emptied.charge);
+                toll.pay(Charge::MINIMUM);
                 return Ok(emptied);
             };
             from = next;
@@ -93,9 +95,8 @@ fn delete_chunk(
         {
             hold::check_item(tx, &gate, &record)?;
             let sequence = events.next(tx);
-            history::deleted(tx, &gate, sequence, &record);
             let footprint = Footprint::new(home, &container.definition, &upkeep, &record, Drafted::default());
-            entries += footprint.entries();
+            entries += history::deleted(tx, &gate, sequence, &record) + footprint.entries();
             deleted.items += 1;
             deleted.charge += Charge::write(record.size(), footprint.terms());
             footprint.remove(tx)?;

@@ -183,8 +183,8 @@ pub(crate) fn check_item<B: Body>(tx: &Transaction<'_>, gate: &Gate, record: &Re
     }
 }
 
-/// Refuses to destroy anything in a held container, also what was dead before the hold.
-pub(crate) fn check_container(gate: &Gate) -> Result<()> {
+/// Refuses to change or remove anything in a held container.
+fn check_container(gate: &Gate) -> Result<()> {
     match &gate.policy.lifecycle.hold {
         Some(reason) => Err(Error::Held { what: "the container", reason: reason.clone() }),
         None => Ok(()),

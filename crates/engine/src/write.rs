@@ -468,7 +468,6 @@ impl Job<'_> {
 
     /// Removes a dead item with every trace. It takes no sequence: nobody can tell who removed it, or when.
     fn bury(&self, tx: &mut Transaction<'_>, dead: &Record) -> Result<()> {
-        hold::check_container(self.room.gate)?;
         if !self.room.gate.may_destroy(tx, dead) {
             return Err(Error::ClockSuspect { what: "the place of an expired item is taken" });
         }

@@ -131,6 +131,9 @@ async fn look_after(engine: &Arc<Engine>) -> anyhow::Result<Duration> {
     let began = Instant::now();
     let worker = Arc::clone(engine);
     let report = spawn_blocking(move || worker.retention_step()).await??;
+    for damage in &report.damaged {
+        tracing::error!("a retention promise cannot be looked after: {damage}");
+    }
     for container in &report.missed {
         tracing::error!(
             "retention promise missed: '{container}' has items that are dead for longer than its maxPurgeDelay, and \

@@ -121,6 +121,8 @@ situations! {
     ContainerHeld,
     /// A container was held while dead items of before lay in the store.
     HoldOverUnpurgedDead,
+    /// One was created in a held container whose predecessor, dead before the hold, may still have lain there.
+    RecreateUnderHold,
     /// `defaultTtl` was changed while something was held.
     PolicyChangedUnderHold,
     /// A restart while something was held whose deadline had passed.

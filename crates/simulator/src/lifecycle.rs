@@ -8,7 +8,7 @@ use storage::{Time, WallClock};
 use crate::check;
 use crate::clock::{Asked, Shown};
 use crate::coverage::Reach;
-use crate::model::Model;
+use crate::model::{Counted, Model};
 use crate::operation::{CONTAINERS, Fault};
 use crate::run::{Death, Ending, Run, read};
 use crate::world::World;
@@ -119,6 +119,22 @@ impl Run {
         }
         self.situation.purged(report.purged_items, left);
         Ok(self.crash_if(fault))
+    }
+
+    /// In a held container the dead stay, whoever comes: the purge, or somebody who takes their names (T31).
+    fn check_held_dead(&mut self) -> Result<(), String> {
+        // Where items may die by two rules, figures count some of them twice.
+        let is_exact = |name: &str| self.model.containers[name].counted != Counted::Named;
+        let held = self.held_backlogs().into_iter().filter(|(name, ..)| is_exact(name));
+        let held: BTreeMap<_, _> = held.map(|(name, left, _)| (name, left)).collect();
+        let before = std::mem::replace(&mut self.held_dead, held);
+        let lost = |(name, left): (&&'static str, &u64)| before.get(*name).is_some_and(|dead| left < dead);
+        match self.held_dead.iter().find(|it| lost(*it)) {
+            Some((name, left)) => {
+                Err(format!("T31: of {} dead in held {name} {left} are there", before[name]))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The dead of held containers, which stay as they are.
@@ -345,6 +361,7 @@ impl Run {
         if backlog > dead as u64 {
             return Err(format!("T18: {backlog} dead items are counted, {dead} have ever died"));
         }
+        self.check_held_dead()?;
         self.situation.after(&self.model, backlog);
         Ok(())
     }

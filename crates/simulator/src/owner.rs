@@ -197,15 +197,6 @@ impl Run {
         }
     }
 
-    /// Whether an operation meets the dead of a held container: see [`crate::model::Model::disturbs_the_dead`].
-    pub(crate) fn disturbs_the_dead(&self, container: &str, changes: &[crate::model::Change]) -> bool {
-        use crate::model::Change;
-        changes.iter().any(|change| match change {
-            Change::Create(body) | Change::Upsert(body, _) => self.model.disturbs_the_dead(container, body),
-            _ => false,
-        })
-    }
-
     /// What a hold has done, for the coverage counters.
     pub(crate) fn answered_under_hold(&mut self, answer: &Answer) {
         let refused = match answer {

@@ -79,6 +79,8 @@ pub(crate) struct Run {
     pub(crate) countdown: Countdown,
     /// The containers whose archive has no room.
     pub(crate) full: Vec<&'static str>,
+    /// How many dead lie in each held container.
+    pub(crate) held_dead: BTreeMap<&'static str, u64>,
     steps: usize,
     trace: Option<Vec<String>>,
 }
@@ -110,6 +112,7 @@ impl Run {
             auditors: BTreeMap::new(),
             paused: false,
             full: Vec::new(),
+            held_dead: BTreeMap::new(),
             countdown: Countdown::Restart,
             steps: 0,
             trace: traced.then(Vec::new),
@@ -176,9 +179,6 @@ impl Run {
                 self.change(container, key, &change, Countdown::Restart, fault)
             }
             Step::Ghost { container, key, change } => self.haunt(container, key, &change),
-            Step::Batch { container, changes, .. } if self.disturbs_the_dead(container, &changes) => {
-                Ok(Ending::Running)
-            }
             Step::Batch { container, key, changes, countdown } => {
                 self.batch(container, key, &changes, countdown, fault)
             }

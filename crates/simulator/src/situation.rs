@@ -28,6 +28,7 @@ pub(crate) struct Situation {
 struct Taken {
     id: bool,
     unique: bool,
+    held: bool,
 }
 
 impl Taken {
@@ -40,8 +41,9 @@ impl Taken {
         let same_value = |item: &&Item| {
             item.body.key == body.key && item.body.id != body.id && item.body.unique == body.unique
         };
-        let unique = model.containers.get(container).is_some_and(|container| container.unique);
-        Taken { id: dead.iter().any(same_id), unique: unique && dead.iter().any(same_value) }
+        let inside = model.containers.get(container);
+        let (unique, held) = inside.map_or((false, false), |container| (container.unique, container.hold));
+        Taken { id: dead.iter().any(same_id), unique: unique && dead.iter().any(same_value), held }
     }
 }
 
@@ -119,6 +121,7 @@ impl Situation {
         if matches!(answer, Answer::Created | Answer::Replaced) {
             self.coverage.reach_if(taken.id && self.backlog > 0, Reach::RecreateOverUnpurged);
             self.coverage.reach_if(taken.id && self.half_purged, Reach::RecreateDuringPurge);
+            self.coverage.reach_if(taken.id && taken.held && self.backlog > 0, Reach::RecreateUnderHold);
             self.coverage.reach_if(taken.unique, Reach::UniqueTakenOverFromDead);
         }
         match answer {

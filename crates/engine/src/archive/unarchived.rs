@@ -1,5 +1,5 @@
-//! Dead items that writes found in their way in a container with an archive: moved aside by the write's own commit, until
-//! their lines are in the archive. Nothing but the purge looks at them.
+//! Dead items that writes found in their way in a container with an archive, or in a held one: moved aside by the write's own
+//! commit, until their lines are in the archive and the hold is lifted. Nothing but the purge looks at them.
 //!
 //! The value has the members of the item's obituary, because the rule that killed it may be forgotten before the line is
 //! written, and the item as it was stored:

@@ -188,7 +188,8 @@ impl Engine {
                 watch::born_watched(tx, id, &mut policy, stamp.sequence)?;
             }
             put(tx, Key::Policy(id), policy.encode());
-            let partition = Partition::new(id, 0, EffectiveRange::all(), policy, Indexes::default());
+            let partition =
+                Partition::new(id, 0, EffectiveRange::all(), policy, Indexes::default()).newborn();
             let known = KnownIndexes::new(Arc::new(IndexList::new(&definition.collation)));
             let collection = Collection {
                 rid,

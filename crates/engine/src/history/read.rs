@@ -137,7 +137,7 @@ impl Engine {
     ) -> Result<HistoryPage<Item>> {
         let is_wanted = |record: &Record<Document>| in_scope(scope, container, partition, record);
         let image = |record: Record<Document>| Item::new(container.rid, record);
-        read(&*self.store, partition, barrier, start, max_items, &is_wanted, &image)
+        read(&*self.store, partition, barrier, start, Room::of(max_items), &is_wanted, &image)
     }
 
     /// Reads events of a collection, up to the barrier.
@@ -149,7 +149,22 @@ impl Engine {
         max_items: usize,
     ) -> Result<HistoryPage<Found>> {
         let is_wanted = |_: &Record<RawDocument>| true;
-        read(&*self.store, &collection.partition, barrier, start, max_items, &is_wanted, &Found::from)
+        let (partition, room) = (&collection.partition, Room::of(max_items));
+        read(&*self.store, partition, barrier, start, room, &is_wanted, &Found::from)
+    }
+}
+
+/// What a page has room for. It ends with the commit in which that is used up.
+#[derive(Clone, Copy)]
+struct Room {
+    events: usize,
+    /// Entries that are looked at for it.
+    entries: usize,
+}
+
+impl Room {
+    fn of(max_items: usize) -> Room {
+        Room { events: max_items.max(1), entries: PAGE_ENTRIES_MAX }
     }
 }
 
@@ -158,7 +173,7 @@ fn read<B: Body, I>(
     partition: &Partition,
     barrier: &Barrier,
     start: HistoryStart,
-    max_items: usize,
+    room: Room,
     is_wanted: &dyn Fn(&Record<B>) -> bool,
     image: &dyn Fn(Record<B>) -> I,
 ) -> Result<HistoryPage<I>> {
@@ -189,18 +204,21 @@ fn read<B: Body, I>(
         sequence: barrier.sequence,
     };
     // Where a page that is full ends must not tell what was walked over: the purge may have removed it.
-    let (mut last_event, mut looked_at) = (after, 0);
+    let (mut last_event, mut last, mut looked_at) = (after, after, 0);
     while let Some((position, entry)) = merge.next()? {
-        looked_at += 1;
+        if looked_at >= room.entries && !is_of_commit(position, lsn) {
+            (page.next, page.more) = (last, true);
+            break;
+        }
+        (last, looked_at) = (position, looked_at + 1);
         if let Some(told) = Told::<B>::new(&view, position, entry)? {
             if told.kind != EventKind::Expire {
                 lsn = events::commit_of(position.order);
             }
             if told.images().any(is_wanted) {
                 let last = page.events.last();
-                let same_commit =
-                    last.is_some_and(|last: &Event<I>| last.lsn == events::commit_of(position.order));
-                let full = page.events.len() >= max_items.max(1) || page.bytes >= PAGE_BYTES_MAX;
+                let same_commit = last.is_some_and(|last: &Event<I>| is_of_commit(position, last.lsn));
+                let full = page.events.len() >= room.events || page.bytes >= PAGE_BYTES_MAX;
                 if full && !same_commit {
                     (page.next, page.more) = (last_event, true);
                     break;
@@ -210,12 +228,13 @@ fn read<B: Body, I>(
             }
             last_event = position;
         }
-        if looked_at >= PAGE_ENTRIES_MAX {
-            (page.next, page.more) = (position, true);
-            break;
-        }
     }
     Ok(page)
+}
+
+/// Whether an event was made by a commit. Those who die when their time comes are made by none.
+fn is_of_commit(position: Position, lsn: u64) -> bool {
+    position.order.0 > 0 && events::commit_of(position.order) == lsn
 }
 
 /// The LSN of the last change up to a position.
@@ -295,6 +314,68 @@ impl<B: Body> Told<B> {
             number: self.number,
             current: self.current.map(image),
             previous: self.previous.map(image),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use document::{PartitionKey, parse_json};
+    use storage::{ClockOptions, ManualClock, MemoryStore};
+
+    use super::*;
+    use crate::{ContainerDefinition, Operation};
+
+    /// A page that has looked at as much as it may ends all the same with a whole commit.
+    #[test]
+    fn t28_no_commit_is_split_however_little_a_page_may_look_at() {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
+        let store = MemoryStore::new(ClockOptions::new(clock.clone())).expect("a store");
+        let engine = Engine::open(Arc::new(store)).expect("an engine");
+        let database = engine.create_database("db", None).expect("a database");
+        let text = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"defaultTtl":-1,
+            "changeFeedPolicy":{"retentionDuration":10}}"#;
+        let definition = ContainerDefinition::from_value(&parse_json(text.as_bytes()).expect("JSON"));
+        let container = engine.create_container(&database, definition.expect("valid"), None).expect("made");
+        let key = PartitionKey::from_header(r#"["a"]"#).expect("a key");
+        let create = |id: String| {
+            let body = format!(r#"{{"id":"{id}","pk":"a","ttl":5}}"#);
+            Operation::Create { body: Document::from_json(body.as_bytes()).expect("JSON") }
+        };
+        let begun = engine.barrier().expect("a barrier").position();
+        for (batch, size) in [1, 3, 1, 7, 2].into_iter().enumerate() {
+            let operations = (0..size).map(|n| create(format!("{batch}-{n}"))).collect();
+            engine.batch(&container, &key, operations).wait().expect("created");
+        }
+        clock.advance(std::time::Duration::from_secs(5));
+        let (barrier, partition) = (engine.barrier().expect("a barrier"), &container.partitions[0]);
+        let page = |after, entries| {
+            let (start, room) = (HistoryStart::After(after), Room { events: 100, entries });
+            let image = |record: Record<Document>| record.header.sequence;
+            let page =
+                read(&*engine.store, partition, &barrier, start, room, &|_: &Record<Document>| true, &image);
+            page.expect("a page")
+        };
+        let all: Vec<Position> = page(begun, 100).events.iter().map(|event| event.position).collect();
+        assert_eq!(all.len(), 28, "14 were created and have expired");
+        for entries in 1..30 {
+            let (mut told, mut after) = (Vec::new(), begun);
+            loop {
+                let page = page(after, entries);
+                let is_change = |event: &&Event<_>| event.kind == EventKind::Create;
+                for event in page.events.iter().filter(is_change) {
+                    let is_same = |other: &&Event<_>| other.lsn == event.lsn && is_change(other);
+                    let size = all.iter().filter(|it| is_of_commit(**it, event.lsn)).count();
+                    assert_eq!(page.events.iter().filter(is_same).count(), size, "{entries} entries");
+                }
+                assert!(page.events.len() < entries + 7, "{entries} entries");
+                told.extend(page.events.iter().map(|event| event.position));
+                after = page.next;
+                if !page.more {
+                    break;
+                }
+            }
+            assert_eq!(told, all, "{entries} entries");
         }
     }
 }

@@ -76,11 +76,17 @@ fn on_arrival<B: Body>(
     Fate::DeadOnArrival
 }
 
-/// Records that an item was deleted.
-pub(crate) fn deleted<B: Body>(tx: &mut Transaction<'_>, gate: &Gate, sequence: Sequence, old: &Record<B>) {
-    if is_kept(gate) {
-        put_change(tx, gate, sequence, codec::encode(ChangeKind::Delete, old.number, None, Some(old)));
+/// Records that an item was deleted. Returns how many entries' worth of work it was.
+pub(crate) fn deleted<B: Body>(
+    tx: &mut Transaction<'_>,
+    gate: &Gate,
+    sequence: Sequence,
+    old: &Record<B>,
+) -> usize {
+    if !is_kept(gate) {
+        return 0;
     }
+    put_change(tx, gate, sequence, codec::encode(ChangeKind::Delete, old.number, None, Some(old)))
 }
 
 /// Records that an item has expired, at the instant at which it did. Whoever removes a dead item calls it in the same
@@ -119,16 +125,54 @@ fn is_kept(gate: &Gate) -> bool {
     gate.policy.lifecycle.history_minutes.is_some()
 }
 
-fn put_change(tx: &mut Transaction<'_>, gate: &Gate, sequence: Sequence, value: bytes::Bytes) {
+fn put_change(tx: &mut Transaction<'_>, gate: &Gate, sequence: Sequence, value: bytes::Bytes) -> usize {
     let position = Position::of_change(tx.trusted_time(), sequence);
-    let (keyspace, key) = Key::HistoryChange(gate.partition, position).encode();
-    tx.put(keyspace, key, value);
+    put_event(tx, Key::HistoryChange(gate.partition, position), value)
 }
 
 fn put_expiry<B: Body>(tx: &mut Transaction<'_>, gate: &Gate, at: Position, dead: &Record<B>) -> usize {
-    let image = dead.encode();
-    let work = 1 + image.len() / ENTRY_BYTES;
-    let (keyspace, key) = Key::HistoryExpiry(gate.partition, at).encode();
-    tx.put(keyspace, key, image);
+    put_event(tx, Key::HistoryExpiry(gate.partition, at), dead.encode())
+}
+
+fn put_event(tx: &mut Transaction<'_>, key: Key<'_>, value: bytes::Bytes) -> usize {
+    let work = 1 + value.len() / ENTRY_BYTES;
+    let (keyspace, key) = key.encode();
+    tx.put(keyspace, key, value);
     work
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use document::{Document, ItemNumber};
+    use storage::{ClockOptions, Lanes, ManualClock, MemoryStore, transact};
+
+    use super::*;
+    use crate::definition::{DefaultTtl, OwnTtl};
+    use crate::expiry::Policy;
+    use crate::header::Header;
+    use crate::keys::PartitionId;
+
+    /// Whoever removes many items ends a transaction by how much it has written, images included.
+    #[test]
+    fn an_image_is_as_much_work_as_it_has_bytes() {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(100)));
+        let store = MemoryStore::new(ClockOptions::new(clock)).expect("a store");
+        let work = |bytes: usize, history_minutes: Option<u32>| {
+            let mut policy = Policy::new(DefaultTtl::Off);
+            policy.lifecycle.history_minutes = history_minutes;
+            let text = format!(r#"{{"id":"x","text":"{}"}}"#, "x".repeat(bytes));
+            let body = Document::from_json(text.as_bytes()).expect("JSON");
+            let header = Header::new(Sequence(9), 5, OwnTtl::Absent);
+            let record = Record { number: ItemNumber(1), header, body };
+            let deleted = move |tx: &mut Transaction<'_>| {
+                let gate = Gate { partition: PartitionId(1), policy: Arc::new(policy), now: tx.time() };
+                Ok::<_, Error>(deleted(tx, &gate, Sequence(10), &record))
+            };
+            transact(&store, Lanes::one(1), deleted).wait().expect("recorded")
+        };
+        assert_eq!((work(10, None), work(10, Some(5))), (0, 1));
+        assert_eq!(work(100 * ENTRY_BYTES, Some(5)), 101);
+    }
 }

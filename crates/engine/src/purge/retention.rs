@@ -21,9 +21,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use storage::{Keyspace, Scrubbed, Time};
 
 use super::figures::oldest_death;
+use super::{FAILURE_PAUSE_MS, in_holder};
 use crate::Engine;
 use crate::container::Partition;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gate::{Gate, View};
 use crate::header::Header;
 
@@ -37,6 +38,8 @@ const RETRY_MAX_MS: u64 = 60_000;
 pub struct RetentionReport {
     /// Containers whose bound has passed since the last look, for the log.
     pub missed: Vec<String>,
+    /// Where nobody can tell what is dead, because of damage; the other containers were looked after.
+    pub damaged: Vec<Error>,
     /// Whether a scrub was run, and how it ended.
     pub scrubbed: Option<Scrubbed>,
     /// When to look again; none as long as nobody was promised anything.
@@ -63,16 +66,25 @@ pub(super) struct RetentionState {
 }
 
 impl Engine {
-    /// Looks after all promises; scrubs the store if it is time, which takes long.
+    /// Looks after all promises; scrubs the store if it is time, which takes long. Damage in a partition keeps nothing else from
+    /// being done.
     pub fn retention_step(&self) -> Result<RetentionReport> {
         let mut report = RetentionReport::default();
         let mut scrub: Option<(Time, u64)> = None;
         let now = self.store.now()?;
         for (holder, partition) in self.catalog().holdings() {
             let Some(bound_ms) = bound_ms(partition) else { continue };
-            let view = View::open(&*self.store, partition)?;
             let removed = partition.remains.oldest();
-            let dead = oldest_death(&*view.snapshot, &view.gate)?;
+            let look = || {
+                let view = View::open(&*self.store, partition)?;
+                oldest_death(&*view.snapshot, &view.gate)
+            };
+            let dead = look().unwrap_or_else(|error| {
+                let again = now.plus_millis(FAILURE_PAUSE_MS);
+                report.next_due = report.next_due.into_iter().chain([again]).min();
+                report.damaged.push(in_holder(error, &holder));
+                None
+            });
             if let Some(oldest) = removed.and_then(Removed::death).into_iter().chain(dead).min() {
                 let bound = oldest.plus_millis(bound_ms);
                 if bound <= now && partition.remains.miss(oldest) {
@@ -185,6 +197,11 @@ impl Removed {
 impl Remains {
     const NOTHING: u64 = u64::MAX;
 
+    /// Of a partition from which nothing was ever removed.
+    pub(crate) fn nothing() -> Remains {
+        Remains { oldest: AtomicU64::new(Self::NOTHING), told: AtomicU64::new(0) }
+    }
+
     /// An item that died then was removed.
     pub(crate) fn note(&self, death: Time) {
         self.oldest.fetch_min(death.millis().max(1), Ordering::AcqRel);
@@ -216,5 +233,52 @@ impl Remains {
     /// Whether the miss of an item that died then is news.
     fn miss(&self, death: Time) -> bool {
         self.told.fetch_max(death.millis().max(1), Ordering::AcqRel) < death.millis().max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use document::{Document, parse_json};
+    use storage::{ClockOptions, Lanes, ManualClock, MemoryStore, transact};
+
+    use super::*;
+    use crate::catalog::put;
+    use crate::keys::Key;
+    use crate::{ContainerDefinition, Holder, Operation};
+
+    #[test]
+    fn t24_damage_in_one_container_keeps_no_other_promise_from_being_looked_after() {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
+        let store = MemoryStore::new(ClockOptions::new(clock.clone())).expect("a store");
+        let engine = Engine::open(Arc::new(store)).expect("an engine");
+        let database = engine.create_database("db", None).expect("a database");
+        let make = |name: &str| {
+            let text = format!(r#"{{"id":"{name}","partitionKey":{{"paths":["/pk"]}},"defaultTtl":10}}"#);
+            let definition = ContainerDefinition::from_value(&parse_json(text.as_bytes()).expect("JSON"));
+            let container =
+                engine.create_container(&database, definition.expect("valid"), None).expect("made");
+            let holder = Holder::Container(Arc::clone(&container));
+            engine.change_lifecycle(&holder, |wishes| wishes.max_purge_delay = Some(60)).expect("a wish");
+            let body = Document::from_json(br#"{"id":"x","pk":"a"}"#).expect("JSON");
+            engine.write(&container, None, Operation::Create { body }).wait().expect("created");
+            container
+        };
+        let containers = ["a", "b", "c"].map(make);
+        let id = containers[1].partitions[0].id;
+        let damage = transact(&*engine.store, Lanes::all(), move |tx| {
+            put(tx, Key::UnarchivedTotal(id), vec![1]);
+            Ok::<_, Error>(())
+        });
+        damage.wait().expect("damaged");
+        clock.advance(Duration::from_secs(70));
+        let look = engine.retention_step().expect("a look");
+        assert_eq!(look.missed, ["db/a", "db/c"]);
+        let [Error::Corrupt(text)] = &look.damaged[..] else { panic!("{:?}", look.damaged) };
+        assert!(text.starts_with("container 'b': "), "{text}");
+        let again = engine.now().expect("a time").plus_millis(FAILURE_PAUSE_MS);
+        assert_eq!(look.next_due, Some(again), "it is tried again");
     }
 }

@@ -9,6 +9,9 @@ use crate::error::{Error, Result};
 use crate::history::Position;
 use crate::keys::{self, Key, PartitionId};
 
+/// Trimming waits so long for more, so that it does not run for each entry.
+const TRIM_PAUSE_MS: u64 = 60_000;
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CatalogChange {
@@ -121,8 +124,15 @@ pub(super) fn from(reader: &dyn Read, watch: &Watch, after: Position) -> Result<
     Ok(entries)
 }
 
+/// When the first entry is due to be trimmed. Some more may have come of age by then.
+pub(super) fn trim_due(reader: &dyn Read) -> Result<Option<Time>> {
+    let first = reader.scan(Keyspace::Catalog, KeyRange::prefix(keys::WATCH_LOG), Direction::Forward).next();
+    let due = |position: Position| position.time().plus_millis(WATCH_MS + TRIM_PAUSE_MS);
+    first.map(|entry| keys::watch_log_position(&entry?.0).map(due)).transpose()
+}
+
 /// Removes some of what is too old to be told.
-pub(crate) fn trim(tx: &mut Transaction<'_>, limit: usize) -> Result<u64> {
+pub(super) fn trim(tx: &mut Transaction<'_>, limit: usize) -> Result<u64> {
     let horizon = Time::from_millis(tx.trusted_time().millis().saturating_sub(WATCH_MS));
     let end = Key::WatchLog(Position::of_change(horizon, document::Sequence(0))).encode().1;
     let range = KeyRange::prefix(keys::WATCH_LOG).before(end);

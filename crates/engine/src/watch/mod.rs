@@ -20,7 +20,7 @@ mod page;
 mod retired;
 mod scope;
 
-pub(crate) use log::{CatalogChange, LogEntry, record, trim};
+pub(crate) use log::{CatalogChange, LogEntry, record};
 pub use page::{WatchEvent, WatchPage, Watched};
 pub(crate) use retired::{Retired, retire};
 pub use scope::Watch;

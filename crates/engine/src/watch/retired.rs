@@ -11,7 +11,7 @@ use bytes::Bytes;
 use document::{ContainerRid, EffectiveRange, Sequence};
 use storage::{Direction, KeyRange, Keyspace, Read, Time, Transaction};
 
-use super::WATCH_MS;
+use super::{WATCH_MS, log};
 use crate::Engine;
 use crate::catalog::{close_partition, put, remove};
 use crate::collection::Collection;
@@ -107,8 +107,9 @@ impl Engine {
     pub(crate) fn release_retired(&self, limit: usize) -> Result<(u64, Option<Time>)> {
         let now = self.store.now()?;
         let is_due = |retired: &Arc<Retired>| retired.due() <= now;
+        let log_due = || log::trim_due(&*self.store.snapshot()?);
         let mut entries = 0;
-        if self.catalog().retired.values().any(is_due) {
+        if self.catalog().retired.values().any(is_due) || log_due()?.is_some_and(|due| due <= now) {
             let _change = self.changes.lock();
             let due: Vec<_> = self.catalog().retired.values().filter(|it| is_due(it)).cloned().collect();
             let ids: Vec<_> = due.iter().map(|retired| retired.collection.partition.id).collect();
@@ -118,10 +119,41 @@ impl Engine {
                     remove(tx, Key::Retired(id));
                     put(tx, Key::Dropped(id), Vec::new());
                 }
-                super::trim(tx, limit)
+                log::trim(tx, limit)
             })?;
             self.update(|catalog| catalog.retired.retain(|id, _| !ids.contains(id)));
         }
-        Ok((entries, self.catalog().retired.values().map(|retired| retired.due()).min()))
+        let retired = self.catalog().retired.values().map(|retired| retired.due()).min();
+        Ok((entries, retired.into_iter().chain(log_due()?).min()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use storage::{ClockOptions, ManualClock, MemoryStore};
+
+    use super::*;
+    use crate::{CollectionDefinition, Watch};
+
+    /// Also where no collection was dropped, so that nothing is retired.
+    #[test]
+    fn t28_the_log_of_watched_collections_is_trimmed_when_it_is_too_old() {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
+        let store = MemoryStore::new(ClockOptions::new(clock.clone())).expect("a store");
+        let engine = Engine::open(Arc::new(store)).expect("an engine");
+        engine.watch(&Watch::Database("db".into())).expect("watched");
+        for name in ["a", "b"] {
+            engine.create_collection("db", name, CollectionDefinition::default(), None).expect("made");
+        }
+        let due = log::trim_due(&*engine.store.snapshot().expect("a snapshot")).expect("a log");
+        let due = due.expect("two were made");
+        let next_due = engine.purge_step(100).expect("a step").next_due;
+        assert!(next_due.is_some_and(|next| next <= due), "{next_due:?}");
+        clock.advance(Duration::from_millis(due.millis_since(engine.now().expect("a time"))));
+        assert_eq!(engine.release_retired(1), Ok((1, Some(due))), "bounded");
+        assert_eq!(engine.release_retired(100), Ok((1, None)));
+        assert_eq!(engine.release_retired(100), Ok((0, None)));
     }
 }

@@ -133,7 +133,7 @@ fn place_of(engine: &Engine, place: &[(&str, &Value)]) -> Result<Option<Holder>,
     }
 }
 
-/// Steps until nothing is due; refused when no step would do anything.
+/// Steps until nothing is due but what an archive does not take; refused when no step would do anything.
 fn purge_now(engine: &Engine, holder: Option<&Holder>) -> Result<(), Error> {
     if engine.purge_status().paused {
         return Err(Error::PurgeStopped("it is paused; send {\"paused\": false} first"));
@@ -141,10 +141,16 @@ fn purge_now(engine: &Engine, holder: Option<&Holder>) -> Result<(), Error> {
     if engine.clock_status()?.suspect.is_some() {
         return Err(Error::PurgeStopped("the clock is suspect; accept or reject its leap first"));
     }
-    engine.retry_archives(holder)?;
-    for _ in 0..STEPS {
-        let PurgeReport { next_due, .. } = engine.purge_at_once(holder, STEP_ITEMS)?;
-        if next_due.is_none_or(|due| engine.now().is_ok_and(|now| due > now)) {
+    // A try of the background that began before may fail meanwhile. It tells nothing of what can be written now.
+    for _ in 0..2 {
+        engine.retry_archives(holder)?;
+        for _ in 0..STEPS {
+            let PurgeReport { next_due, .. } = engine.purge_at_once(holder, STEP_ITEMS)?;
+            if next_due.is_none_or(|due| engine.now().is_ok_and(|now| due > now)) {
+                break;
+            }
+        }
+        if engine.archive_sums().waiting == 0 {
             break;
         }
     }

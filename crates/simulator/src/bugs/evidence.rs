@@ -33,6 +33,14 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     },
     Bug {
+        name: "in a held container the dead go when their names are taken",
+        edits: &[edit(
+            BURIAL,
+            "let waits = has_no_line || lifecycle.hold.is_some();",
+            "let waits = has_no_line;",
+        )],
+    },
+    Bug {
         name: "a line tells another instant than that of the death",
         edits: &[edit(
             OBITUARY,

@@ -69,14 +69,7 @@ impl Draw {
         match self.random.u8(..100) {
             0..40 => {
                 let request = self.write(model, name);
-                match &request {
-                    Request::Insert(doc) | Request::Change { doc, .. }
-                        if model.disturbs_the_dead(name, doc.id) =>
-                    {
-                        Step::Purge { limit: 1 }
-                    }
-                    _ => self.request(name, request),
-                }
+                self.request(name, request)
             }
             40..60 => Step::Wait { ms: self.wait_ms(model) },
             60..66 => {

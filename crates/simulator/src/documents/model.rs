@@ -103,14 +103,6 @@ impl Model {
         collection.items.iter().filter(|item| !self.dead.contains(&item.version)).collect()
     }
 
-    /// Whether an insert would take the place of a dead document in a held collection: see the containers' model.
-    pub(super) fn disturbs_the_dead(&self, name: &str, id: i32) -> bool {
-        self.collections.get(name).is_some_and(|collection| {
-            let dead = |item: &&Item| self.dead.contains(&item.version);
-            collection.hold && collection.items.iter().filter(dead).any(|item| item.doc.id == id)
-        })
-    }
-
     /// What can be seen of everything.
     pub(super) fn expected(&self) -> BTreeMap<&'static str, Seen> {
         let seen = |(name, collection): (&&'static str, &Collection)| {

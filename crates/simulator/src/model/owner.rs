@@ -132,18 +132,4 @@ impl Model {
         let living = self.visible(name).into_iter();
         living.filter(|item| changed.overdue(item, self.now)).map(|item| item.version).collect()
     }
-
-    /// Whether an operation would take the place of a dead item in a held container. Whether it is refused depends on whether
-    /// the purge was there before the hold: the dead stay as they are, and what is gone is in nobody's way.
-    pub(crate) fn disturbs_the_dead(&self, name: &str, body: &super::Body) -> bool {
-        let Some(container) = self.containers.get(name).filter(|container| container.hold) else {
-            return false;
-        };
-        let in_the_way = |item: &&Item| {
-            item.body.key == body.key
-                && (item.body.id == body.id || container.unique && item.body.unique == body.unique)
-        };
-        let hidden = |item: &Item| !self.is_visible(container, item);
-        container.items.iter().filter(in_the_way).any(hidden)
-    }
 }
