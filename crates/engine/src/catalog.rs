@@ -108,6 +108,14 @@ impl Catalog {
         databases.get(name).cloned()
     }
 
+    /// Forgets all databases with what is in them.
+    pub(crate) fn clear(&mut self) {
+        self.databases.clear();
+        self.containers.clear();
+        self.collection_databases.clear();
+        self.collections.clear();
+    }
+
     /// Remembers collections that are gone and still told of.
     pub(crate) fn retire(&mut self, gone: impl IntoIterator<Item = Arc<Retired>>) {
         self.retired.extend(gone.into_iter().map(|retired| (retired.collection.partition.id, retired)));
@@ -256,11 +264,7 @@ impl Engine {
         let containers = self.containers(&current);
         let (rid, doomed) = (current.rid, containers.clone());
         self.change(move |tx| {
-            for container in &doomed {
-                drop_container(tx, container)?;
-            }
-            resources::remove_all(tx, Owner::Database(rid))?;
-            remove(tx, Key::Database(rid.0));
+            drop_database(tx, rid, &doomed)?;
             tx.next_sequence();
             Ok(())
         })?;
@@ -487,6 +491,20 @@ pub(crate) fn change_policy(
 }
 
 /// Removes a container's records and leaves a note for each partition that it is to be cleared away.
+/// Removes a database and its containers.
+pub(crate) fn drop_database(
+    tx: &mut Transaction<'_>,
+    database: DatabaseRid,
+    containers: &[Arc<Container>],
+) -> Result<()> {
+    for container in containers {
+        drop_container(tx, container)?;
+    }
+    resources::remove_all(tx, Owner::Database(database))?;
+    remove(tx, Key::Database(database.0));
+    Ok(())
+}
+
 fn drop_container(tx: &mut Transaction<'_>, container: &Container) -> Result<()> {
     for partition in &container.partitions {
         index::forget(tx, partition.id)?;

@@ -52,6 +52,7 @@ pub mod patch;
 mod purge;
 mod query;
 mod read;
+mod reset;
 mod resources;
 #[cfg(test)]
 mod several_partitions;

@@ -12,6 +12,7 @@ use document::PartitionKey;
 use engine::{Container, Database, Engine, ItemName, Scope};
 
 use crate::auth::Pass;
+use crate::doors::Doors;
 use crate::error::Error;
 use crate::names;
 use crate::request::Head;
@@ -23,12 +24,18 @@ pub(crate) struct Call {
     pub(crate) head: Head,
     pub(crate) body: Bytes,
     container: OnceLock<Arc<Container>>,
+    doors: Arc<Doors>,
 }
 
 impl Call {
-    pub(crate) fn new(pass: Pass, head: Head, body: Bytes) -> Result<Self, Error> {
+    pub(crate) fn new(pass: Pass, head: Head, body: Bytes, doors: Arc<Doors>) -> Result<Self, Error> {
         pass.check_body(&head.method, &body)?;
-        Ok(Self { pass, head, body, container: OnceLock::new() })
+        Ok(Self { pass, head, body, container: OnceLock::new(), doors })
+    }
+
+    /// What the server lends the admin API.
+    pub(crate) fn doors(&self) -> &Doors {
+        &self.doors
     }
 
     /// A resource token for the permission of that resource id.

@@ -21,6 +21,7 @@ mod call;
 mod catch;
 mod change_feed;
 mod date;
+mod doors;
 mod error;
 mod feed;
 mod grant;
@@ -46,6 +47,7 @@ mod throughput;
 mod tokens;
 
 pub use auth::WallSeconds;
+pub use doors::{Again, Doors, Made, Reset};
 pub use limits::Limits;
 pub use listener::serve;
 pub use service::{Service, Tls};

@@ -20,6 +20,7 @@ use crate::auth::{Gate, Pass, WallSeconds};
 use crate::body::Body;
 use crate::call::Call;
 use crate::catch::CatchPanic;
+use crate::doors::Doors;
 use crate::error::Error;
 use crate::limits::{BODY_BYTES, DRAIN_BYTES, Limits, REFUSED_BYTES, REFUSED_PATIENCE};
 use crate::metrics::{self, Reader};
@@ -35,6 +36,7 @@ pub struct Service {
     limits: Limits,
     traffic: Traffic,
     tls: Option<Tls>,
+    doors: Arc<Doors>,
 }
 
 /// What clients need that come by TLS, on the same port.
@@ -56,7 +58,13 @@ impl Service {
         registry: Arc<Registry>,
     ) -> Self {
         let gate = Gate::new(engine, keys, wall_seconds);
-        Self { gate, limits, traffic: Traffic::new(registry), tls: None }
+        Self { gate, limits, traffic: Traffic::new(registry), tls: None, doors: Arc::default() }
+    }
+
+    /// The same, with what the server lends the admin API.
+    #[must_use]
+    pub fn with_doors(self, doors: Doors) -> Self {
+        Self { doors: Arc::new(doors), ..self }
     }
 
     /// The same front end, also by TLS.
@@ -114,7 +122,7 @@ impl Service {
             }
         };
         let call = match self.read_body(body).await {
-            Ok(body) => Call::new(pass, head, body),
+            Ok(body) => Call::new(pass, head, body, Arc::clone(&self.doors)),
             Err(error) => Err(error),
         };
         match call {

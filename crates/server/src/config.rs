@@ -74,6 +74,8 @@ pub(crate) struct Config {
     pub(crate) archive_root: Option<PathBuf>,
     /// What is made at the start.
     pub(crate) seed: Option<Arc<Seed>>,
+    /// Whether the admin API may empty the store.
+    pub(crate) allow_reset: bool,
     pub(crate) test_clock: bool,
     /// See T34.
     pub(crate) max_clock_jump: Duration,
@@ -114,6 +116,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         tls_names: tls_names(settings)?,
         archive_root: archive_root(settings)?,
         seed: settings.given("seed").map(Seed::read).transpose()?.map(Arc::new),
+        allow_reset: settings.flag("allow-reset") || settings.flag("test-clock"),
         test_clock: settings.flag("test-clock"),
         max_clock_jump: settings.seconds("max-clock-jump"),
         max_start_gap: settings.seconds("max-start-gap"),

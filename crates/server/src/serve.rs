@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use engine::{Archive, Enforcement, Engine};
 use mongo::{Authentication, Profile};
-use nosql::{Limits, Service};
+use nosql::{Again, Doors, Limits, Reset, Service};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::ServerConfig;
 use storage::{
@@ -120,7 +120,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         Some(mongo) => Some((bind("mongo-listen", mongo.listen).await?, mongo)),
         None => None,
     };
-    let planter = config.seed.map(|seed| Planter::new(seed, Arc::clone(&engine)));
+    let planter = config.seed.map(|seed| Arc::new(Planter::new(seed, Arc::clone(&engine))));
     if let Some(planter) = &planter {
         let outcome = planter.plant().await?;
         tracing::info!("seed: {outcome}");
@@ -135,8 +135,9 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         Limits::default(),
         Arc::clone(&registry),
     );
-    let service =
-        service.with_tls(nosql::Tls { config: Arc::clone(&tls.config), root: tls.root.pem.clone() });
+    let service = service
+        .with_tls(nosql::Tls { config: Arc::clone(&tls.config), root: tls.root.pem.clone() })
+        .with_doors(Doors { reset: reset(config.allow_reset, planter) });
     let purge = tokio::spawn(background::purge(Arc::clone(&engine)));
     announce(
         address,
@@ -154,6 +155,15 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     purge.abort();
     let _ = purge.await;
     Ok(())
+}
+
+/// Whether operators may empty the store, and who then makes again what it starts with.
+fn reset(is_allowed: bool, planter: Option<Arc<Planter>>) -> Reset {
+    if is_allowed {
+        Reset::Allowed { again: planter.map(|planter| planter as Arc<dyn Again>) }
+    } else {
+        Reset::Refused
+    }
 }
 
 async fn bind(name: &str, wanted: SocketAddr) -> Result<(TcpListener, SocketAddr)> {

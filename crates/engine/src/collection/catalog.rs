@@ -38,6 +38,33 @@ enum NameHolder {
     Bequeaths,
 }
 
+/// A database on its way out, with what is known before the transaction that drops it.
+pub(crate) struct DoomedDatabase {
+    database: Arc<Database>,
+    watched: bool,
+    /// Its collections, and whether each is watched.
+    collections: Vec<(Arc<Collection>, bool)>,
+}
+
+impl DoomedDatabase {
+    /// Drops it with all its collections; those that are still told of remain as retired ones.
+    pub(crate) fn drop(&self, tx: &mut Transaction<'_>, events: &mut Events) -> Result<Vec<Arc<Retired>>> {
+        let mut retired = Vec::new();
+        for (collection, watched) in &self.collections {
+            retired.extend(drop_collection(tx, events, collection, *watched)?);
+        }
+        remove(tx, Key::Database(self.database.rid.0));
+        let sequence = events.next(tx);
+        if self.watched {
+            let position = Position::of_change(tx.trusted_time(), sequence);
+            let (change, database) = (CatalogChange::DropDatabase, self.database.name.clone());
+            let (name, partition) = (String::new(), PartitionId(0));
+            watch::record(tx, &LogEntry { position, change, database, name, partition });
+        }
+        Ok(retired)
+    }
+}
+
 /// Looking things up.
 impl Engine {
     /// All databases of the MongoDB API, by name.
@@ -122,6 +149,17 @@ impl Engine {
         Ok(changed)
     }
 
+    /// What must be known of a database to drop it. Whoever calls holds the lock of changes.
+    pub(crate) fn doomed(&self, database: Arc<Database>) -> Result<DoomedDatabase> {
+        let mut collections = Vec::new();
+        for collection in self.collections(&database.name) {
+            let watched = self.is_watched(&database.name, &collection.name)?;
+            collections.push((collection, watched));
+        }
+        let watched = self.is_database_watched(&database.name)?;
+        Ok(DoomedDatabase { database, watched, collections })
+    }
+
     /// Removes a database with all its collections.
     pub fn drop_collection_database(&self, name: &str) -> Result<()> {
         for collection in self.collections(name) {
@@ -131,27 +169,9 @@ impl Engine {
         let Some(database) = self.collection_database(name) else {
             return Err(Error::NotFound { what: format!("database '{name}'") });
         };
-        let mut doomed = Vec::new();
-        for collection in self.collections(name) {
-            let watched = self.is_watched(name, &collection.name)?;
-            doomed.push((collection, watched));
-        }
-        let (rid, watched) = (database.rid, self.is_database_watched(name)?);
-        let retired = self.change(move |tx| {
-            let (mut events, mut retired) = (Events::default(), Vec::new());
-            for (collection, watched) in &doomed {
-                retired.extend(drop_collection(tx, &mut events, collection, *watched)?);
-            }
-            remove(tx, Key::Database(rid.0));
-            let sequence = events.next(tx);
-            if watched {
-                let position = Position::of_change(tx.trusted_time(), sequence);
-                let (change, database) = (CatalogChange::DropDatabase, database.name.clone());
-                let (name, partition) = (String::new(), PartitionId(0));
-                watch::record(tx, &LogEntry { position, change, database, name, partition });
-            }
-            Ok(retired)
-        })?;
+        let rid = database.rid;
+        let doomed = self.doomed(database)?;
+        let retired = self.change(move |tx| doomed.drop(tx, &mut Events::default()))?;
         self.update(|catalog| {
             catalog.collection_databases.remove(name);
             catalog.collections.retain(|(owner, _), _| *owner != rid);

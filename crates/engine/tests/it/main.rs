@@ -21,6 +21,7 @@ mod items;
 mod purge;
 mod queries;
 mod query_ways;
+mod reset;
 mod sliding;
 mod throughput;
 mod watch;

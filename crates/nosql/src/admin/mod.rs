@@ -10,6 +10,7 @@ mod evidence;
 mod hold;
 mod keys;
 mod purge;
+mod reset;
 mod ttl;
 mod wishes;
 
@@ -44,6 +45,7 @@ routes! {
     Post   ["clock"] => move_clock "AdminMoveClock";
     Get    ["purge"] => purge::show "AdminReadPurge";
     Post   ["purge"] => purge::steer "AdminSteerPurge";
+    Post   ["reset"] => reset::run "AdminReset";
     Get    ["ttl", "*", "*"] => ttl::show "AdminReadTtl";
     Patch  ["ttl", "*", "*"] => ttl::change "AdminChangeTtl";
     Get    ["ttl", "*", "*", "log"] => evidence::lines_of_container "AdminReadContainerLog";

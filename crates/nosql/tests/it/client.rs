@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use document::{Value, parse_json};
 use engine::{Engine, MemoryArchive, Options};
 use hmac::{Hmac, Mac};
-use nosql::{Limits, Service, Tls};
+use nosql::{Doors, Limits, Service, Tls};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use sha2::Sha256;
 use storage::{ClockOptions, ManualClock, MemoryStore, Time};
@@ -43,20 +43,25 @@ impl Server {
     }
 
     pub(crate) async fn with_limits(limits: Limits) -> Server {
-        Server::with(limits, true, None).await
+        Server::with(limits, true, |service| service).await
     }
 
     /// A server whose clock is not a test clock, so that leaps make it suspect.
     pub(crate) async fn with_guarded_clock() -> Server {
-        Server::with(Limits::default(), false, None).await
+        Server::with(Limits::default(), false, |service| service).await
     }
 
     /// A server that also speaks TLS.
     pub(crate) async fn with_tls(limits: Limits, tls: Tls) -> Server {
-        Server::with(limits, true, Some(tls)).await
+        Server::with(limits, true, |service| service.with_tls(tls)).await
     }
 
-    async fn with(limits: Limits, test_clock: bool, tls: Option<Tls>) -> Server {
+    /// A server to which more is lent than an engine.
+    pub(crate) async fn with_doors(doors: Doors) -> Server {
+        Server::with(Limits::default(), true, |service| service.with_doors(doors)).await
+    }
+
+    async fn with(limits: Limits, test_clock: bool, more: impl FnOnce(Service) -> Service) -> Server {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let mut options = ClockOptions::new(Arc::clone(&clock) as Arc<_>);
         options.test_clock = test_clock;
@@ -69,10 +74,7 @@ impl Server {
         let wall = Arc::new(move || seconds.load(Ordering::Relaxed));
         let keys = Keyring::of(Key::parse(KEY).unwrap());
         let service = Service::new(engine, keys.clone(), wall, limits, Arc::default());
-        let service = Arc::new(match tls {
-            Some(tls) => service.with_tls(tls),
-            None => service,
-        });
+        let service = Arc::new(more(service));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

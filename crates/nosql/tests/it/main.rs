@@ -20,6 +20,7 @@ mod keys;
 mod offers;
 mod permissions;
 mod queries;
+mod reset;
 mod rid;
 mod sessions;
 mod tls;

@@ -4,6 +4,8 @@
 //! since does not come back with the next start. One that cannot be filled to the end is removed again.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use anyhow::{Context, Result, anyhow};
 use document::Document;
 use engine::{Container, Database, Engine, Error, Operation, Precondition, Throughput};
 use mongo::{Account, Authentication, Profile, Refusal};
+use nosql::{Again, Made};
 use storage::{ClockOptions, MemoryStore, WallClock};
 use tokio::task::block_in_place;
 use tokio::time::sleep;
@@ -203,6 +206,15 @@ impl Planter {
             }
         }
         Ok(())
+    }
+}
+
+impl Again for Planter {
+    fn make(&self) -> Pin<Box<dyn Future<Output = std::result::Result<Made, String>> + Send + '_>> {
+        Box::pin(async move {
+            let planted = self.plant().await.map_err(|error| format!("{error:#}"))?;
+            Ok(Made { names: planted.made, items: planted.items })
+        })
     }
 }
 

@@ -197,6 +197,7 @@ pub(crate) static TABLE: &[Setting] = &[
         "Let containers archive what expires before it is purged, in directories below this one"),
     text(Storage, "seed", "FILE",
         "Make the databases, containers, collections and items of this JSON file at the start, where they are not there yet"),
+    flag(Storage, "allow-reset", "Let the admin API empty the store (POST /_bolide/reset); 'test-clock' implies it"),
 
     secret(Access, "key", "KEY", "The account key, base64. On loopback the well-known emulator key is the default"),
     text(Access, "key-file", "FILE", "Read the account key from this file"),

@@ -102,3 +102,34 @@ fn a_wrong_seed_is_told_with_its_place_and_nothing_is_written() {
         assert!(!data.exists(), "{to}: something was written");
     }
 }
+
+#[test]
+fn t13_a_reset_empties_the_store_and_makes_the_seed_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let seed = write(directory.path(), &documented());
+    let data = directory.path().join("data");
+    let server = Server::in_directory(&data, &["--allow-reset", "--seed", &seed]);
+    server.create_container("");
+    assert_eq!(server.create("1"), 201);
+    let key = [("x-ms-documentdb-partitionkey", "[\"ada\"]")];
+    assert_eq!(server.request("DELETE", "/dbs/shop/colls/carts/docs/1", &key, "").0, 204);
+    let (status, answer) = server.admin("POST", "/_bolide/reset", "");
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(
+        answer,
+        "{\"databases\":3,\"seed\":{\"made\":[\"database 'shop'\",\"container 'shop/carts'\",\
+         \"collection 'app.sessions'\"],\"items\":3}}"
+    );
+    assert_eq!((server.get("/dbs/db").0, item(&server, "ada", "1").0), (404, 200));
+    server.kill();
+    let server = Server::in_directory(&data, &["--seed", &seed]);
+    assert_eq!((server.get("/dbs/db").0, item(&server, "ada", "1").0), (404, 200));
+    let (status, answer) = server.admin("POST", "/_bolide/reset", "");
+    assert!(status == 403 && answer.contains("--allow-reset"), "{answer}");
+    drop(server);
+    let server = Server::start(&["--memory", "--test-clock"]);
+    assert_eq!(
+        server.admin("POST", "/_bolide/reset", ""),
+        (200, "{\"databases\":0,\"seed\":null}".to_owned())
+    );
+}

@@ -1,0 +1,41 @@
+//! `POST /_bolide/reset`: the store is emptied, where that is allowed, and what it starts with is made again.
+
+use document::Value;
+
+use super::{number, reply};
+use crate::call::Call;
+use crate::doors::Reset;
+use crate::error::Error;
+use crate::json::{member, object, text};
+use crate::response::Reply;
+
+/// Empties the store.
+pub(super) async fn run(call: &Call) -> Result<Reply, Error> {
+    let Reset::Allowed { again } = &call.doors().reset else {
+        return Err(Error::Forbidden(
+            "This server's store cannot be emptied: that takes the setting 'allow-reset' (--allow-reset), which \
+             'test-clock' implies."
+                .to_owned(),
+        ));
+    };
+    if !matches!(call.body.trim_ascii(), b"" | b"{}") {
+        return Err(Error::BadRequest("The body must be empty: a reset has no options.".to_owned()));
+    }
+    let databases = call.blocking(|engine| Ok(engine.reset()?)).await?;
+    tracing::warn!("the store was emptied by an operator: {databases} databases are gone");
+    let seed = match again {
+        None => Value::Null,
+        Some(again) => {
+            let made = again.make().await.map_err(|why| {
+                engine::Error::Unavailable(format!(
+                    "the store was emptied, but its seed could not be made: {why}"
+                ))
+            })?;
+            object([
+                member("made", Value::Array(made.names.into_iter().map(text).collect())),
+                member("items", number(made.items as u64)),
+            ])
+        }
+    };
+    Ok(reply(&object([member("databases", number(databases as u64)), member("seed", seed)])))
+}
