@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::access;
-use crate::auth::{AccountCredentials, Users};
+use crate::auth::{AccountKeys, Users};
 use crate::clock::ClusterClock;
 use crate::cursors::Cursors;
 use crate::error::Result;
@@ -63,7 +63,7 @@ pub struct Service {
     connections: AtomicI32,
     /// Whether the shutdown has begun.
     stopping: AtomicBool,
-    account: AccountCredentials,
+    account_keys: AccountKeys,
     /// When cursors and transactions were last looked through.
     tidied: Mutex<Instant>,
     /// Counts the ids made for documents.
@@ -76,6 +76,7 @@ impl Service {
         access::remove_leftovers(&engine);
         let started_at = engine.now().unwrap_or(Time::from_seconds(0));
         let service = Service {
+            account_keys: AccountKeys::new(&settings.account),
             common: Arc::new(Common::new(Arc::clone(&engine))),
             engine,
             traffic: Traffic::new(Arc::clone(&settings.registry)),
@@ -98,7 +99,6 @@ impl Service {
             message_room: Semaphore::new(LARGE_MESSAGES_BYTES / MESSAGE_PIECE_BYTES),
             connections: AtomicI32::new(0),
             stopping: AtomicBool::new(false),
-            account: AccountCredentials::default(),
         };
         service.journal.say(started_at, &format!("started, version {}", env!("CARGO_PKG_VERSION")));
         service
@@ -106,12 +106,15 @@ impl Service {
 
     /// Whether everybody must authenticate.
     pub(crate) fn requires_authentication(&self) -> bool {
-        self.settings.authentication == Authentication::Required
+        match self.settings.authentication {
+            Authentication::Required => true,
+            Authentication::Optional => self.account_keys.has_changed(&self.settings.account),
+        }
     }
 
     /// The door to all users.
     pub(crate) fn users(&self) -> Users<'_> {
-        Users { engine: &self.engine, account: &self.settings.account, derived: &self.account }
+        Users { engine: &self.engine, account: &self.settings.account, keys: &self.account_keys }
     }
 
     /// The shutdown begins: commands in flight come to their end, and what only waits ends at once.

@@ -1,8 +1,8 @@
 //! How a front end behaves: what the operator chooses.
 
-use std::fmt;
 use std::sync::Arc;
 
+use account::Keyring;
 use telemetry::Registry;
 use transport::ServerConfig;
 
@@ -34,23 +34,18 @@ impl Profile {
 pub enum Authentication {
     /// Everybody must prove who they are.
     Required,
-    /// Whoever can connect may do everything; who wants to authenticate can.
+    /// Whoever can connect may do everything, as long as the primary key is the one of the start: everybody is taken to
+    /// know it. Who wants to authenticate can.
     Optional,
 }
 
 /// The user that always exists, so that a Cosmos connection string works.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Account {
     /// The user's name.
     pub user: String,
-    /// The password: the account key, as the base64 text that clients have.
-    pub password: String,
-}
-
-impl fmt::Debug for Account {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Account").field("user", &self.user).finish_non_exhaustive()
-    }
+    /// The passwords: the account's keys, as the base64 text that clients have.
+    pub keys: Keyring,
 }
 
 /// The machine, as far as clients ask about it.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use account::{EMULATOR_KEY, Entry, Key, Keyring, Kind, Origin};
 use anyhow::{Context, Result, anyhow, bail};
 use engine::Burst;
-use mongo::{Account, Authentication, Profile};
+use mongo::{Authentication, Profile};
 use storage::Durability;
 
 use crate::keys;
@@ -44,7 +44,8 @@ pub(crate) struct Mongo {
     pub(crate) advertise: Option<String>,
     pub(crate) profile: Profile,
     pub(crate) authentication: Authentication,
-    pub(crate) account: Account,
+    /// The user whose passwords are the account's keys.
+    pub(crate) user: String,
     pub(crate) test_commands: bool,
 }
 
@@ -213,7 +214,7 @@ fn mongo(settings: &Settings, listen: SocketAddr, text: &KeyText) -> Result<Mong
         advertise,
         profile,
         authentication: if required { Authentication::Required } else { Authentication::Optional },
-        account: Account { user: user.to_owned(), password: text.key.clone() },
+        user: user.to_owned(),
         test_commands: settings.flag("mongo-test-commands"),
     })
 }
@@ -319,7 +320,7 @@ mod tests {
         let local = mongo(&[]);
         assert_eq!(local.listen.to_string(), "127.0.0.1:10255");
         assert_eq!(local.authentication, Authentication::Optional);
-        assert_eq!((local.account.user.as_str(), local.account.password.as_str()), ("bolide", EMULATOR_KEY));
+        assert_eq!(local.user, "bolide");
         assert_eq!(local.profile, Profile::ReplicaSet { name: "globaldb".into() });
         assert_eq!(mongo(&[("listen", "127.0.0.1:0")]).listen.port(), 0);
         for required in [("mongo-auth", "true"), ("key", "c2VjcmV0")] {

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use account::Keyring;
 use anyhow::{Context, Result};
 use engine::{Archive, Enforcement, Engine};
 use mongo::{Authentication, Profile};
@@ -130,7 +131,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     let registry = Arc::new(Registry::new(Some(host::process), SlowLog::off()));
     let service = Service::new(
         Arc::clone(&engine),
-        config.keys,
+        config.keys.clone(),
         wall_seconds,
         Limits::default(),
         Arc::clone(&registry),
@@ -147,7 +148,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     );
     let mongo = async {
         if let Some(((listener, _), mongo)) = mongo {
-            let service = mongo::Service::new(engine, front_end(mongo, tls.config, registry));
+            let service = mongo::Service::new(engine, front_end(mongo, config.keys, tls.config, registry));
             mongo::serve(listener, Arc::new(service), until(shutdown.clone())).await;
         }
     };
@@ -194,12 +195,17 @@ async fn until(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 
-fn front_end(mongo: Mongo, tls: Arc<ServerConfig>, registry: Arc<Registry>) -> mongo::Settings {
+fn front_end(
+    mongo: Mongo,
+    keys: Keyring,
+    tls: Arc<ServerConfig>,
+    registry: Arc<Registry>,
+) -> mongo::Settings {
     mongo::Settings {
         profile: mongo.profile,
         advertise: mongo.advertise,
         authentication: mongo.authentication,
-        account: mongo.account,
+        account: mongo::Account { user: mongo.user, keys },
         test_commands: mongo.test_commands,
         tls: Some(tls),
         host: host::describe(),
@@ -245,7 +251,7 @@ fn dialable(address: SocketAddr) -> SocketAddr {
 fn mongo_connection_string(address: SocketAddr, mongo: &Mongo) -> String {
     let user = match mongo.authentication {
         Authentication::Required => {
-            format!("{}@", utf8_percent_encode(&mongo.account.user, NON_ALPHANUMERIC))
+            format!("{}@", utf8_percent_encode(&mongo.user, NON_ALPHANUMERIC))
         }
         Authentication::Optional => String::new(),
     };

@@ -8,7 +8,7 @@ use mql::Code;
 
 use super::credential::{Credential, Mechanism};
 use super::scram::{Exchange, First};
-use super::{Identity, Users};
+use super::{Identity, Users, Who};
 use crate::error::{Error, Result};
 use crate::fields::Fields;
 use crate::random;
@@ -17,17 +17,18 @@ use crate::random;
 #[derive(Debug)]
 pub(crate) struct Conversation {
     id: i32,
-    identity: Identity,
+    user: String,
+    database: String,
     skip_empty: bool,
     state: State,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The proof is awaited.
-    Proof(Box<Exchange>),
+    /// The proof is awaited: of one of these.
+    Proof(Box<Exchange>, Vec<Who>),
     /// The proof was good; a client that did not ask to skip it sends one more empty message.
-    Empty,
+    Empty(Who),
 }
 
 /// What a step of a conversation comes to.
@@ -59,36 +60,51 @@ impl Conversation {
             Fields::new("saslStart.options", options).is_set("skipEmptyExchange")
         })?;
         let first = First::parse(payload(fields)?).ok_or_else(failed)?;
-        let known = users.credential(&first.user, database, mechanism)?;
-        let (credential, id) =
-            known.unwrap_or_else(|| (nobody(mechanism, users.decoy_salt(&first.user, mechanism)), None));
-        let identity = Identity::new(&first.user, database, id);
-        let exchange = Exchange::start(mechanism, first, credential, &nonce());
+        let known = users.credentials(&first.user, database, mechanism)?;
+        let (mut credentials, who): (Vec<_>, Vec<_>) = known.into_iter().unzip();
+        if credentials.is_empty() {
+            credentials.push(nobody(mechanism, users.keys.salt(&first.user, mechanism)));
+        }
+        let (user, database) = (first.user.clone(), database.to_owned());
+        let exchange = Exchange::start(mechanism, first, credentials, &nonce());
         let id = 1;
         let reply = reply(id, false, exchange.answer());
-        let next = Conversation { id, identity, skip_empty, state: State::Proof(Box::new(exchange)) };
+        let state = State::Proof(Box::new(exchange), who);
+        let next = Conversation { id, user, database, skip_empty, state };
         Ok(Step { reply, proved: None, next: Some(next) })
     }
 
+    /// Who it is about: a name, and the database it belongs to.
+    pub(crate) fn about(&self) -> (String, String) {
+        (self.user.clone(), self.database.clone())
+    }
+
+    fn proved(&self, who: &Who) -> Identity {
+        Identity::new(&self.user, &self.database, who.clone())
+    }
+
     /// `saslContinue`.
-    pub(crate) fn go_on(self, fields: Fields<'_>) -> Result<Step> {
+    pub(crate) fn go_on(self, fields: Fields<'_>, users: &Users<'_>) -> Result<Step> {
         if fields.integer("conversationId")? != Some(self.id.into()) {
             return Err(Error::new(Code::PROTOCOL_ERROR, "sasl: Mismatched conversation id"));
         }
         let payload = payload(fields)?;
         match &self.state {
-            State::Proof(exchange) => {
-                let signature = exchange.finish(payload).ok_or_else(failed)?;
+            State::Proof(exchange, who) => {
+                let (which, signature) = exchange.finish(payload).ok_or_else(failed)?;
+                // Keys may have changed since the conversation began, and nobody has the credential of nobody.
+                let who = who.get(which).filter(|who| users.is_good(who)).ok_or_else(failed)?.clone();
                 let reply = reply(self.id, self.skip_empty, &signature);
                 if self.skip_empty {
-                    return Ok(Step { reply, proved: Some(self.identity), next: None });
+                    return Ok(Step { reply, proved: Some(self.proved(&who)), next: None });
                 }
-                Ok(Step { reply, proved: None, next: Some(Conversation { state: State::Empty, ..self }) })
+                let next = Conversation { state: State::Empty(who), ..self };
+                Ok(Step { reply, proved: None, next: Some(next) })
             }
-            State::Empty if payload.is_empty() => {
-                Ok(Step { reply: reply(self.id, true, &[]), proved: Some(self.identity), next: None })
+            State::Empty(who) if payload.is_empty() => {
+                Ok(Step { reply: reply(self.id, true, &[]), proved: Some(self.proved(who)), next: None })
             }
-            State::Empty => Err(failed()),
+            State::Empty(_) => Err(failed()),
         }
     }
 }

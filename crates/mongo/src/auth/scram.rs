@@ -71,26 +71,34 @@ fn unescape(name: &str) -> Option<String> {
 #[derive(Debug)]
 pub(super) struct Exchange {
     mechanism: Mechanism,
-    credential: Credential,
+    /// Any of which will do. They have one salt, so that the client need not know which it has.
+    credentials: Vec<Credential>,
     first: First,
     nonce: String,
     answer: String,
 }
 
 impl Exchange {
-    /// Answers the first message. The credential may be one that nobody can meet.
-    pub(super) fn start(mechanism: Mechanism, first: First, credential: Credential, ours: &str) -> Exchange {
+    /// Answers the first message. There is at least one credential; it may be one that nobody can meet.
+    pub(super) fn start(
+        mechanism: Mechanism,
+        first: First,
+        credentials: Vec<Credential>,
+        ours: &str,
+    ) -> Exchange {
         let nonce = format!("{}{ours}", first.nonce);
-        let answer = format!("r={nonce},s={},i={}", STANDARD.encode(&credential.salt), credential.iterations);
-        Exchange { mechanism, credential, first, nonce, answer }
+        let Credential { salt, iterations, .. } = &credentials[0];
+        let answer = format!("r={nonce},s={},i={iterations}", STANDARD.encode(salt));
+        Exchange { mechanism, credentials, first, nonce, answer }
     }
 
     pub(super) fn answer(&self) -> &[u8] {
         self.answer.as_bytes()
     }
 
-    /// Checks the proof; our own signature if it holds.
-    pub(super) fn finish(&self, payload: &[u8]) -> Option<Vec<u8>> {
+    /// Checks the proof; which credential it met, and our own signature, if it holds. All are checked in any case, so that
+    /// the time taken tells nothing of which it was.
+    pub(super) fn finish(&self, payload: &[u8]) -> Option<(usize, Vec<u8>)> {
         if payload.len() > MESSAGE_BYTES_MAX {
             return None;
         }
@@ -103,13 +111,20 @@ impl Exchange {
         }
         let proof = STANDARD.decode(proof).ok()?;
         let covered = format!("{},{},{without_proof}", self.first.bare, self.answer);
-        let signature = self.mechanism.hmac(&self.credential.stored_key, covered.as_bytes());
+        let met: Vec<_> =
+            self.credentials.iter().map(|it| self.meets(it, &proof, covered.as_bytes())).collect();
+        met.into_iter().enumerate().find_map(|(which, signature)| Some((which, signature?)))
+    }
+
+    /// Our own signature, if the proof is one of that credential.
+    fn meets(&self, credential: &Credential, proof: &[u8], covered: &[u8]) -> Option<Vec<u8>> {
+        let signature = self.mechanism.hmac(&credential.stored_key, covered);
         if proof.len() != signature.len() {
             return None;
         }
         let client_key: Vec<u8> = proof.iter().zip(&signature).map(|(proof, sign)| proof ^ sign).collect();
-        let holds: bool = self.mechanism.hash(&client_key).ct_eq(&self.credential.stored_key).into();
-        let ours = self.mechanism.hmac(&self.credential.server_key, covered.as_bytes());
+        let holds: bool = self.mechanism.hash(&client_key).ct_eq(&credential.stored_key).into();
+        let ours = self.mechanism.hmac(&credential.server_key, covered);
         holds.then(|| format!("v={}", STANDARD.encode(ours)).into_bytes())
     }
 }
@@ -125,8 +140,10 @@ mod tests {
         assert_eq!(first.user, "user");
         let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
         let credential = Credential::derive(Mechanism::Sha256, "user", "pencil", salt, 4096).unwrap();
+        let other = Credential { stored_key: vec![0; 32], ..credential.clone() };
+        let credentials = vec![other, credential];
         let exchange =
-            Exchange::start(Mechanism::Sha256, first, credential, "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0");
+            Exchange::start(Mechanism::Sha256, first, credentials, "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0");
         assert_eq!(
             exchange.answer(),
             b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
@@ -134,7 +151,7 @@ mod tests {
         let last = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
         assert_eq!(
             exchange.finish(last.as_bytes()).unwrap(),
-            b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+            (1, b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=".to_vec())
         );
         for wrong in [
             last.replace("dHzb", "dHzc"),

@@ -1,15 +1,15 @@
 //! Users as they are stored: documents of `admin.system.users`, one per user, found by `database.user`.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bson::{Binary, BinaryRef, Document, RawDocument, Value, ValueRef};
 use engine::collection::{Decision, Found, Target, Verdict};
 use engine::{Collection, CollectionDefinition, Engine};
-use hmac::{Hmac, Mac};
 use mql::Code;
-use sha2::Sha256;
 use storage::Direction;
 
+use super::Who;
+use super::account::AccountKeys;
 use super::credential::{Credential, Credentials, Mechanism};
 use crate::error::{Error, Result};
 use crate::random;
@@ -78,15 +78,11 @@ impl User {
     }
 }
 
-/// What the account's password derives to, once somebody asked.
-#[derive(Debug, Default)]
-pub(crate) struct AccountCredentials(OnceLock<Option<Credentials>>);
-
 /// The door to all users.
 pub(crate) struct Users<'a> {
     pub(crate) engine: &'a Arc<Engine>,
     pub(crate) account: &'a Account,
-    pub(crate) derived: &'a AccountCredentials,
+    pub(crate) keys: &'a AccountKeys,
 }
 
 impl Users<'_> {
@@ -95,22 +91,28 @@ impl Users<'_> {
         self.account.user == name
     }
 
-    /// What a proof for that user is checked against, and which user of that name it is for; the account has no number.
-    pub(crate) fn credential(
+    /// What a proof for that user is checked against, and who it then is; nothing if there is no such user.
+    pub(crate) fn credentials(
         &self,
         name: &str,
         database: &str,
         mechanism: Mechanism,
-    ) -> Result<Option<(Credential, Option<[u8; 16]>)>> {
+    ) -> Result<Vec<(Credential, Who)>> {
         if self.is_account(name) {
-            let salt = |mechanism| self.decoy_salt(name, mechanism);
-            let derive = || Credentials::derive(name, &self.account.password, &Mechanism::ALL, salt);
-            let derived = self.derived.0.get_or_init(|| tokio::task::block_in_place(derive));
-            let credential = derived.as_ref().and_then(|derived| derived.get(mechanism).cloned());
-            return Ok(credential.map(|credential| (credential, None)));
+            return Ok(self.keys.credentials(self.account, mechanism));
         }
         let user = self.find(name, database)?;
-        Ok(user.and_then(|user| Some((user.credentials.get(mechanism)?.clone(), Some(user.id)))))
+        let known =
+            user.and_then(|user| Some((user.credentials.get(mechanism)?.clone(), Who::User(user.id))));
+        Ok(known.into_iter().collect())
+    }
+
+    /// Whether a key that was good when an authentication began still is.
+    pub(crate) fn is_good(&self, who: &Who) -> bool {
+        match who {
+            Who::User(_) => true,
+            Who::Account(holder) => self.account.keys.holder(holder.key.reveal()).is_some(),
+        }
     }
 
     /// How a user may authenticate; none if there is no such user.
@@ -119,15 +121,6 @@ impl Users<'_> {
             return Ok(Some(Mechanism::ALL.to_vec()));
         }
         Ok(self.find(name, database)?.map(|user| user.credentials.mechanisms()))
-    }
-
-    /// A salt that belongs to a name and tells nothing: the account's, and what is shown for users that do not exist.
-    pub(crate) fn decoy_salt(&self, name: &str, mechanism: Mechanism) -> Vec<u8> {
-        let mac = Hmac::<Sha256>::new_from_slice(self.account.password.as_bytes());
-        let mac = mac.expect("HMAC takes keys of any length");
-        let bytes =
-            mac.chain_update(mechanism.name()).chain_update([0]).chain_update(name).finalize().into_bytes();
-        bytes[..mechanism.salt_bytes()].to_vec()
     }
 
     /// The user of that name.

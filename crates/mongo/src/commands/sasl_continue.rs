@@ -12,6 +12,12 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let conversation = call.connection.client.lock().conversation.take();
     let conversation =
         conversation.ok_or_else(|| Error::new(Code::PROTOCOL_ERROR, "No SASL session state found"))?;
-    let step = conversation.go_on(call.fields())?;
-    Ok(take(call, step).into())
+    let (user, database) = conversation.about();
+    match conversation.go_on(call.fields(), &call.service.users()) {
+        Ok(step) => Ok(take(call, step).into()),
+        Err(error) => {
+            tracing::info!(peer = %call.connection.peer, ?user, ?database, "authentication failed");
+            Err(error)
+        }
+    }
 }

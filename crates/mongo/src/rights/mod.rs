@@ -4,7 +4,8 @@
 //! `built_in` knows what roles allow. [`check`] is asked once for every command, before it does anything, and leaves what it
 //! found in the call: a cursor is gone on with only as long as its owner has what it was opened with.
 //!
-//! Roles are read anew for every command, so that a change of them, or the end of a user, holds from the next command on.
+//! Roles and keys are looked up anew for every command, so that a change of them, or the end of a user, holds from the next
+//! command on.
 
 mod action;
 mod built_in;
@@ -14,9 +15,11 @@ mod role;
 
 use std::sync::Arc;
 
+use account::Right;
 use bson::Document;
 use mql::Code;
 
+use crate::auth::Who;
 use crate::call::Call;
 use crate::commands::Access;
 use crate::connection::Connection;
@@ -66,11 +69,11 @@ impl Need {
 /// What a client may do.
 #[derive(Debug, Clone)]
 pub(crate) enum Rights {
-    /// The account, and everybody where nobody needs to authenticate.
+    /// Whoever has a key of the account that is good for everything, and everybody where nobody needs to authenticate.
     Everything,
-    /// A user.
+    /// A user, or whoever has a key that is good for reading.
     Roles(Arc<[Role]>),
-    /// Somebody who has not authenticated and must, or a user that is no more.
+    /// Somebody who has not authenticated and must, or did so as a user or with a key that is no more.
     Nothing,
 }
 
@@ -81,11 +84,30 @@ impl Rights {
             let open = !service.requires_authentication();
             return Ok(if open { Rights::Everything } else { Rights::Nothing });
         };
-        let users = service.users();
-        let Some(id) = identity.id else { return Ok(Rights::Everything) };
-        // One of the same name that was made later is somebody else.
-        let user = users.find(&identity.user, &identity.database)?.filter(|user| user.id == id);
-        Ok(user.map_or(Rights::Nothing, |user| Rights::Roles(user.roles.into())))
+        match identity.who {
+            Who::Account(holder) => {
+                let holder = service.settings.account.keys.holder(holder.key.reveal());
+                Ok(holder.map_or(Rights::Nothing, |holder| Rights::of_key(holder.right())))
+            }
+            // One of the same name that was made later is somebody else.
+            Who::User(id) => {
+                let user = service.users().find(&identity.user, &identity.database)?;
+                let user = user.filter(|user| user.id == id);
+                Ok(user.map_or(Rights::Nothing, |user| Rights::Roles(user.roles.into())))
+            }
+        }
+    }
+
+    /// What the holder of a key of the account may do.
+    fn of_key(right: Right) -> Rights {
+        match right {
+            Right::ReadWrite => Rights::Everything,
+            Right::ReadOnly => Rights::Roles(
+                [("readAnyDatabase", "admin"), ("read", "config"), ("read", "local")]
+                    .map(|(name, database)| Role::new(name, database))
+                    .into(),
+            ),
+        }
     }
 
     pub(crate) fn allow(&self, need: &Need) -> bool {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use account::{Key, Keyring};
 use bson::{Document, RawDocument, Value};
 use bytes::Bytes;
 use engine::Engine;
@@ -35,7 +36,7 @@ pub(crate) fn settings() -> Settings {
         profile: Profile::ReplicaSet { name: "globaldb".to_owned() },
         advertise: None,
         authentication: Authentication::Optional,
-        account: Account { user: "bolide".to_owned(), password: PASSWORD.to_owned() },
+        account: Account { user: "bolide".to_owned(), keys: Keyring::of(Key::parse(PASSWORD).unwrap()) },
         test_commands: true,
         tls: None,
         host: Host {

@@ -16,6 +16,7 @@ mod fail_points;
 mod figures;
 mod handshake;
 mod hostile;
+mod keys;
 mod output;
 mod roles;
 mod scram;

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use account::{Forgetful, Keyring};
 use anyhow::{Context, Result, anyhow};
 use document::Document;
 use engine::{Container, Database, Engine, Error, Operation, Precondition, Throughput};
@@ -61,7 +62,7 @@ impl Planter {
             profile: Profile::Standalone,
             advertise: None,
             authentication: Authentication::Optional,
-            account: Account { user: String::new(), password: String::new() },
+            account: Account { user: String::new(), keys: Keyring::new([], Forgetful) },
             test_commands: false,
             tls: None,
             host: host::describe(),
