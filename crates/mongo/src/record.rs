@@ -104,10 +104,12 @@ impl Ran<'_> {
             _ if call.command.place == Place::Admin => None,
             _ => Some(call.argument()),
         };
+        // What stands there need not be the name of a collection: it may be that of a user.
+        let is_there = |name: &&str| call.engine.collection(&call.database, name).is_some();
         let work = call.room.meter().work();
         SlowOperation {
             database: Some(call.database.clone()),
-            container: collection.and_then(ValueRef::as_str).map(str::to_owned),
+            container: collection.and_then(ValueRef::as_str).filter(is_there).map(str::to_owned),
             activity: Some(format!("connection {}", call.connection.id)),
             items_examined: work.read.map(|read| read.loaded_items),
             index_entries_examined: work.read.map(|read| read.index_entries),

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use engine::Burst;
 use mongo::{Authentication, Profile};
 use storage::Durability;
+use telemetry::{SlowLog, Texts};
 
 use crate::keys;
 use crate::seed::Seed;
@@ -87,6 +88,8 @@ pub(crate) struct Config {
     pub(crate) partitions: u32,
     /// Whether requests beyond the provisioned throughput are refused, and how bursts are dealt with.
     pub(crate) enforce_throughput: Option<Burst>,
+    /// Which operations are logged for their slowness.
+    pub(crate) slow: SlowLog,
 }
 
 /// What settings mean together.
@@ -124,6 +127,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         durability,
         partitions: settings.number("partitions") as u32,
         enforce_throughput: enforce_throughput(settings)?,
+        slow: slow(settings)?,
     })
 }
 
@@ -142,6 +146,20 @@ fn enforce_throughput(settings: &Settings) -> Result<Option<Burst>> {
         (false, true) => bail!("'burst-capacity' needs 'enforce-throughput'"),
         (false, false) => Ok(None),
         (true, burst) => Ok(Some(if burst { Burst::On } else { Burst::Off })),
+    }
+}
+
+/// The longest time that `slow-ms` may name: an hour.
+const SLOW_MS_MAX: u64 = 3_600_000;
+
+fn slow(settings: &Settings) -> Result<SlowLog> {
+    let texts = if settings.flag("slow-log-texts") { Texts::Whole } else { Texts::Shapes };
+    match settings.always("slow-ms").trim() {
+        "off" => Ok(SlowLog::off()),
+        text => match text.parse() {
+            Ok(millis) if millis <= SLOW_MS_MAX => Ok(SlowLog::new(Duration::from_millis(millis), texts)),
+            _ => bail!("'slow-ms' must be a number from 0 to {SLOW_MS_MAX} or 'off', it is '{text}'"),
+        },
     }
 }
 
@@ -384,6 +402,9 @@ mod tests {
         }
         assert!(refusal(&[("archive-root", "")]).contains("'archive-root'"));
         assert!(refusal(&[("mongo-user", "")]).contains("'mongo-user'"));
+        for wrong in ["-1", "never", "3600001", ""] {
+            assert!(refusal(&[("slow-ms", wrong)]).contains("'slow-ms'"), "{wrong}");
+        }
         assert!(refusal(&[("burst-capacity", "true")]).contains("needs 'enforce-throughput'"));
     }
 }

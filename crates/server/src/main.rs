@@ -9,6 +9,7 @@ mod config;
 mod files;
 mod host;
 mod keys;
+mod logging;
 mod seed;
 mod serve;
 mod settings;

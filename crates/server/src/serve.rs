@@ -13,7 +13,7 @@ use rustls::ServerConfig;
 use storage::{
     ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, RealClock, Recovery, Store, WallClock,
 };
-use telemetry::{Registry, SlowLog};
+use telemetry::Registry;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -128,7 +128,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     }
     let shutdown = signals()?;
     let wall_seconds = Arc::new(move || clock.wall().seconds());
-    let registry = Arc::new(Registry::new(Some(host::process), SlowLog::off()));
+    let registry = Arc::new(Registry::new(Some(host::process), config.slow));
     let service = Service::new(
         Arc::clone(&engine),
         config.keys.clone(),

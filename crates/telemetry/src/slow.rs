@@ -98,7 +98,7 @@ impl SlowLog {
             operation = front_end.name(operation),
             database = slow.database,
             container = slow.container,
-            duration_ms = ending.duration.as_secs_f64() * 1000.0,
+            duration_ms = ending.duration.as_micros() as f64 / 1000.0,
             request_units = ending.charge_hundredths as f64 / 100.0,
             outcome = ending.outcome.name(),
             status = slow.status,

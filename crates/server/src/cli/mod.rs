@@ -9,11 +9,11 @@ mod verify_log;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
-use tracing_subscriber::EnvFilter;
 
+use crate::logging;
 use crate::settings::{Group, Kind, Layer, Setting, Settings, TABLE};
 
 const ABOUT: &str =
@@ -78,7 +78,7 @@ pub(crate) fn run() -> ExitCode {
 
 fn perform(matches: &ArgMatches) -> Result<ExitCode> {
     let settings = Settings::load(given(matches), &environment())?;
-    log_to_stderr(&settings)?;
+    logging::begin(&settings)?;
     let (name, arguments) = matches.subcommand().unwrap_or((COMMANDS[0].name, matches));
     let command = COMMANDS.iter().find(|command| command.name == name);
     (command.expect("clap knows the commands of the table only").run)(arguments, &settings)
@@ -95,15 +95,6 @@ fn remark(settings: &Settings) {
 fn environment() -> Vec<(String, String)> {
     let variables = std::env::vars_os();
     variables.filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?))).collect()
-}
-
-/// Standard output is for the connection string, so the log goes to standard error.
-fn log_to_stderr(settings: &Settings) -> Result<()> {
-    let text = settings.always("log");
-    let filter = EnvFilter::try_new(text)
-        .with_context(|| format!("'log' must be levels such as warn or info,engine=debug, it is '{text}'"))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    Ok(())
 }
 
 /// The command line as clap sees it.

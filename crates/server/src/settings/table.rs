@@ -233,6 +233,11 @@ pub(crate) static TABLE: &[Setting] = &[
 
     text(Logging, "log", "FILTER",
         "What is logged to standard error: error, warn, info, debug, trace or off, also for one part (engine=debug)").or("warn"),
+    choice(Logging, "log-format", &["text", "json"], "The form of a line of the log").or("text"),
+    text(Logging, "slow-ms", "MILLISECONDS",
+        "Log operations that take this long or longer, on both APIs; 0 logs all of them, 'off' none").or("500"),
+    flag(Logging, "slow-log-texts",
+        "Show queries in that log as they came, with values and parameters; without it their shape alone"),
 
     text(Client, "url", "URL", "The server that a tool talks to").or("http://127.0.0.1:8081/"),
     text(Client, "ca", "FILE", "The authority, PEM, that a tool trusts with https"),

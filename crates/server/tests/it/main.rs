@@ -9,6 +9,7 @@ mod evidence;
 mod keys;
 mod lifecycle;
 mod mongo;
+mod observability;
 mod process;
 mod retention;
 mod seed;

@@ -1,0 +1,80 @@
+//! The log: one line for each event on standard error, as text or as JSON. Standard output is for the connection string.
+//!
+//! `RUST_LOG` is not looked at: a setting has one name, so that `bolide config` can tell where it comes from.
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::{self, Write};
+use std::panic::PanicHookInfo;
+
+use anyhow::{Context, Result};
+use tracing_subscriber::EnvFilter;
+
+use crate::settings::Settings;
+
+/// Begins to log as the settings say.
+pub(crate) fn begin(settings: &Settings) -> Result<()> {
+    let text = settings.always("log");
+    let filter = EnvFilter::try_new(text)
+        .with_context(|| format!("'log' must be levels such as warn or info,engine=debug, it is '{text}'"))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| OneLine(io::stderr()));
+    match settings.always("log-format") {
+        "json" => log.json().flatten_event(true).with_current_span(false).with_span_list(false).init(),
+        _ => log.init(),
+    }
+    std::panic::set_hook(Box::new(log_panic));
+    Ok(())
+}
+
+/// A defect is an event as others are, so that whoever reads the log by lines can read this, too.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let backtrace = Backtrace::capture();
+    let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
+    let thread = std::thread::current();
+    tracing::error!(
+        location = panic.location().map(ToString::to_string),
+        thread = thread.name(),
+        backtrace,
+        "panicked: {}",
+        panic.payload_as_str().unwrap_or("for a reason that is no text")
+    );
+}
+
+/// Standard error, of which each event has one line: texts of clients that are in a message cannot begin another.
+struct OneLine<W>(W);
+
+impl<W: Write> Write for OneLine<W> {
+    /// Gets a whole event, which ends with the end of its line.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let (line, end) = match event {
+            [line @ .., b'\n'] => (line, "\n"),
+            line => (line, ""),
+        };
+        if !line.contains(&b'\n') && !line.contains(&b'\r') {
+            return self.0.write(event);
+        }
+        let line = String::from_utf8_lossy(line).replace('\n', "\\n").replace('\r', "\\r");
+        self.0.write_all((line + end).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_whatever_is_in_it() {
+        let written = |event: &str| {
+            let mut line = OneLine(Vec::new());
+            line.write_all(event.as_bytes()).unwrap();
+            String::from_utf8(line.0).unwrap()
+        };
+        assert_eq!(written("WARN a: b\n"), "WARN a: b\n");
+        assert_eq!(written("no such path '/\nERROR forged\r'\n"), "no such path '/\\nERROR forged\\r'\n");
+        assert_eq!(written(""), "");
+    }
+}

@@ -1,0 +1,177 @@
+//! What an operator sees of the running process: metrics of both APIs, and the log.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use document::Value;
+use telemetry::ParsedFamily;
+
+use crate::process::{KEY, Server, command};
+
+const QUERY: [(&str, &str); 3] = [
+    ("x-ms-documentdb-isquery", "true"),
+    ("content-type", "application/query+json"),
+    ("x-ms-documentdb-query-enablecrosspartition", "true"),
+];
+
+/// Runs a command of the MongoDB API.
+fn run(server: &Server, json: &str) {
+    let address = server.mongo.as_ref().unwrap().strip_prefix("mongodb://").unwrap();
+    let mut stream = TcpStream::connect(address.split('/').next().unwrap()).unwrap();
+    let command = bson::parse_extended_json(json).unwrap();
+    let body = bson::RawDocument::from_document(command.as_document().unwrap());
+    let length = i32::try_from(16 + 5 + body.as_bytes().len()).unwrap();
+    let mut message = Vec::new();
+    for number in [length, 1, 0, 2013, 0] {
+        message.extend_from_slice(&number.to_le_bytes());
+    }
+    message.push(0);
+    message.extend_from_slice(body.as_bytes());
+    stream.write_all(&message).unwrap();
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).unwrap();
+    stream.read_exact(&mut vec![0; i32::from_le_bytes(length) as usize - 4]).unwrap();
+}
+
+fn metrics(server: &Server) -> Vec<ParsedFamily> {
+    let (status, page) = server.admin("GET", "/metrics", "");
+    assert_eq!(status, 200);
+    telemetry::parse(&page).unwrap_or_else(|error| panic!("{error} in {page}"))
+}
+
+const BEGIN: &str = "<!-- the table of metrics begins -->";
+const END: &str = "<!-- the table of metrics ends -->";
+
+/// `UPDATE_DOCS=1` writes the table anew.
+#[test]
+fn the_documentation_has_every_metric() {
+    let server = Server::start(&["--memory"]);
+    let families = metrics(&server);
+    let rows =
+        families.iter().map(|family| format!("| `{}` | {} | {} |", family.name, family.kind, family.help));
+    let rows = rows.collect::<Vec<_>>().join("\n");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observability.md");
+    let text = fs::read_to_string(path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    let wanted = format!("{before}{BEGIN}\n\n| Metric | Kind | |\n|---|---|---|\n{rows}\n\n{END}{after}");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(path, &wanted).unwrap();
+    } else {
+        assert_eq!(text, wanted, "run this test with UPDATE_DOCS=1");
+    }
+}
+
+#[test]
+fn one_page_tells_of_both_apis_and_of_the_process() {
+    let server = Server::start(&["--memory", "--slow-ms", "0"]);
+    server.create_container("");
+    assert_eq!((server.create("1"), server.read("1"), server.read("2")), (201, 200, 404));
+    run(&server, r#"{"insert": "c", "documents": [{"_id": 1}], "$db": "app"}"#);
+    run(&server, r#"{"find": "c", "$db": "app"}"#);
+    let families: BTreeMap<String, ParsedFamily> =
+        metrics(&server).into_iter().map(|family| (family.name.clone(), family)).collect();
+    let figure = |name: &str, labels: &[(&str, &str)]| {
+        let family = families.get(name.strip_suffix("_count").unwrap_or(name)).unwrap();
+        let matches = |sample: &&telemetry::Sample| {
+            sample.name == name && labels.iter().all(|(label, text)| sample.label(label) == Some(text))
+        };
+        family.samples.iter().find(matches).map_or(0.0, |sample| sample.value)
+    };
+    for (operation, outcome) in [
+        ("ReadItem", "ok"),
+        ("ReadItem", "not_found"),
+        ("CreateItem", "ok"),
+        ("insert", "ok"),
+        ("find", "ok"),
+    ] {
+        let labels = [("operation", operation), ("outcome", outcome)];
+        assert!((figure("bolide_requests_total", &labels) - 1.0).abs() < 0.5, "{operation} {outcome}");
+    }
+    for (api, operation, requests) in [("nosql", "ReadItem", 2.0), ("mongodb", "find", 1.0)] {
+        let labels = [("api", api), ("operation", operation)];
+        assert!((figure("bolide_request_duration_seconds_count", &labels) - requests).abs() < 0.5, "{api}");
+        assert!(figure("bolide_request_units_total", &labels) >= 1.0, "{api}");
+        assert!(figure("bolide_connections_total", &[("api", api)]) >= 2.0, "{api}");
+        assert!(figure("bolide_slow_operations_total", &[("api", api)]) >= 2.0, "{api}");
+    }
+    assert!(figure("process_resident_memory_bytes", &[]) > 1e6);
+    assert!(figure("process_start_time_seconds", &[]) > 1e9);
+    assert!(figure("process_open_fds", &[]) > 2.0);
+}
+
+/// Everything that a server says on standard error while some requests come by, as lines.
+fn log_of(arguments: &[&str], requests: impl FnOnce(&Server)) -> Vec<String> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let server = Server::start_command(
+        command()
+            .args(["--listen", "127.0.0.1:0", "--memory"])
+            .args(arguments)
+            .stderr(File::create(&path).unwrap()),
+    );
+    requests(&server);
+    assert_eq!(server.terminate(), Some(0));
+    fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// Queries of both APIs with values that must not be seen, and a path that tries to begin a line of its own.
+fn secretive(server: &Server) {
+    server.create_container("");
+    assert_eq!(server.create("1"), 201);
+    let query = r#"{"query":"SELECT * FROM c WHERE c.name = 'literal secret' AND c.n > @n","parameters":[{"name":"@n","value":"given secret"}]}"#;
+    assert_eq!(server.request("POST", "/dbs/db/colls/c/docs", &QUERY, query).0, 200);
+    assert_eq!(server.get("/nothing%0AERROR%20forged").0, 404);
+    run(server, r#"{"insert": "c", "documents": [{"_id": 1}], "$db": "app"}"#);
+    run(server, r#"{"find": "c", "filter": {"name": "bson secret", "n": {"$gt": 7}}, "$db": "app"}"#);
+    run(server, r#"{"createUser": "u", "pwd": "password secret", "roles": [], "$db": "app"}"#);
+}
+
+#[test]
+fn slow_operations_are_json_lines_without_values() {
+    let lines = log_of(&["--slow-ms", "0", "--log-format", "json", "--log", "debug"], secretive);
+    let mut slow = BTreeMap::new();
+    for line in &lines {
+        let event = document::parse_json(line.as_bytes()).unwrap_or_else(|error| panic!("{error}: {line}"));
+        for name in ["timestamp", "level", "target", "message"] {
+            assert!(event.get(name).and_then(Value::as_str).is_some(), "no {name} in {line}");
+        }
+        for secret in ["literal secret", "given secret", "bson secret", "password secret", KEY] {
+            assert!(!line.contains(secret), "{line}");
+        }
+        if event.get("target").and_then(Value::as_str) == Some("bolide::slow") {
+            slow.insert(event.get("operation").and_then(Value::as_str).unwrap().to_owned(), event);
+        }
+    }
+    let text =
+        |operation: &str, field: &str| slow[operation].get(field).and_then(Value::as_str).map(str::to_owned);
+    let query = text("QueryItems", "query").unwrap();
+    assert_eq!(query, "SELECT * FROM c WHERE c.name = ? AND c.n > @n");
+    assert!(text("QueryItems", "plan").unwrap().starts_with("index "));
+    assert!(text("QueryItems", "activity").is_some());
+    assert_eq!(text("QueryItems", "container").as_deref(), Some("c"));
+    assert_eq!(text("find", "container").as_deref(), Some("c"));
+    assert_eq!(text("find", "plan").as_deref(), Some("COLLSCAN"));
+    assert_eq!(text("find", "query").as_deref(), Some("filter: {name: ?, n: {$gt: ?}}"));
+    assert_eq!((text("createUser", "query"), text("createUser", "container")), (None, None));
+    assert_eq!(slow["CreateItem"].get("status"), Some(&Value::Int(201)));
+    assert!(slow["CreateItem"].get("duration_ms").is_some());
+}
+
+#[test]
+fn an_operator_may_ask_for_texts_and_for_none_at_all() {
+    let lines = log_of(&["--slow-ms", "0", "--slow-log-texts"], secretive);
+    let has = |text: &str| lines.iter().any(|line| line.contains(text));
+    assert!(has("literal secret") && has("@n=") && has("given secret") && has("bson secret"), "{lines:?}");
+    assert!(!has("password secret") && !has(KEY), "{lines:?}");
+    assert_eq!(log_of(&["--slow-ms", "off"], secretive), Vec::<String>::new());
+}
+
+#[test]
+fn no_client_can_begin_a_line_of_the_log() {
+    let lines = log_of(&["--log", "debug"], secretive);
+    let forged: Vec<_> = lines.iter().filter(|line| line.contains("forged")).collect();
+    assert!(!forged.is_empty() && forged.iter().all(|line| line.contains("nothing")), "{lines:?}");
+}
