@@ -22,6 +22,7 @@ pub struct Context {
     pub now_millis: i64,
     /// The request's logical time: `$$CLUSTER_TIME`, `$currentDate` of type timestamp.
     pub timestamp: Timestamp,
+    keeps_empty_timestamps: bool,
     seed: Cell<u64>,
     steps: Cell<u64>,
     steps_max: u64,
@@ -34,6 +35,7 @@ impl Context {
         Context {
             now_millis,
             timestamp,
+            keeps_empty_timestamps: false,
             seed: Cell::new(seed),
             steps: Cell::new(0),
             steps_max: STEPS_MAX,
@@ -46,6 +48,17 @@ impl Context {
         let timestamp =
             Timestamp { seconds: (now_millis / 1000).clamp(0, u32::MAX.into()) as u32, increment: 1 };
         Context::new(now_millis, timestamp, 1, Arc::default())
+    }
+
+    /// The same for whoever restores what was stored elsewhere: a timestamp of zero stays one.
+    #[must_use]
+    pub fn keeping_empty_timestamps(self) -> Context {
+        Context { keeps_empty_timestamps: true, ..self }
+    }
+
+    /// What a top-level timestamp of zero becomes; none if it stays.
+    pub(crate) fn time_for_empty(&self) -> Option<Timestamp> {
+        (!self.keeps_empty_timestamps).then_some(self.timestamp)
     }
 
     /// The same with another bound on the work.

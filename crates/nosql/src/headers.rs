@@ -25,6 +25,8 @@ names! {
     BATCH_ATOMIC = "x-ms-cosmos-batch-atomic";
     BATCH_CONTINUE = "x-ms-cosmos-batch-continue-on-error";
     CONFIRM_EXPIRY = "x-bolide-confirm-expiry";
+    EXPORT_COUNT = "x-bolide-export-count";
+    EXPORT_NEXT = "x-bolide-export-next";
     LOG = "x-bolide-log";
     LOG_COUNT = "x-bolide-log-count";
     LOG_HEAD = "x-bolide-log-head";

@@ -47,7 +47,7 @@ mod throughput;
 mod tokens;
 
 pub use auth::WallSeconds;
-pub use doors::{Again, Doors, Made, Reset};
+pub use doors::{Again, Commands, Doors, Made, Reset};
 pub use limits::Limits;
 pub use listener::serve;
 pub use service::{Service, Tls};

@@ -9,6 +9,21 @@ use std::time::Duration;
 /// The largest request body that is looked at: an item, a batch or a query. The service's own limit.
 pub const BODY_BYTES: usize = 2 * 1024 * 1024;
 
+/// The largest body of an import or of a command through the admin API: a document of 16 MiB, and what is around it.
+pub const PAGE_BODY_BYTES: usize = 20 * 1024 * 1024;
+
+/// Lines of an import's page.
+pub const IMPORT_LINES: usize = 100_000;
+
+/// Lines of an import that wait for their commits together.
+pub const IMPORT_IN_FLIGHT: usize = 256;
+
+/// About how large a page of an export is, unless it is asked for otherwise,
+pub const EXPORT_BYTES_DEFAULT: usize = 4 * 1024 * 1024;
+
+/// and at most, unless a single item is larger.
+pub const EXPORT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// How much of a too large body is read and thrown away, so that the client hears 413 and not a reset.
 pub const DRAIN_BYTES: usize = 16 * 1024 * 1024;
 

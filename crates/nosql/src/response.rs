@@ -56,9 +56,14 @@ impl Reply {
 
     /// An answer of JSON lines.
     pub(crate) fn lines(body: impl Into<Bytes>) -> Self {
+        Self::bytes("application/x-ndjson", body)
+    }
+
+    /// An answer of some other content type.
+    pub(crate) fn bytes(kind: &'static str, body: impl Into<Bytes>) -> Self {
         let mut reply = Self::empty(StatusCode::OK);
         reply.body = body.into().into();
-        reply.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+        reply.headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         reply
     }
 

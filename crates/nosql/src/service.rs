@@ -121,7 +121,8 @@ impl Service {
                 return answer;
             }
         };
-        let call = match self.read_body(body).await {
+        let limit = if head.path.at(0) == admin::PREFIX { admin::body_bytes(&head) } else { BODY_BYTES };
+        let call = match self.read_body(body, limit).await {
             Ok(body) => Call::new(pass, head, body, Arc::clone(&self.doors)),
             Err(error) => Err(error),
         };
@@ -179,17 +180,17 @@ impl Service {
         page.map_err(|_| Error::Panicked)?.map(Reply::text)
     }
 
-    async fn read_body(&self, body: Incoming) -> Result<Bytes, Error> {
+    async fn read_body(&self, body: Incoming, limit: usize) -> Result<Bytes, Error> {
         if body.is_end_stream() {
             return Ok(Bytes::new());
         }
-        let read = self.collect(body);
+        let read = self.collect(body, limit);
         timeout(self.limits.body_timeout, read).await.map_err(|_| Error::BodyTimeout)?
     }
 
     /// The whole body. One that is too large is read on for a while and dropped, so that a client which sends
     /// all before it listens hears the refusal.
-    async fn collect(&self, mut body: Incoming) -> Result<Bytes, Error> {
+    async fn collect(&self, mut body: Incoming, limit: usize) -> Result<Bytes, Error> {
         let mut first = Bytes::new();
         let mut rest = BytesMut::new();
         let mut total = 0;
@@ -199,10 +200,10 @@ impl Service {
             let frame = frame.map_err(|error| Error::BodyBroken(error.to_string()))?;
             let Ok(data) = frame.into_data() else { continue };
             total += data.len();
-            if total > DRAIN_BYTES {
+            if total > DRAIN_BYTES.max(limit) {
                 return Err(Error::BodyTooLarge);
             }
-            if total > BODY_BYTES {
+            if total > limit {
                 rest = BytesMut::new();
                 first = Bytes::new();
             } else if first.is_empty() {
@@ -214,7 +215,7 @@ impl Service {
                 rest.extend_from_slice(&data);
             }
         }
-        if total > BODY_BYTES {
+        if total > limit {
             return Err(Error::BodyTooLarge);
         }
         Ok(if rest.is_empty() { first } else { rest.freeze() })

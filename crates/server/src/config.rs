@@ -260,6 +260,11 @@ impl KeyText {
     }
 }
 
+/// The account key with which a tool comes to a server.
+pub(crate) fn key(settings: &Settings) -> Result<String> {
+    Ok(key_text(settings, &[], &Place::Memory, &[])?.key)
+}
+
 /// The operator's key, the one that was made here, or the one that everybody knows where only this machine can connect.
 fn key_text(
     settings: &Settings,

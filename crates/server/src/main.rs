@@ -5,15 +5,19 @@
 mod archive;
 mod background;
 mod cli;
+mod client;
 mod config;
+mod figures;
 mod files;
 mod host;
 mod keys;
 mod logging;
+mod place;
 mod seed;
 mod serve;
 mod settings;
 mod tls;
+mod transfer;
 
 use std::process::ExitCode;
 

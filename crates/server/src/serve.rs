@@ -1,13 +1,15 @@
 //! From configuration to a running server and back: open, listen, announce, serve, drain, close.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use account::Keyring;
 use anyhow::{Context, Result};
+use bytes::Bytes;
 use engine::{Archive, Enforcement, Engine};
 use mongo::{Authentication, Profile};
-use nosql::{Again, Doors, Limits, Reset, Service};
+use nosql::{Again, Commands, Doors, Limits, Reset, Service};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::ServerConfig;
 use storage::{
@@ -129,27 +131,24 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     let shutdown = signals()?;
     let wall_seconds = Arc::new(move || clock.wall().seconds());
     let registry = Arc::new(Registry::new(Some(host::process), config.slow));
-    let service = Service::new(
-        Arc::clone(&engine),
-        config.keys.clone(),
-        wall_seconds,
-        Limits::default(),
-        Arc::clone(&registry),
-    );
-    let service = service
-        .with_tls(nosql::Tls { config: Arc::clone(&tls.config), root: tls.root.pem.clone() })
-        .with_doors(Doors { reset: reset(config.allow_reset, planter) });
-    let purge = tokio::spawn(background::purge(Arc::clone(&engine)));
     announce(
         address,
         mongo.as_ref().map(|((_, address), mongo)| (*address, mongo)),
         &config.shown_key,
         &tls.root,
     );
+    let mongo = mongo.map(|((listener, _), mongo)| {
+        let settings = front_end(mongo, config.keys.clone(), Arc::clone(&tls.config), Arc::clone(&registry));
+        (listener, Arc::new(mongo::Service::new(Arc::clone(&engine), settings)))
+    });
+    let commands = mongo.as_ref().map(|(_, mongo)| Arc::new(Inside(Arc::clone(mongo))) as Arc<dyn Commands>);
+    let service = Service::new(Arc::clone(&engine), config.keys, wall_seconds, Limits::default(), registry)
+        .with_tls(nosql::Tls { config: tls.config, root: tls.root.pem })
+        .with_doors(Doors { reset: reset(config.allow_reset, planter), commands });
+    let purge = tokio::spawn(background::purge(engine));
     let mongo = async {
-        if let Some(((listener, _), mongo)) = mongo {
-            let service = mongo::Service::new(engine, front_end(mongo, config.keys, tls.config, registry));
-            mongo::serve(listener, Arc::new(service), until(shutdown.clone())).await;
+        if let Some((listener, service)) = mongo {
+            mongo::serve(listener, service, until(shutdown.clone())).await;
         }
     };
     tokio::join!(nosql::serve(listener, Arc::new(service), until(shutdown.clone())), mongo);
@@ -164,6 +163,15 @@ fn reset(is_allowed: bool, planter: Option<Arc<Planter>>) -> Reset {
         Reset::Allowed { again: planter.map(|planter| planter as Arc<dyn Again>) }
     } else {
         Reset::Refused
+    }
+}
+
+/// The MongoDB API for the admin API.
+struct Inside(Arc<mongo::Service>);
+
+impl Commands for Inside {
+    fn run(&self, command: Bytes) -> Pin<Box<dyn Future<Output = Result<Bytes, String>> + Send + '_>> {
+        Box::pin(self.0.perform_as_account(command))
     }
 }
 

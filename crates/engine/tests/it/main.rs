@@ -12,6 +12,7 @@ mod countings;
 mod deletions;
 mod evidence_model;
 mod expiry;
+mod export;
 mod feed;
 mod forecast;
 mod history;

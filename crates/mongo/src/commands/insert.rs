@@ -1,6 +1,6 @@
 //! `insert`.
 
-use bson::{Document, RawDocument};
+use bson::{Document, RawDocument, Timestamp};
 use mql::Code;
 use mql::update::prepare_insert;
 
@@ -58,7 +58,9 @@ async fn attempt(call: &Call, batch: &Batch<'_>, documents: &[RawDocument]) -> R
     let bypass = call.fields().is_set("bypassDocumentValidation")?;
     let collection = catalog::for_write(&call.room, batch.database, batch.name)?;
     let validator = Validator::of(&collection, bypass)?;
-    let (drafts, positions, errors) = prepare(call, batch, documents, &validator);
+    // Who restores what was stored elsewhere wants it as it was.
+    let now = (!call.fields().is_set("bypassEmptyTsReplacement")?).then_some(call.timestamp);
+    let (drafts, positions, errors) = prepare(call, batch, documents, &validator, now);
     let receipts = call.receipts(positions.iter().map(|position| *position as i32).collect());
     let outcomes = call.room.insert(&collection, drafts, batch.ordered, receipts).await?;
     let mut inserted = 0;
@@ -84,12 +86,13 @@ fn prepare(
     batch: &Batch<'_>,
     documents: &[RawDocument],
     validator: &Validator,
+    now: Option<Timestamp>,
 ) -> (Vec<RawDocument>, Vec<usize>, WriteErrors) {
     let context = call.context();
     let (mut drafts, mut positions, mut errors) = (Vec::new(), Vec::new(), WriteErrors::default());
     for (position, document) in documents.iter().enumerate() {
         let position = batch.first + position;
-        let prepared = prepare_insert(document, &mut || new_id(&call.service, call.now), call.timestamp)
+        let prepared = prepare_insert(document, &mut || new_id(&call.service, call.now), now)
             .map_err(Error::from)
             .and_then(|draft| match validator.check_insert(&draft, &context) {
                 Ok(()) => Ok(draft),

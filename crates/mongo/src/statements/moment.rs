@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use bson::{ObjectId, Timestamp};
+use bson::{ObjectId, Timestamp, ValueRef};
 use mql::Context;
 use storage::Time;
 
@@ -15,6 +15,8 @@ use crate::service::Service;
 #[derive(Debug, Clone)]
 pub(crate) struct Moment {
     timestamp: Timestamp,
+    /// `bypassEmptyTsReplacement`.
+    keeps_empty_timestamps: bool,
     seed: u64,
     cancelled: Arc<AtomicBool>,
     /// The id that an upsert gives its document if nothing else does.
@@ -26,6 +28,10 @@ impl Moment {
     pub(crate) fn of(call: &Call) -> Moment {
         Moment {
             timestamp: call.timestamp,
+            keeps_empty_timestamps: matches!(
+                call.body.get("bypassEmptyTsReplacement"),
+                Some(ValueRef::Bool(true))
+            ),
             seed: random::seed(),
             cancelled: Arc::clone(&call.brake.pulled),
             id: new_id(&call.service, call.now),
@@ -35,7 +41,8 @@ impl Moment {
     /// The context of an evaluation at the time of the store's transaction.
     pub(crate) fn context(&self, now: Time) -> Context {
         let millis = i64::try_from(now.millis()).unwrap_or(i64::MAX);
-        Context::new(millis, self.timestamp, self.seed, Arc::clone(&self.cancelled))
+        let context = Context::new(millis, self.timestamp, self.seed, Arc::clone(&self.cancelled));
+        if self.keeps_empty_timestamps { context.keeping_empty_timestamps() } else { context }
     }
 }
 

@@ -8,11 +8,11 @@ use crate::error::{Code, Error, Result};
 const DEPTH_MAX: usize = 180;
 
 /// Makes a document ready to be stored: with an `_id`, which comes first, and the time where a top-level field asks for it
-/// by a timestamp of zero.
+/// by a timestamp of zero, unless there is none to give.
 pub fn prepare_insert(
     document: &RawDocument,
     make_id: &mut dyn FnMut() -> ObjectId,
-    now: Timestamp,
+    now: Option<Timestamp>,
 ) -> Result<RawDocument> {
     let size = document.as_bytes().len();
     if size > limits::DOCUMENT_BYTES_MAX {
@@ -24,7 +24,7 @@ pub fn prepare_insert(
         let message = format!("cannot insert document because it exceeds {DEPTH_MAX} levels of nesting");
         return Err(Error::new(Code::OVERFLOW, message));
     }
-    let prepared = with_id_first(document, make_id, Some(now))?;
+    let prepared = with_id_first(document, make_id, now)?;
     match prepared.get("_id") {
         Some(id) => check_id(id)?,
         None => debug_assert!(false, "an id was given"),
@@ -156,7 +156,7 @@ mod tests {
 
     fn prepare(document: &Document) -> Result<Document> {
         let mut make_id = || ObjectId([9; 12]);
-        prepare_insert(&document.into(), &mut make_id, NOW).map(|prepared| prepared.to_document())
+        prepare_insert(&document.into(), &mut make_id, Some(NOW)).map(|prepared| prepared.to_document())
     }
 
     fn nested(levels: usize) -> Value {

@@ -22,7 +22,7 @@ impl Replacement {
     }
 
     /// The replacement with the `_id` of the document, which comes first, and the time where a field asks for it by a
-    /// timestamp of zero.
+    /// timestamp of zero, unless such a one is to stay.
     pub(super) fn apply(&self, document: &RawDocument, context: &Context) -> Result<RawDocument> {
         let Replacement(replacement) = self;
         let own_id = replacement.get("_id");
@@ -35,10 +35,9 @@ impl Replacement {
             writer.field("_id", id);
         }
         for (name, value) in replacement.view().iter().filter(|(name, _)| *name != "_id") {
-            if is_zero_timestamp(value) {
-                writer.field(name, context.timestamp);
-            } else {
-                writer.field(name, value);
+            match context.time_for_empty() {
+                Some(now) if is_zero_timestamp(value) => writer.field(name, now),
+                _ => writer.field(name, value),
             }
         }
         Ok(writer.finish())

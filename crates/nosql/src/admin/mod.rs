@@ -6,8 +6,12 @@
     reason = "the table wants one shape of handler, also for those that never wait"
 )]
 
+mod catalog;
+mod command;
 mod evidence;
+mod export;
 mod hold;
+mod import;
 mod keys;
 mod purge;
 mod reset;
@@ -21,7 +25,8 @@ use hyper::StatusCode;
 use crate::call::Call;
 use crate::error::Error;
 use crate::json::{member, object, parse_object, text};
-use crate::request::Verb;
+use crate::limits::{BODY_BYTES, PAGE_BODY_BYTES};
+use crate::request::{Head, Verb};
 use crate::response::Reply;
 use crate::routes::Route;
 
@@ -54,6 +59,12 @@ routes! {
     Get    ["hold", "*", "*"] => hold::list "AdminListHolds";
     Put    ["hold", "*", "*"] => hold::place "AdminPlaceHold";
     Delete ["hold", "*", "*"] => hold::lift "AdminLiftHold";
+    Get    ["containers"] => catalog::list "AdminListContainers";
+    Get    ["container", "*", "*"] => catalog::describe "AdminReadContainer";
+    Put    ["container", "*", "*"] => catalog::make "AdminMakeContainer";
+    Get    ["export", "*", "*"] => export::page "AdminExport";
+    Post   ["import", "*", "*"] => import::page "AdminImport";
+    Post   ["command"] => command::run "AdminCommand";
 }
 
 async fn status(call: &Call) -> Result<Reply, Error> {
@@ -113,6 +124,20 @@ async fn move_clock(call: &Call) -> Result<Reply, Error> {
         }
     }
     Ok(reply(&clock_value(call.engine())?))
+}
+
+/// How large the body of an admin request may be: pages of items are larger than what clients send.
+pub(crate) fn body_bytes(head: &Head) -> usize {
+    if matches!(head.path.at(1), "import" | "command") { PAGE_BODY_BYTES } else { BODY_BYTES }
+}
+
+/// A parameter that is true, false or not there.
+fn flag(call: &Call, name: &str) -> Result<bool, Error> {
+    match call.head.parameter(name) {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(Error::BadRequest(format!("'{name}' must be true or false."))),
+    }
 }
 
 /// The one member of a body. An operator who sends two means both, and only one would be done.

@@ -3,6 +3,7 @@
 use document::{Object, Value};
 use engine::{Api, Engine, Holder, PurgeFigures, PurgeReport};
 
+use super::catalog::api_name;
 use super::evidence::archive_value;
 use super::{number, reply, tally};
 use crate::call::Call;
@@ -22,12 +23,8 @@ pub(super) async fn show(call: &Call) -> Result<Reply, Error> {
     let engine = call.engine();
     let telling = |figures: &PurgeFigures| figures.backlog.items > 0 || figures.purged.items > 0;
     let containers = all.iter().filter(|(_, figures)| telling(figures)).map(|(holder, figures)| {
-        let api = match holder.api() {
-            Api::NoSql => "nosql",
-            Api::MongoDb => "mongodb",
-        };
         Ok(object([
-            member("api", text(api)),
+            member("api", text(api_name(holder.api()))),
             member("database", text(holder.database())),
             member("container", text(holder.name())),
             member("purge", figures_value(engine, figures)?),

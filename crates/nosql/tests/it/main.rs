@@ -24,4 +24,5 @@ mod reset;
 mod rid;
 mod sessions;
 mod tls;
+mod transfer;
 mod ttl;

@@ -20,7 +20,7 @@ impl Again for Promise {
 
 async fn server(again: Option<Result<usize, &'static str>>) -> Server {
     let again = again.map(|outcome| Arc::new(Promise(outcome)) as Arc<dyn Again>);
-    let server = Server::with_doors(Doors { reset: Reset::Allowed { again } }).await;
+    let server = Server::with_doors(Doors { reset: Reset::Allowed { again }, ..Doors::default() }).await;
     server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
     server.create_container("c", "").await.expect_status(201);
     server.create("a", r#"{"id":"1","pk":"a"}"#).await.expect_status(201);

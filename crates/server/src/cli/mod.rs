@@ -4,7 +4,12 @@
 
 mod cert;
 mod config;
+mod export;
+mod import;
 mod serve;
+mod status;
+mod top;
+mod ttl;
 mod verify_log;
 
 use std::process::ExitCode;
@@ -47,7 +52,10 @@ macro_rules! command {
     };
 }
 
-use Group::{Access, Source, Storage};
+use Group::{Access, Client, Source, Storage};
+
+/// What a tool needs to know that talks to a running server.
+const TOOL: &[Group] = &[Source, Access, Client];
 
 /// Every command.
 #[rustfmt::skip]
@@ -57,6 +65,14 @@ static COMMANDS: &[Subcommand] = &[
         "Print the effective configuration as TOML, with the origin of each value, and check it"),
     command!("cert", cert, &[Source, Storage, Access],
         "Print where the root certificate is and how each platform is told to trust it"),
+    command!("export", export, TOOL,
+        "Write the living items of containers and collections into files: JSON lines, JSON arrays, BSON dumps"),
+    command!("import", import, TOOL,
+        "Write items out of such files, or of those of other tools, into containers and collections"),
+    command!("status", status, TOOL,
+        "Tell how a running server is: readiness, clock, store, purge, containers; ends with 1 if something is not well"),
+    command!("top", top, TOOL, "Watch a running server: requests, latency, purge, containers, each second anew"),
+    command!("ttl", ttl, TOOL, "Report and forecast what expires, try another TTL, hold items, steer the purge"),
     command!("verify-log", verify_log, &[Source, Storage],
         "Verify a deletion record: an exported one, or those of a data directory that is named with --data"),
 ];

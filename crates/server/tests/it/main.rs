@@ -14,3 +14,5 @@ mod process;
 mod retention;
 mod seed;
 mod tls;
+mod tools;
+mod transfer;

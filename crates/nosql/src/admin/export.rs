@@ -1,0 +1,64 @@
+//! `/_bolide/export/{db}/{coll}`: all living items, page by page, as they are stored: JSON lines of a container, BSON documents
+//! one behind the other of a collection. Nothing is kept between two pages; a header names where the next begins.
+
+use document::Document;
+use engine::{Api, ExportPage, Exported};
+
+use super::{flag, ttl};
+use crate::call::Call;
+use crate::error::Error;
+use crate::headers;
+use crate::limits::{EXPORT_BYTES_DEFAULT, EXPORT_BYTES_MAX};
+use crate::response::Reply;
+
+/// One page. `after` is where it begins, `maxBytes` about how large it is, `system=true` keeps the properties that the system
+/// owns.
+pub(super) async fn page(call: &Call) -> Result<Reply, Error> {
+    let holder = ttl::holder(call)?;
+    if holder.api() == Api::MongoDb && holder.database() == "admin" && holder.name().starts_with("system.") {
+        return Err(Error::Forbidden("What the system keeps of users is not exported.".to_owned()));
+    }
+    let after = call.head.parameter("after").map(str::to_owned);
+    let (max_bytes, with_system) = (max_bytes(call)?, flag(call, "system")?);
+    let read = move |engine: &engine::Engine| {
+        let ExportPage { living, next, charge } = engine.export_page(&holder, after.as_deref(), max_bytes)?;
+        let (count, body, kind) = write(living, with_system);
+        Ok((count, body, kind, next, charge))
+    };
+    let (count, body, kind, next, charge) = call.blocking(read).await?;
+    let reply = Reply::bytes(kind, body).charged(charge).with(headers::EXPORT_COUNT, count);
+    Ok(match next {
+        Some(next) => reply.with(headers::EXPORT_NEXT, next),
+        None => reply,
+    })
+}
+
+fn max_bytes(call: &Call) -> Result<usize, Error> {
+    let Some(text) = call.head.parameter("maxBytes") else { return Ok(EXPORT_BYTES_DEFAULT) };
+    let wrong = || Error::BadRequest(format!("'maxBytes' must be a number from 1 to {EXPORT_BYTES_MAX}."));
+    text.parse().ok().filter(|bytes| (1..=EXPORT_BYTES_MAX).contains(bytes)).ok_or_else(wrong)
+}
+
+/// How many items a page has, their bytes, and what those are.
+fn write(living: Exported, with_system: bool) -> (usize, Vec<u8>, &'static str) {
+    let mut out = Vec::new();
+    match living {
+        Exported::Items(items) => {
+            for item in &items {
+                if with_system {
+                    item.write_json(&mut out);
+                } else {
+                    document::write_json(Document::root(&item.body), &mut out);
+                }
+                out.push(b'\n');
+            }
+            (items.len(), out, "application/x-ndjson")
+        }
+        Exported::Documents(documents) => {
+            for document in &documents {
+                out.extend_from_slice(document.as_bytes());
+            }
+            (documents.len(), out, "application/bson")
+        }
+    }
+}

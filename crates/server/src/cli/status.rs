@@ -1,0 +1,226 @@
+//! `bolide status`: how a running server is, for people and for scripts. Ends with 1 if it is not well: not ready, its clock
+//! suspect, its store not writable, or a promise about retention not kept.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use document::{Object, Value};
+use hyper::StatusCode;
+
+use crate::client::{Client, Endpoint, refusal};
+use crate::figures::{Lean, bytes, count, counted, date, span, table};
+use crate::settings::Settings;
+
+/// How it is told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Request {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks and tells.
+pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
+    let mut client = Client::new(&Endpoint::from_settings(settings)?)?;
+    let status = Status::read(&mut client)?;
+    let problems = status.problems();
+    if request.json {
+        println!("{}", status.json(&problems));
+    } else {
+        print!("{}", status.text(client.url(), &problems));
+    }
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What a server says of itself.
+pub(crate) struct Status {
+    ready: bool,
+    /// `/_bolide/status`.
+    pub(crate) server: Value,
+    /// `/_bolide/containers`.
+    pub(crate) containers: Vec<Value>,
+}
+
+impl Status {
+    pub(crate) fn read(client: &mut Client) -> Result<Status> {
+        let ready = match client.get_json("/ready") {
+            Ok(_) => true,
+            Err(error) if refusal(&error).is_some_and(|it| it.status == StatusCode::SERVICE_UNAVAILABLE) => {
+                false
+            }
+            Err(error) => return Err(error),
+        };
+        let server = client.get_json("/_bolide/status")?;
+        let containers = client.get_json("/_bolide/containers")?;
+        let containers = containers.get("containers").and_then(Value::as_array).unwrap_or_default().to_vec();
+        Ok(Status { ready, server, containers })
+    }
+
+    /// What is not well, each in a sentence.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let server = &self.server;
+        let mut problems = Vec::new();
+        if at(server, &["store", "writable"]).and_then(Value::as_bool) == Some(false) {
+            problems.push("the store takes no writes after a failed commit: restart the server".to_owned());
+        }
+        if let Some(suspect) = at(server, &["clock", "suspect"]).filter(|suspect| !suspect.is_null()) {
+            problems.push(format!(
+                "the clock is suspect: it has leapt {} ahead; nothing is purged until somebody accepts or rejects that",
+                span(number(suspect, &["aheadSeconds"]))
+            ));
+        }
+        if !self.ready && problems.is_empty() {
+            problems.push("the server is not ready".to_owned());
+        }
+        let missed = number(server, &["purge", "missedBounds"]);
+        if missed > 0 {
+            let missed = counted(missed, "time");
+            problems.push(format!("what expired was not gone by maxPurgeDelay: {missed} since the start"));
+        }
+        let waiting = number(server, &["purge", "waitingForArchive"]);
+        if waiting > 0 && number(server, &["purge", "archiveFailures"]) > 0 {
+            problems.push(format!("an archive cannot be written: {} wait for it", counted(waiting, "item")));
+        }
+        problems
+    }
+
+    fn json(&self, problems: &[String]) -> String {
+        let mut all = Object::new();
+        all.insert("ready", Value::Bool(self.ready));
+        all.insert("problems", Value::Array(problems.iter().cloned().map(Value::String).collect()));
+        for (name, value) in self.server.as_object().into_iter().flat_map(Object::iter) {
+            // The list has their number, too.
+            let name = if name == "containers" { "containerCount" } else { name };
+            all.insert(name, value.clone());
+        }
+        all.insert("containers", Value::Array(self.containers.clone()));
+        Value::Object(all).to_json()
+    }
+
+    fn text(&self, url: &str, problems: &[String]) -> String {
+        let (server, mut text) = (&self.server, String::new());
+        let version = at(server, &["version"]).and_then(Value::as_str).unwrap_or("?");
+        let ready = if self.ready { "ready" } else { "NOT READY" };
+        let _ = writeln!(text, "server      {url}, Bolide {version}, {ready}");
+        let now = number(server, &["clock", "now"]);
+        let kind = if at(server, &["clock", "testClock"]) == Some(&Value::Bool(true)) {
+            ", a test clock"
+        } else {
+            ""
+        };
+        let _ = writeln!(text, "clock       {}{kind}", date(now));
+        let _ = writeln!(
+            text,
+            "store       {} on disk, of that {} journal; {}",
+            bytes(number(server, &["store", "diskBytes"])),
+            bytes(number(server, &["store", "journalBytes"])),
+            counted(number(server, &["store", "commits"]), "commit"),
+        );
+        let _ = writeln!(text, "purge       {}", self.purge(now));
+        let _ = writeln!(
+            text,
+            "containers  {} in {}",
+            count(self.containers.len() as u64),
+            counted(self.databases(), "database")
+        );
+        for problem in problems {
+            let _ = writeln!(text, "PROBLEM     {problem}");
+        }
+        if !self.containers.is_empty() {
+            let _ = write!(text, "\n{}", self.table());
+        }
+        text
+    }
+
+    fn purge(&self, now: u64) -> String {
+        let purge = at(&self.server, &["purge"]).unwrap_or(&Value::Null);
+        let state = if at(purge, &["paused"]) == Some(&Value::Bool(true)) { "PAUSED, " } else { "" };
+        let backlog = counted(number(purge, &["backlog", "items"]), "expired item");
+        let purged = count(number(purge, &["purgedItems"]));
+        let next = match at(purge, &["nextDue"]).and_then(Value::as_i64) {
+            Some(due) => format!(", next due in {}", span(due.unsigned_abs().saturating_sub(now))),
+            None => String::new(),
+        };
+        format!("{state}{backlog} to purge, {purged} purged since the start{next}")
+    }
+
+    /// How many databases there are that hold something.
+    fn databases(&self) -> u64 {
+        let name = |container: &Value| {
+            let text = |name| at(container, &[name]).and_then(Value::as_str).unwrap_or_default().to_owned();
+            (text("api"), text("database"))
+        };
+        self.containers.iter().map(name).collect::<std::collections::BTreeSet<_>>().len() as u64
+    }
+
+    /// What every container has, a row each.
+    pub(crate) fn table(&self) -> String {
+        use Lean::{Left, Right};
+        let head = [("api", Left), ("container", Left), ("default TTL", Right), ("living", Right)];
+        let head = [&head[..], &[("size", Right), ("expired", Right), ("purged", Right)]].concat();
+        let rows = self.containers.iter().map(|container| {
+            let text = |name| at(container, &[name]).and_then(Value::as_str).unwrap_or_default();
+            vec![
+                text("api").to_owned(),
+                format!("{}/{}", text("database"), text("container")),
+                ttl(container),
+                count(number(container, &["living", "items"])),
+                bytes(number(container, &["living", "bytes"])),
+                count(number(container, &["backlog", "items"])),
+                count(number(container, &["purged", "items"])),
+            ]
+        });
+        table(&head, &rows.collect::<Vec<_>>())
+    }
+}
+
+/// The rule of a container in a word.
+pub(crate) fn ttl(container: &Value) -> String {
+    let default = match at(container, &["defaultTtl"]).and_then(Value::as_i64) {
+        None => "off".to_owned(),
+        Some(-1) => "by item".to_owned(),
+        Some(seconds) => span(seconds.unsigned_abs()),
+    };
+    match number(container, &["dateRules"]) {
+        0 => default,
+        rules => counted(rules, "date index").replace("indexs", "indexes"),
+    }
+}
+
+/// What lies at a path of names.
+pub(crate) fn at<'a>(value: &'a Value, names: &[&str]) -> Option<&'a Value> {
+    names.iter().try_fold(value, |value, name| value.get(name))
+}
+
+/// The number at a path of names; none is 0.
+pub(crate) fn number(value: &Value, names: &[&str]) -> u64 {
+    at(value, names).and_then(Value::as_i64).map_or(0, |number| u64::try_from(number).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(server: &str, ready: bool) -> Status {
+        let server = document::parse_json(server.as_bytes()).unwrap();
+        Status { ready, server, containers: Vec::new() }
+    }
+
+    #[test]
+    fn what_is_not_well_is_told() {
+        for (server, ready, problem) in [
+            ("{}", true, None),
+            (r#"{"clock":{"suspect":null},"store":{"writable":true}}"#, true, None),
+            ("{}", false, Some("not ready")),
+            (r#"{"clock":{"suspect":{"aheadSeconds":7200}}}"#, true, Some("2 h ahead")),
+            (r#"{"store":{"writable":false}}"#, false, Some("restart")),
+            (r#"{"purge":{"missedBounds":2}}"#, true, Some("2 times")),
+            (r#"{"purge":{"waitingForArchive":1,"archiveFailures":3}}"#, true, Some("1 item wait")),
+        ] {
+            let problems = status(server, ready).problems();
+            assert_eq!(problems.len(), usize::from(problem.is_some()), "{server}: {problems:?}");
+            assert!(problem.is_none_or(|text| problems[0].contains(text)), "{server}: {problems:?}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! From the server into a file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use bson::{RawDocument, ValueRef};
+use bytes::Bytes;
+use document::Value;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hyper::Method;
+
+use super::collections;
+use super::files::Form;
+use super::meter::{Meter, Unit};
+use super::progress::{Note, Progress, Way};
+use crate::client::{Client, Payload};
+use crate::figures;
+use crate::place::{Api, Place};
+
+/// How an export is done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Export {
+    pub(crate) form: Form,
+    pub(crate) gzip: bool,
+    /// Whether items keep the properties that the system owns.
+    pub(crate) system: bool,
+    pub(crate) begun: Begun,
+}
+
+/// What becomes of a file that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begun {
+    /// It stays, and there is no export.
+    Stays,
+    /// If its export was interrupted, that goes on.
+    GoesOn,
+    /// It is lost.
+    Lost,
+}
+
+impl Export {
+    /// Whether the export into a file was interrupted.
+    pub(crate) fn is_interrupted(file: &Path) -> bool {
+        Note::new(file, Way::Export, String::new()).exists()
+    }
+
+    /// Writes all living items of a place into a file; without one, to standard output.
+    pub(crate) fn items(self, client: &mut Client, place: &Place, file: Option<&Path>) -> Result<u64> {
+        if self.form == Form::Bson && place.api == Api::NoSql {
+            bail!("BSON is for collections of the MongoDB API; '{place}' is a container: use jsonl or json");
+        }
+        let entry = client.get_json(&place.path("ttl"))?;
+        let living = entry.get("living").and_then(|living| living.get("items")).and_then(Value::as_i64);
+        let mut meter = Meter::new(&place.to_string(), Unit::Items, living.map(i64::unsigned_abs));
+        let mut sink = match file {
+            Some(file) => Sink::open(self, client.url(), place, file)?,
+            None => Sink { out: Out::Standard(std::io::stdout()), progress: Progress::default() },
+        };
+        loop {
+            let page = self.page(client, place, sink.progress.token.as_deref())?;
+            let text = self.text(page.body, place.api, &mut sink.progress)?;
+            sink.progress.token.clone_from(&page.next);
+            sink.put(&self.packed(&text)?, page.next.is_some())?;
+            meter.at(sink.progress.items, "");
+            if page.next.is_none() {
+                break;
+            }
+        }
+        let items = sink.progress.items;
+        if self.form == Form::Array {
+            let end: &[u8] = if items == 0 { b"[]\n" } else { b"\n]\n" };
+            sink.put(&self.packed(end)?, false)?;
+        }
+        sink.end()?;
+        meter.end(&figures::counted(items, "item"));
+        Ok(items)
+    }
+
+    fn page(self, client: &mut Client, place: &Place, after: Option<&str>) -> Result<Page> {
+        let after = after.map(|token| format!("&after={token}")).unwrap_or_default();
+        let path = format!("{}&system={}{after}", place.path("export"), self.system);
+        let answer = client.patiently(|client| client.call(&Method::GET, &path, Payload::Nothing))?;
+        let next = answer.header("x-bolide-export-next").map(str::to_owned);
+        Ok(Page { body: answer.body, next })
+    }
+
+    /// A page in the form of the file.
+    fn text(self, page: Bytes, api: Api, progress: &mut Progress) -> Result<Vec<u8>> {
+        let items: Vec<Vec<u8>> = match api {
+            Api::NoSql => page
+                .split(|byte| *byte == b'\n')
+                .filter(|line| !line.is_empty())
+                .map(<[u8]>::to_vec)
+                .collect(),
+            Api::MongoDb => documents(page, self.form)?,
+        };
+        let mut text = Vec::new();
+        for item in items {
+            match (self.form, progress.items) {
+                (Form::Array, 0) => text.extend_from_slice(b"[\n"),
+                (Form::Array, _) => text.extend_from_slice(b",\n"),
+                (Form::Lines | Form::Bson, _) => {}
+            }
+            text.extend_from_slice(&item);
+            if self.form == Form::Lines {
+                text.push(b'\n');
+            }
+            progress.items += 1;
+        }
+        Ok(text)
+    }
+
+    /// Bytes as they lie in the file. Each piece is packed by itself, so that the file can be cut between any two.
+    fn packed(self, text: &[u8]) -> Result<Vec<u8>> {
+        if !self.gzip || text.is_empty() {
+            return Ok(text.to_vec());
+        }
+        let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+        packed.write_all(text)?;
+        Ok(packed.finish()?)
+    }
+
+    /// Writes down what a place is defined as.
+    pub(crate) fn definition(client: &mut Client, place: &Place, file: &Path) -> Result<Kind> {
+        let (text, kind) = match place.api {
+            Api::NoSql => (client.get_json(&place.path("container"))?.to_json() + "\n", Kind::HasItems),
+            Api::MongoDb => {
+                let description = collections::describe(client, place)?;
+                let kind = description.get("type").and_then(bson::Value::as_str) == Some("view");
+                let text = bson::to_extended_json(ValueRef::Document(description.view()), false);
+                (text + "\n", if kind { Kind::View } else { Kind::HasItems })
+            }
+        };
+        let parent = file.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(parent)
+            .with_context(|| format!("cannot make the directory '{}'", parent.display()))?;
+        fs::write(file, text).with_context(|| format!("cannot write '{}'", file.display()))?;
+        Ok(kind)
+    }
+}
+
+/// Whether there are items to a definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    HasItems,
+    View,
+}
+
+struct Page {
+    body: Bytes,
+    next: Option<String>,
+}
+
+/// The documents of a page, as BSON or as Extended JSON in which no type is lost.
+fn documents(mut page: Bytes, form: Form) -> Result<Vec<Vec<u8>>> {
+    let mut all = Vec::new();
+    while !page.is_empty() {
+        let document = RawDocument::split_from(&mut page).context("the server sends what is not BSON")?;
+        all.push(match form {
+            Form::Bson => document.as_bytes().to_vec(),
+            Form::Lines | Form::Array => {
+                bson::to_extended_json(ValueRef::Document(document.view()), false).into_bytes()
+            }
+        });
+    }
+    Ok(all)
+}
+
+/// Where an export goes.
+struct Sink {
+    out: Out,
+    progress: Progress,
+}
+
+enum Out {
+    Standard(std::io::Stdout),
+    File { file: File, note: Note, name: String },
+}
+
+impl Sink {
+    fn open(export: Export, url: &str, place: &Place, path: &Path) -> Result<Sink> {
+        let name = path.display().to_string();
+        let system = if export.system { " with system properties" } else { "" };
+        let note = Note::new(path, Way::Export, format!("{place} of {url}{system}"));
+        let progress = if export.begun == Begun::GoesOn { note.read()? } else { None };
+        match export.begun {
+            Begun::GoesOn if progress.is_none() && path.exists() => {
+                bail!("'{name}' was exported to its end: there is nothing to resume; --overwrite begins anew")
+            }
+            Begun::Stays if path.exists() => bail!(
+                "'{name}' exists: --resume goes on with an export that was interrupted, --overwrite begins anew"
+            ),
+            Begun::Stays | Begun::GoesOn | Begun::Lost => {}
+        }
+        let progress = progress.unwrap_or_default();
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::create_dir_all(parent)
+            .with_context(|| format!("cannot make the directory '{}'", parent.display()))?;
+        // The note comes first: a file without one is whole.
+        note.write(&progress)?;
+        let open = || -> std::io::Result<File> {
+            let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+            file.set_len(progress.bytes)?;
+            file.seek(SeekFrom::End(0))?;
+            Ok(file)
+        };
+        let file = open().with_context(|| format!("cannot write '{name}'"))?;
+        if file.metadata().is_ok_and(|known| known.len() != progress.bytes) {
+            bail!("'{name}' is shorter than its note says: begin anew with --overwrite");
+        }
+        Ok(Sink { out: Out::File { file, note, name }, progress })
+    }
+
+    /// Writes a piece, and notes it if the export may go on behind it.
+    fn put(&mut self, bytes: &[u8], more: bool) -> Result<()> {
+        match &mut self.out {
+            Out::Standard(out) => out.write_all(bytes).context("cannot write to standard output"),
+            Out::File { file, note, name } => {
+                file.write_all(bytes).with_context(|| format!("cannot write '{name}'"))?;
+                self.progress.bytes += bytes.len() as u64;
+                if more {
+                    file.sync_data().with_context(|| format!("cannot write '{name}'"))?;
+                    note.write(&self.progress)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn end(self) -> Result<()> {
+        match self.out {
+            Out::Standard(mut out) => out.flush().context("cannot write to standard output"),
+            Out::File { file, note, name } => {
+                file.sync_all().with_context(|| format!("cannot write '{name}'"))?;
+                note.remove()
+            }
+        }
+    }
+}
