@@ -4,6 +4,7 @@
 
 mod archive;
 mod background;
+mod bounded_archive;
 mod cli;
 mod client;
 mod config;

@@ -23,6 +23,7 @@ use tokio::sync::watch;
 
 use crate::archive::DirectoryArchive;
 use crate::background;
+use crate::bounded_archive::BoundedArchive;
 use crate::config::{Config, Mongo, Place, ShownKey};
 use crate::host;
 use crate::seed::Planter;
@@ -80,7 +81,7 @@ fn archive(config: &Config) -> Result<Option<Arc<dyn Archive>>> {
         Place::Memory => None,
     };
     let Some(root) = &config.archive_root else { return Ok(None) };
-    Ok(Some(Arc::new(DirectoryArchive::open(root, data)?)))
+    Ok(Some(Arc::new(BoundedArchive::new(DirectoryArchive::open(root, data)?))))
 }
 
 /// Opens the store.

@@ -17,7 +17,8 @@ const LINE_BYTES_MAX: u64 = 1024 * 1024;
 /// What is to be verified.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
-    /// The exported record, JSON lines; '-' is standard input. Without it, every record of the data directory.
+    /// The exported record, JSON lines; '-' is standard input. Without it, every record of the data directory, which is opened
+    /// as by a start of the server: if it has to stay as it is, name a copy.
     file: Option<PathBuf>,
     /// The hash that the server told at some time: line N has it, or without --count any line. More may follow.
     #[arg(long, value_name = "HASH")]
