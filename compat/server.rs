@@ -94,6 +94,13 @@ impl Server {
         serde_json::from_str(&body).unwrap_or(Value::Null)
     }
 
+    /// What clients by TLS should trust, PEM.
+    pub fn root_certificate(&self) -> String {
+        let (status, pem) = self.call("GET", "/_explorer/emulator.pem", "").expect("the server answers");
+        assert_eq!(status, 200, "{pem}");
+        pem
+    }
+
     pub fn now(&self) -> i64 {
         self.admin("GET", "/_bolide/clock", "")["now"].as_i64().expect("now is a number")
     }

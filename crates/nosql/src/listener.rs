@@ -101,6 +101,7 @@ async fn connection(
     limits: &Limits,
 ) {
     let _ = socket.set_nodelay(true);
+    let Ok(peer) = socket.peer_addr() else { return };
     let deadline = Instant::now() + limits.head_timeout;
     let opening = transport::open(socket, service.tls(), limits.handshake_timeout);
     let opened = tokio::select! {
@@ -109,10 +110,10 @@ async fn connection(
     };
     let stream = match opened {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!("no connection: {error}"),
-        Err(_) => return tracing::debug!("no connection: the peer said nothing"),
+        Ok(Err(error)) => return tracing::debug!("no connection with {peer}: {error}"),
+        Err(_) => return tracing::debug!("no connection with {peer}: it said nothing"),
     };
-    let channel = if stream.is_secure() { Channel::Tls } else { Channel::Plain };
+    let channel = Channel { peer, secure: stream.is_secure() };
     let front_end = Arc::clone(service.front_end());
     let answer = service_fn(move |mut request| {
         let service = Arc::clone(&service);

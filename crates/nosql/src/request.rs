@@ -5,6 +5,8 @@
 //! nothing are refused, and so are known ones that are not text: a condition that cannot be read is not a
 //! condition that was not given.
 
+use std::net::SocketAddr;
+
 use document::{EffectiveKey, EffectiveRange, PartitionKey};
 use engine::{Consent, Countdown, Precondition, Throughput};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH};
@@ -41,12 +43,11 @@ pub(crate) enum Verb {
 }
 
 /// What a request came through, which its listener says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Channel {
-    /// As bytes that anybody on the way can read.
-    Plain,
-    /// Inside TLS.
-    Tls,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Channel {
+    pub(crate) peer: SocketAddr,
+    /// Whether it came inside TLS.
+    pub(crate) secure: bool,
 }
 
 /// How much of an answer is wanted, and from where on.
@@ -66,6 +67,7 @@ pub(crate) struct Head {
     /// The text behind `?`.
     pub(crate) query: Option<String>,
     headers: HeaderMap,
+    pub(crate) channel: Option<Channel>,
     /// The address the client used for us, with scheme and a slash at the end.
     pub(crate) origin: Option<String>,
 }
@@ -76,7 +78,8 @@ impl Head {
         check_text(&parts.headers)?;
         let origin = origin(&parts);
         let query = parts.uri.query().map(str::to_owned);
-        Ok(Self { method: parts.method, path, query, headers: parts.headers, origin })
+        let channel = parts.extensions.get().copied();
+        Ok(Self { method: parts.method, path, query, headers: parts.headers, channel, origin })
     }
 
     pub(crate) fn headers(&self) -> &HeaderMap {
@@ -296,7 +299,8 @@ fn origin(parts: &Parts) -> Option<String> {
         Some(authority) => authority.clone(),
         None => host?.parse::<Authority>().ok()?,
     };
-    let secure = parts.extensions.get() == Some(&Channel::Tls) || parts.uri.scheme_str() == Some("https");
+    let secure = parts.extensions.get().is_some_and(|channel: &Channel| channel.secure);
+    let secure = secure || parts.uri.scheme_str() == Some("https");
     let scheme = if secure { "https" } else { "http" };
     (!authority.as_str().contains('@')).then(|| format!("{scheme}://{authority}/"))
 }

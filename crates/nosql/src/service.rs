@@ -227,7 +227,8 @@ impl Service {
 fn log_refusal(head: &Head, error: &Error) {
     if let Error::Unauthorized(why) | Error::Forbidden(why) = error {
         let path = head.path.segments().join("/");
-        tracing::info!("refused {} {path:?} with {}: {why:?}", head.method, error.wire().status);
+        let peer = head.channel.map(|channel| channel.peer);
+        tracing::info!(?peer, "refused {} {path:?} with {}: {why:?}", head.method, error.wire().status);
     }
 }
 

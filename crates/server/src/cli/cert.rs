@@ -16,7 +16,7 @@ pub(crate) struct Request {
     pem: bool,
 }
 
-/// A platform and what makes it trust a file; `FILE` stands for the root.
+/// A platform and what makes it trust a file; `{root}` stands for the root.
 struct Platform {
     name: &'static str,
     how: &'static [&'static str],
@@ -25,32 +25,32 @@ struct Platform {
 const PLATFORMS: &[Platform] = &[
     Platform {
         name: "Debian, Ubuntu",
-        how: &["sudo cp FILE /usr/local/share/ca-certificates/bolide.crt", "sudo update-ca-certificates"],
+        how: &["sudo cp {root} /usr/local/share/ca-certificates/bolide.crt", "sudo update-ca-certificates"],
     },
     Platform {
         name: "Fedora, RHEL",
-        how: &["sudo cp FILE /etc/pki/ca-trust/source/anchors/bolide.pem", "sudo update-ca-trust"],
+        how: &["sudo cp {root} /etc/pki/ca-trust/source/anchors/bolide.pem", "sudo update-ca-trust"],
     },
     Platform {
         name: "macOS",
-        how: &["sudo security add-trusted-cert -d -r trustRoot -k /Library/Keychains/System.keychain FILE"],
+        how: &["sudo security add-trusted-cert -d -r trustRoot -k /Library/Keychains/System.keychain {root}"],
     },
-    Platform { name: "Windows (PowerShell as administrator)", how: &["certutil -addstore -f Root FILE"] },
+    Platform { name: "Windows (PowerShell as administrator)", how: &["certutil -addstore -f Root {root}"] },
     Platform {
         name: "Java",
-        how: &["keytool -importcert -noprompt -cacerts -storepass changeit -alias bolide -file FILE"],
+        how: &["keytool -importcert -noprompt -cacerts -storepass changeit -alias bolide -file {root}"],
     },
-    Platform { name: "Node.js", how: &["export NODE_EXTRA_CA_CERTS=FILE"] },
-    Platform { name: "Python", how: &["export REQUESTS_CA_BUNDLE=FILE SSL_CERT_FILE=FILE"] },
+    Platform { name: "Node.js", how: &["export NODE_EXTRA_CA_CERTS={root}"] },
+    Platform { name: "Python", how: &["export REQUESTS_CA_BUNDLE={root} SSL_CERT_FILE={root}"] },
     Platform {
         name: ".NET",
-        how: &["trusts what the system trusts: see above; on Linux also: export SSL_CERT_FILE=FILE"],
+        how: &["trusts what the system trusts: see above; on Linux also: export SSL_CERT_FILE={root}"],
     },
     Platform {
         name: "MongoDB drivers and mongosh",
-        how: &["tlsCAFile=FILE in the connection string, or --tlsCAFile FILE"],
+        how: &["tlsCAFile={root} in the connection string, or --tlsCAFile {root}"],
     },
-    Platform { name: "curl", how: &["curl --cacert FILE https://localhost:8081/alive"] },
+    Platform { name: "curl", how: &["curl --cacert {root} https://localhost:8081/alive"] },
 ];
 
 /// Tells of the root; nothing is changed.
@@ -71,10 +71,12 @@ fn instructions(root: &Root) -> String {
     let mut text = format!(
         "The root certificate is {path}\nA running server gives it to everybody as /_explorer/emulator.pem\n"
     );
+    let plain = path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    let path = if plain { path } else { format!("'{path}'") };
     for platform in PLATFORMS {
         text.extend(["\n", platform.name, "\n"]);
         for line in platform.how {
-            text.extend(["    ", &line.replace("FILE", &path), "\n"]);
+            text.extend(["    ", &line.replace("{root}", &path), "\n"]);
         }
     }
     text
@@ -86,12 +88,13 @@ mod tests {
 
     #[test]
     fn every_platform_is_told_of_the_file() {
-        let root = Root { pem: String::new(), path: Some("/data/tls/root.pem".into()) };
+        let root = Root { pem: String::new(), path: Some("/my data/tls/root.pem".into()) };
         let text = instructions(&root);
+        assert!(text.contains(" SSL_CERT_FILE='/my data/tls/root.pem'\n"), "{text}");
         for platform in PLATFORMS {
             let (_, part) = text.split_once(platform.name).unwrap();
             let part = part.split("\n\n").next().unwrap();
-            assert!(part.contains("/data/tls/root.pem") && !part.contains("FILE"), "{part}");
+            assert!(part.contains("/my data/tls/root.pem") && !part.contains("{root}"), "{part}");
         }
     }
 }
