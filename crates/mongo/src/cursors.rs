@@ -17,13 +17,11 @@ use tokio::time::Instant;
 use crate::access::Answers;
 use crate::change_stream::Stream;
 use crate::error::{Error, Result};
+use crate::limits::Limits;
 use crate::random;
 use crate::rights::Need;
 use crate::session::{Owner, SessionId};
 use crate::statistics::Counter;
-
-/// How many cursors rest at once, at most.
-pub(crate) const OPEN_MAX: usize = 10_000;
 
 /// An answer that is not finished.
 pub(crate) struct Cursor {
@@ -65,8 +63,11 @@ enum Slot {
 }
 
 /// All cursors.
-#[derive(Default)]
 pub(crate) struct Cursors {
+    /// How many there may be.
+    most: usize,
+    /// How many of them one user may have.
+    most_of_user: usize,
     slots: Mutex<HashMap<i64, Slot>>,
     /// Those that were closed because nobody asked.
     pub(crate) timed_out: Counter,
@@ -80,15 +81,24 @@ pub(crate) struct CursorFigures {
 }
 
 impl Cursors {
+    pub(crate) fn new(limits: &Limits) -> Cursors {
+        Cursors {
+            most: limits.cursors,
+            most_of_user: limits.cursors_of_user,
+            slots: Mutex::default(),
+            timed_out: Counter::default(),
+        }
+    }
+
     /// Keeps a cursor under a new id: random, so that nobody meets another's by counting, and positive.
     pub(crate) fn keep(&self, cursor: Cursor, idle: Duration) -> Result<i64> {
         let now = Instant::now();
         let mut slots = self.slots.lock();
-        if slots.len() >= OPEN_MAX {
+        if self.refusal(&slots, &cursor.owner).is_some() {
             self.timed_out.add(sweep(&mut slots, now, idle) as u64);
         }
-        if slots.len() >= OPEN_MAX {
-            return Err(Error::new(Code::OPERATION_FAILED, format!("{OPEN_MAX} cursors are open already")));
+        if let Some(refusal) = self.refusal(&slots, &cursor.owner) {
+            return Err(Error::new(Code::OPERATION_FAILED, refusal));
         }
         let id = loop {
             let id = (random::number() >> 1) as i64;
@@ -98,6 +108,19 @@ impl Cursors {
         };
         slots.insert(id, Slot::Resting { cursor: Box::new(cursor), since: now });
         Ok(id)
+    }
+
+    /// Why there may be no further cursor.
+    fn refusal(&self, slots: &HashMap<i64, Slot>, owner: &Owner) -> Option<String> {
+        if slots.len() >= self.most {
+            return Some(format!("{} cursors are open already", self.most));
+        }
+        // Counting is for those who want it.
+        if self.most_of_user >= self.most {
+            return None;
+        }
+        let own = slots.values().filter(|slot| slot.owner().user == owner.user).count();
+        (own >= self.most_of_user).then(|| format!("this user has {own} cursors open already"))
     }
 
     /// What it needs to go on with a cursor that rests.
@@ -200,6 +223,15 @@ impl Cursors {
     }
 }
 
+impl Slot {
+    fn owner(&self) -> &Owner {
+        match self {
+            Slot::Resting { cursor, .. } => &cursor.owner,
+            Slot::InUse { owner, .. } => owner,
+        }
+    }
+}
+
 fn not_found(id: i64) -> Error {
     Error::new(Code::CURSOR_NOT_FOUND, format!("cursor id {id} not found"))
 }
@@ -244,7 +276,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_cursor_is_used_by_one_request_at_a_time() {
-        let cursors = Cursors::default();
+        let cursors = Cursors::new(&Limits::default());
         let id = cursors.keep(cursor(1, false), IDLE_MAX).unwrap();
         let taken = cursors.take(id, IDLE_MAX).unwrap();
         assert_eq!(code(cursors.take(id, IDLE_MAX)), Some(12051));
@@ -257,7 +289,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn idle_cursors_are_closed_unless_they_are_to_be_kept() {
-        let cursors = Cursors::default();
+        let cursors = Cursors::new(&Limits::default());
         let idle = cursors.keep(cursor(1, false), IDLE_MAX).unwrap();
         let kept = cursors.keep(cursor(1, true), IDLE_MAX).unwrap();
         tokio::time::advance(IDLE_MAX + Duration::from_secs(1)).await;
@@ -271,7 +303,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_session_takes_its_cursors_along() {
-        let cursors = Cursors::default();
+        let cursors = Cursors::new(&Limits::default());
         let (mine, other) = (
             cursors.keep(cursor(1, false), IDLE_MAX).unwrap(),
             cursors.keep(cursor(2, false), IDLE_MAX).unwrap(),

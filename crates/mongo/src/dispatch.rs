@@ -334,12 +334,19 @@ async fn run_within_limits(call: &mut Call) -> Result<(Reply, Option<Document>)>
     Ok((outcome?, unmet))
 }
 
-/// `maxTimeMS`; zero and absent are no limit.
+/// What the operator's limit on the time of a query is for.
+const QUERIES: [&str; 5] = ["aggregate", "count", "distinct", "explain", "find"];
+
+/// `maxTimeMS`, of which zero and absent are no limit, or the operator's limit on queries, whichever is shorter.
 fn time_limit(call: &Call) -> Result<Option<Duration>> {
-    match max_time(call.fields())? {
-        // In getMore it would say how long to wait for news, which is that command's own business.
-        Some(limit) if call.command.name != "getMore" => limited(call, limit),
-        _ => Ok(None),
+    let wanted = max_time(call.fields())?;
+    // In getMore it would say how long to wait for news, which is that command's own business.
+    let wanted = wanted.filter(|_| call.command.name != "getMore");
+    let most = call.service.settings.limits.query_time;
+    let most = most.filter(|_| QUERIES.contains(&call.command.name));
+    match wanted.into_iter().chain(most).min() {
+        Some(limit) => limited(call, limit),
+        None => Ok(None),
     }
 }
 

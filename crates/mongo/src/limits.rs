@@ -62,6 +62,18 @@ pub const SESSIONS: usize = 100_000;
 /// How long a session lives after its last use (`logicalSessionTimeoutMinutes`).
 pub const SESSION_MINUTES: u32 = 30;
 
+/// Cursors open at once, all clients together.
+pub const CURSORS: usize = 10_000;
+
+/// How long a cursor rests before it is closed (`cursorTimeoutMillis` at the start).
+pub const CURSOR_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// Transactions open at once; each may hold what it has written in memory, and a snapshot.
+pub const TRANSACTIONS: usize = 1000;
+
+/// How long a transaction may last (`transactionLifetimeLimitSeconds` at the start).
+pub const TRANSACTION_LIFETIME: Duration = Duration::from_mins(1);
+
 /// The window that zstd may ask for; drivers compress at levels that need a fraction of it.
 pub const ZSTD_WINDOW_BYTES: u64 = 8 * 1024 * 1024;
 
@@ -82,6 +94,20 @@ pub struct Limits {
     pub write_pause_timeout: Duration,
     /// See [`DRAIN_TIMEOUT`].
     pub drain_timeout: Duration,
+    /// See [`CURSORS`].
+    pub cursors: usize,
+    /// Cursors of one user; all who have not authenticated are one. As many as there may be in all, unless told otherwise.
+    pub cursors_of_user: usize,
+    /// See [`CURSOR_IDLE_TIMEOUT`].
+    pub cursor_idle_timeout: Duration,
+    /// See [`TRANSACTIONS`].
+    pub transactions: usize,
+    /// See [`TRANSACTION_LIFETIME`].
+    pub transaction_lifetime: Duration,
+    /// Bytes that one stage of a pipeline may keep: a sort, a group. See [`mql::STAGE_BYTES_MAX`].
+    pub stage_bytes: usize,
+    /// How long a query may work, all its batches together; a client may ask for less with `maxTimeMS`. None unless told.
+    pub query_time: Option<Duration>,
 }
 
 impl Default for Limits {
@@ -94,6 +120,13 @@ impl Default for Limits {
             message_timeout: MESSAGE_TIMEOUT,
             write_pause_timeout: WRITE_PAUSE_TIMEOUT,
             drain_timeout: DRAIN_TIMEOUT,
+            cursors: CURSORS,
+            cursors_of_user: CURSORS,
+            cursor_idle_timeout: CURSOR_IDLE_TIMEOUT,
+            transactions: TRANSACTIONS,
+            transaction_lifetime: TRANSACTION_LIFETIME,
+            stage_bytes: mql::STAGE_BYTES_MAX,
+            query_time: None,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::auth::Mechanism;
 use crate::commands::build_info;
 use crate::error::{Error, Result};
 use crate::fields::{truth, whole};
+use crate::limits::Limits;
 use crate::reply::list;
 use crate::service::Service;
 
@@ -26,20 +27,26 @@ enum Kind {
 
 /// Parameters that are kept, with their kinds and defaults.
 const KEPT: [(&str, Kind, i64); 12] = [
-    ("cursorTimeoutMillis", Kind::Number { least: 1, most: i64::MAX }, 600_000),
+    (CURSOR_TIMEOUT, Kind::Number { least: 1, most: i64::MAX }, 600_000),
     ("diagnosticDataCollectionEnabled", Kind::Switch, 0),
-    ("internalQueryMaxBlockingSortMemoryUsageBytes", Kind::Number { least: 0, most: i64::MAX }, 104_857_600),
+    (SORT_MEMORY, Kind::Number { least: 0, most: i64::MAX }, 104_857_600),
     ("logLevel", Kind::Number { least: 0, most: 5 }, 0),
     ("maxTransactionLockRequestTimeoutMillis", Kind::Number { least: -1, most: i32::MAX as i64 }, 5),
     ("notablescan", Kind::Switch, 0),
     ("periodicNoopIntervalSecs", Kind::Number { least: 1, most: i32::MAX as i64 }, 10),
     ("quiet", Kind::Switch, 0),
-    ("transactionLifetimeLimitSeconds", Kind::Number { least: 1, most: i32::MAX as i64 }, 60),
+    (TRANSACTION_LIFETIME, Kind::Number { least: 1, most: i32::MAX as i64 }, 60),
     ("ttlMonitorBatchDeletes", Kind::Switch, 1),
     (TTL_SLEEP, Kind::Number { least: 1, most: i32::MAX as i64 }, 60),
     ("wiredTigerConcurrentReadTransactions", Kind::Number { least: 1, most: i32::MAX as i64 }, 128),
 ];
 
+/// What a stage may keep, as the operator has set it; setting it here does nothing.
+const SORT_MEMORY: &str = "internalQueryMaxBlockingSortMemoryUsageBytes";
+/// How long a cursor rests before it is closed.
+pub(crate) const CURSOR_TIMEOUT: &str = "cursorTimeoutMillis";
+/// How long a transaction may last.
+pub(crate) const TRANSACTION_LIFETIME: &str = "transactionLifetimeLimitSeconds";
 /// Whether what has expired is removed. It is invisible either way.
 const TTL_ENABLED: &str = "ttlMonitorEnabled";
 /// What a pass lasts, for figures; removal itself begins when something is due.
@@ -59,14 +66,18 @@ struct Passes {
     since: Instant,
 }
 
-impl Default for Parameters {
-    fn default() -> Parameters {
-        let kept = KEPT.iter().map(|(name, _, default)| (*name, *default)).collect();
+impl Parameters {
+    /// The defaults, and what the operator has set.
+    pub(crate) fn new(limits: &Limits) -> Parameters {
+        let mut kept: BTreeMap<_, _> = KEPT.iter().map(|(name, _, default)| (*name, *default)).collect();
+        let number = |number: u128| i64::try_from(number).unwrap_or(i64::MAX).max(1);
+        kept.insert(CURSOR_TIMEOUT, number(limits.cursor_idle_timeout.as_millis()));
+        kept.insert(SORT_MEMORY, number(limits.stage_bytes as u128));
+        let lifetime = number(limits.transaction_lifetime.as_secs().into()).min(i32::MAX.into());
+        kept.insert(TRANSACTION_LIFETIME, lifetime);
         Parameters { kept: Mutex::new(kept), passes: Mutex::new(Passes { count: 0, since: Instant::now() }) }
     }
-}
 
-impl Parameters {
     /// A parameter that is kept.
     pub(crate) fn get(&self, name: &str) -> i64 {
         self.kept.lock().get(name).copied().unwrap_or(0)

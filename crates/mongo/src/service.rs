@@ -20,7 +20,7 @@ use crate::fail_points::FailPoints;
 use crate::journal::Journal;
 use crate::limits::LARGE_MESSAGES_BYTES;
 use crate::operations::{Operations, Stop};
-use crate::parameters::Parameters;
+use crate::parameters::{CURSOR_TIMEOUT, Parameters, TRANSACTION_LIFETIME};
 use crate::random;
 use crate::record::Traffic;
 use crate::room::Common;
@@ -80,17 +80,17 @@ impl Service {
             common: Arc::new(Common::new(Arc::clone(&engine))),
             engine,
             traffic: Traffic::new(Arc::clone(&settings.registry)),
-            settings,
             clock: ClusterClock::default(),
             sessions: Sessions::default(),
             operations: Arc::default(),
             statistics: Statistics::default(),
-            parameters: Parameters::default(),
+            parameters: Parameters::new(&settings.limits),
             fail_points: FailPoints::default(),
             journal: Journal::default(),
             usage: UseByCollection::default(),
-            cursors: Cursors::default(),
-            transactions: Transactions::default(),
+            cursors: Cursors::new(&settings.limits),
+            transactions: Transactions::new(settings.limits.transactions),
+            settings,
             ids: AtomicU32::new(random::number() as u32),
             tidied: Mutex::new(Instant::now()),
             started: Instant::now(),
@@ -150,12 +150,12 @@ impl Service {
 
     /// How long a cursor rests before it is closed.
     pub(crate) fn cursor_idle(&self) -> Duration {
-        Duration::from_millis(self.parameters.get("cursorTimeoutMillis").unsigned_abs())
+        Duration::from_millis(self.parameters.get(CURSOR_TIMEOUT).unsigned_abs())
     }
 
     /// How long a transaction may last.
     pub(crate) fn transaction_lifetime(&self) -> Duration {
-        Duration::from_secs(self.parameters.get("transactionLifetimeLimitSeconds").unsigned_abs())
+        Duration::from_secs(self.parameters.get(TRANSACTION_LIFETIME).unsigned_abs())
     }
 
     /// Closes what nobody asks for any more, now and then: cursors that rest and transactions that go on for too long. Commands

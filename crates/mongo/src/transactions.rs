@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use mql::Code;
 use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
@@ -18,8 +19,9 @@ use crate::room::{Common, OpenTransaction, Room};
 use crate::session::SessionId;
 
 /// The last transaction of each session.
-#[derive(Default)]
 pub(crate) struct Transactions {
+    /// One for each that may be open.
+    permits: Arc<Semaphore>,
     by_session: Mutex<HashMap<SessionId, Transaction>>,
 }
 
@@ -33,7 +35,7 @@ struct Transaction {
 }
 
 enum State {
-    Open(Arc<OpenTransaction>),
+    Open { opened: Arc<OpenTransaction>, _permit: OwnedSemaphorePermit },
     Committed,
     Aborted,
 }
@@ -47,6 +49,12 @@ pub(crate) enum Commit {
 }
 
 impl Transactions {
+    /// At most so many at once.
+    pub(crate) fn new(most: usize) -> Transactions {
+        let permits = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
+        Transactions { permits, by_session: Mutex::default() }
+    }
+
     /// Where a command reads and writes that is part of a transaction; begun if the command is its first.
     pub(crate) fn room(
         &self,
@@ -77,8 +85,12 @@ impl Transactions {
                 let text = format!("Given transaction number {number} is already in use");
                 return Err(Error::location(50911, text));
             }
+            let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+                drop(known);
+                return Err(self.full());
+            };
             let opened = Arc::new(OpenTransaction::begin(common)?);
-            let state = State::Open(Arc::clone(&opened));
+            let state = State::Open { opened: Arc::clone(&opened), _permit: permit };
             let until = Instant::now() + lifetime;
             let new = Transaction { number, state, until, commit: Arc::default() };
             let ended = known.insert(session.clone(), new);
@@ -94,6 +106,12 @@ impl Transactions {
         drop(known);
         drop(expired);
         opened
+    }
+
+    /// The error for one too many; the client tries again, and by then those whose time is over are gone.
+    fn full(&self) -> Error {
+        self.sweep();
+        Error::new(Code::OPERATION_FAILED, "too many transactions are open").with_label(TRANSIENT_TRANSACTION)
     }
 
     /// What whoever commits a transaction holds; none if the session knows no transaction of that number.
@@ -116,7 +134,7 @@ impl Transactions {
         let found = match &transaction.state {
             State::Committed => Ok(Commit::Done),
             State::Aborted => Err(aborted(number)),
-            State::Open(opened) => {
+            State::Open { opened, .. } => {
                 let opened = Arc::clone(opened);
                 transaction.state = State::Aborted;
                 Ok(Commit::Open(opened))
@@ -171,7 +189,7 @@ impl Transactions {
     /// How many are open.
     pub(crate) fn open_count(&self) -> usize {
         let known = self.by_session.lock();
-        known.values().filter(|transaction| matches!(transaction.state, State::Open(_))).count()
+        known.values().filter(|transaction| matches!(transaction.state, State::Open { .. })).count()
     }
 }
 
@@ -179,13 +197,13 @@ impl Transaction {
     /// Aborts it if it has outlived its time; then what it was.
     #[must_use = "letting it go takes a while: first of all the lock is given back"]
     fn expire(&mut self) -> Option<State> {
-        let is_over = matches!(self.state, State::Open(_)) && Instant::now() > self.until;
+        let is_over = matches!(self.state, State::Open { .. }) && Instant::now() > self.until;
         is_over.then(|| std::mem::replace(&mut self.state, State::Aborted))
     }
 
     fn opened(&self, number: i64) -> Result<Arc<OpenTransaction>> {
         match &self.state {
-            State::Open(opened) => Ok(Arc::clone(opened)),
+            State::Open { opened, .. } => Ok(Arc::clone(opened)),
             State::Committed => Err(Error::new(
                 Code::TRANSACTION_COMMITTED,
                 format!("Transaction {number} has been committed."),
@@ -231,7 +249,7 @@ mod tests {
     async fn a_collection_made_in_a_transaction_goes_with_it_when_its_time_is_over() {
         let common = common();
         let engine = Arc::clone(&common.engine);
-        let transactions = Transactions::default();
+        let transactions = Transactions::new(10);
         let session = SessionId { uuid: [1; 16], user: [0; 32] };
         let minute = Duration::from_mins(1);
         let room = transactions.room(&common, &session, 1, true, minute).unwrap();
@@ -257,7 +275,7 @@ mod tests {
     #[test]
     fn nobody_waits_while_an_expired_transaction_goes() {
         let common = common();
-        let transactions = Transactions::default();
+        let transactions = Transactions::new(10);
         let session = SessionId { uuid: [1; 16], user: [0; 32] };
         for (number, commits) in [(1, false), (2, true)] {
             let room = transactions.room(&common, &session, number, true, Duration::ZERO).unwrap();

@@ -12,6 +12,8 @@ use crate::error::{Code, Error, Result};
 
 /// How many steps a request may take before it is stopped, far beyond what any sensible request needs.
 const STEPS_MAX: u64 = 5_000_000_000;
+/// How many bytes one stage of a pipeline keeps at most, unless told otherwise.
+pub const STAGE_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// How many steps pass between two looks at the cancellation.
 const STEPS_BETWEEN_LOOKS: u64 = 1024;
 
@@ -26,6 +28,8 @@ pub struct Context {
     seed: Cell<u64>,
     steps: Cell<u64>,
     steps_max: u64,
+    /// How many bytes one stage of a pipeline keeps at most.
+    pub(crate) stage_bytes_max: usize,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -39,6 +43,7 @@ impl Context {
             seed: Cell::new(seed),
             steps: Cell::new(0),
             steps_max: STEPS_MAX,
+            stage_bytes_max: STAGE_BYTES_MAX,
             cancelled,
         }
     }
@@ -65,6 +70,12 @@ impl Context {
     #[must_use]
     pub fn with_steps_max(self, steps_max: u64) -> Context {
         Context { steps_max, ..self }
+    }
+
+    /// The same with another bound on what a stage of a pipeline keeps.
+    #[must_use]
+    pub fn with_stage_bytes_max(self, stage_bytes_max: usize) -> Context {
+        Context { stage_bytes_max, ..self }
     }
 
     /// Counts work; an error once the request is cancelled or has done too much.

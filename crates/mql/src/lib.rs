@@ -19,6 +19,6 @@ pub mod projection;
 pub mod sort;
 pub mod update;
 
-pub use context::Context;
+pub use context::{Context, STAGE_BYTES_MAX};
 pub use error::{Code, Error, Result};
 pub use path::FieldPath;

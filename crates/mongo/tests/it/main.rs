@@ -17,6 +17,7 @@ mod figures;
 mod handshake;
 mod hostile;
 mod keys;
+mod limits;
 mod output;
 mod roles;
 mod scram;

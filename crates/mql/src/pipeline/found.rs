@@ -66,8 +66,8 @@ struct NearestFirst {
 }
 
 impl Blocking for NearestFirst {
-    fn take(&mut self, row: Row, _world: &mut World<'_>) -> Result<()> {
-        self.memory.take(row.bytes())?;
+    fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
+        self.memory.take(row.bytes(), world.context)?;
         let told = row.meta.as_ref().and_then(|meta| meta.get("geoNearDistance"));
         let distance = told.and_then(|value| as_double(value.view())).unwrap_or(f64::INFINITY);
         self.rows.push((distance, row));

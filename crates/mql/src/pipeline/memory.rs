@@ -1,9 +1,7 @@
 //! A bound on what a stage keeps. Nothing is ever spilled to disk: a stage that needs more is refused by name.
 
+use crate::context::Context;
 use crate::error::{Code, Error, Result};
-
-/// How many bytes one blocking stage keeps at most.
-pub(crate) const STAGE_BYTES_MAX: usize = 100 * 1024 * 1024;
 
 /// What one stage keeps.
 #[derive(Debug)]
@@ -23,12 +21,12 @@ impl Memory {
         Memory { stage, code, used: 0 }
     }
 
-    pub(crate) fn take(&mut self, bytes: usize) -> Result<()> {
+    pub(crate) fn take(&mut self, bytes: usize, context: &Context) -> Result<()> {
         self.used = self.used.saturating_add(bytes);
-        if self.used > STAGE_BYTES_MAX {
+        if self.used > context.stage_bytes_max {
             let message = format!(
-                "Exceeded memory limit for {}: it may keep {STAGE_BYTES_MAX} bytes, and nothing is spilled to disk",
-                self.stage
+                "Exceeded memory limit for {}: it may keep {} bytes, and nothing is spilled to disk",
+                self.stage, context.stage_bytes_max
             );
             return Err(Error::new(self.code, message));
         }
@@ -51,10 +49,11 @@ mod tests {
     #[test]
     fn a_stage_that_keeps_too_much_is_refused_by_name() {
         let mut memory = Memory::of("$group");
-        assert_eq!(memory.take(STAGE_BYTES_MAX), Ok(()));
+        let context = Context::at(0).with_stage_bytes_max(1000);
+        assert_eq!(memory.take(1000, &context), Ok(()));
         memory.give_back(1);
-        assert_eq!(memory.take(1), Ok(()));
-        let error = memory.take(1).expect_err("over the bound");
+        assert_eq!(memory.take(1, &context), Ok(()));
+        let error = memory.take(1, &context).expect_err("over the bound");
         assert_eq!(error.code, Code::QUERY_EXCEEDED_MEMORY_LIMIT);
         assert!(error.message.contains("$group"));
     }

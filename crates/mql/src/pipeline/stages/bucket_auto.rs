@@ -123,7 +123,7 @@ impl Blocking for Bucketing {
         if self.stage.granularity.is_some() {
             check_rounded(&value)?;
         }
-        self.memory.take(row.bytes() + value_bytes(value.view()))?;
+        self.memory.take(row.bytes() + value_bytes(value.view()), world.context)?;
         self.entries.push((value, row));
         Ok(())
     }
@@ -176,7 +176,7 @@ impl Bucketing {
         world.context.spend(1)?;
         let stage = Arc::clone(&self.stage);
         for ((_, accumulator), tally) in stage.output.iter().zip(&mut bucket.tallies) {
-            self.memory.take(tally.add(accumulator.input(row, world.context)?)?)?;
+            self.memory.take(tally.add(accumulator.input(row, world.context)?)?, world.context)?;
         }
         Ok(())
     }

@@ -208,8 +208,8 @@ struct Densifying {
 }
 
 impl Blocking for Densifying {
-    fn take(&mut self, row: Row, _world: &mut World<'_>) -> Result<()> {
-        self.memory.take(row.bytes())?;
+    fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
+        self.memory.take(row.bytes(), world.context)?;
         let mut fields = Document::new();
         let mut key = Vec::new();
         for path in &self.densify.partition {
@@ -308,7 +308,7 @@ impl Densifying {
             };
             if order == Ordering::Greater {
                 if let Some(value) = wanted {
-                    rows.push(self.generated(&partition.fields, value.clone())?);
+                    rows.push(self.generated(&partition.fields, value.clone(), world)?);
                 }
             } else if let Some((_, row)) = existing.next() {
                 rows.push(row);
@@ -324,7 +324,7 @@ impl Densifying {
         }
     }
 
-    fn generated(&mut self, fields: &Document, value: Value) -> Result<Row> {
+    fn generated(&mut self, fields: &Document, value: Value, world: &World<'_>) -> Result<Row> {
         self.generated += 1;
         if self.generated > GENERATED_MAX {
             let message = format!(
@@ -336,7 +336,7 @@ impl Densifying {
         let mut document = fields.clone();
         self.densify.field.set(&mut document, value);
         let row = Row::from(document);
-        self.memory.take(row.bytes())?;
+        self.memory.take(row.bytes(), world.context)?;
         Ok(row)
     }
 }

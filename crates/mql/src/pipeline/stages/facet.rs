@@ -113,7 +113,7 @@ impl Part {
         while !self.done {
             match self.chain.pop(world)? {
                 Flow::Row(row) => {
-                    memory.take(document_bytes(row.view()))?;
+                    memory.take(document_bytes(row.view()), world.context)?;
                     self.found.push(Value::Document(row.body.into_tree()));
                 }
                 Flow::Wanting => return Ok(()),

@@ -151,8 +151,10 @@ impl Each for Searching {
             memory: Memory::with_code("$graphLookup", Code(40099)),
         };
         match self.0.start.of_row(&row, world.context)? {
-            Some(Value::Array(values)) => values.into_iter().try_for_each(|value| search.look_for(value))?,
-            Some(value) => search.look_for(value)?,
+            Some(Value::Array(values)) => {
+                values.into_iter().try_for_each(|value| search.look_for(value, world))?;
+            }
+            Some(value) => search.look_for(value, world)?,
             None => {}
         }
         let mut depth = 0;
@@ -167,9 +169,9 @@ impl Each for Searching {
 }
 
 impl Search<'_> {
-    fn look_for(&mut self, value: Value) -> Result<()> {
+    fn look_for(&mut self, value: Value, world: &World<'_>) -> Result<()> {
         let key = key_of(value.view(), self.lookup.around.collation());
-        self.memory.take(key.len() + value_bytes(value.view()))?;
+        self.memory.take(key.len() + value_bytes(value.view()), world.context)?;
         if self.seen_values.insert(key) {
             self.frontier.push(value);
         }
@@ -204,11 +206,11 @@ impl Search<'_> {
             if !self.found_ids.insert(key_of(id, &bson::Collation::simple())) {
                 continue;
             }
-            self.memory.take(document_bytes(row.view()))?;
+            self.memory.take(document_bytes(row.view()), world.context)?;
             let mut next = Vec::new();
             self.lookup.connect_from.values(row.view(), &mut next);
             for value in next {
-                self.look_for(value.to_value())?;
+                self.look_for(value.to_value(), world)?;
             }
             let mut document = row.body.into_tree();
             if let Some(field) = &self.lookup.depth_field {

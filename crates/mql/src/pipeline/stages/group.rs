@@ -94,7 +94,10 @@ impl Grouping {
             .iter()
             .map(|(_, accumulator)| accumulator.begin(&id, world.context))
             .collect::<Result<_>>()?;
-        self.memory.take(key.len() + value_bytes(id.view()) + size_of::<Tally>() * tallies.len() + 64)?;
+        self.memory.take(
+            key.len() + value_bytes(id.view()) + size_of::<Tally>() * tallies.len() + 64,
+            world.context,
+        )?;
         let place = self.groups.len();
         self.groups.push((id, tallies));
         self.places.insert(key, place);
@@ -112,7 +115,7 @@ impl Blocking for Grouping {
         let group = Arc::clone(&self.group);
         for ((_, accumulator), tally) in group.fields.iter().zip(&mut self.groups[place].1) {
             let bytes = tally.add(accumulator.input(&row, world.context)?)?;
-            self.memory.take(bytes)?;
+            self.memory.take(bytes, world.context)?;
         }
         Ok(())
     }

@@ -322,7 +322,7 @@ fn gather(stage: &'static str, mut running: Running, world: &mut World<'_>) -> R
     let mut found = Vec::new();
     let mut all = || -> Result<()> {
         while let Some(row) = running.next(world.source, world.context)? {
-            memory.take(document_bytes(row.view()))?;
+            memory.take(document_bytes(row.view()), world.context)?;
             found.push(Value::Document(row.body.into_tree()));
         }
         Ok(())

@@ -88,7 +88,7 @@ impl Blocking for Sorting {
         let key =
             self.order.sort.key(row.view(), &self.order.collation, row.meta.as_deref(), world.context)?;
         let bytes = row.bytes() + key_bytes(&key);
-        self.memory.take(bytes)?;
+        self.memory.take(bytes, world.context)?;
         self.rows.push(Entry { key, bytes, row });
         if let Some(limit) = self.order.limit {
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -146,13 +146,13 @@ impl Blocking for Sampling {
     fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
         self.seen += 1;
         if self.seen <= self.size {
-            self.memory.take(row.bytes())?;
+            self.memory.take(row.bytes(), world.context)?;
             self.kept.push(row);
             return Ok(());
         }
         let place = world.context.random() % self.seen;
         if place < self.size {
-            self.memory.take(row.bytes())?;
+            self.memory.take(row.bytes(), world.context)?;
             let before = std::mem::replace(&mut self.kept[place as usize], row);
             self.memory.give_back(before.bytes());
         }

@@ -66,7 +66,7 @@ impl Function {
             return accumulate(accumulator, &windows, window, entries, memory, context);
         }
         let column = self.small_column(entries, stage, context)?;
-        memory.take(column.iter().map(|value| value_bytes(value.view())).sum())?;
+        memory.take(column.iter().map(|value| value_bytes(value.view())).sum(), context)?;
         Ok(column)
     }
 
@@ -187,7 +187,7 @@ fn accumulate(
         {
             let bytes = value_bytes(same.view());
             context.spend(1 + bytes as u64 / 64)?;
-            memory.take(bytes)?;
+            memory.take(bytes, context)?;
             values.push(same.clone());
             continue;
         }
@@ -203,7 +203,7 @@ fn accumulate(
         let value = tally.value();
         let bytes = value_bytes(value.view());
         context.spend(1 + bytes as u64 / 64)?;
-        memory.take(bytes)?;
+        memory.take(bytes, context)?;
         values.push(value);
     }
     Ok(values)

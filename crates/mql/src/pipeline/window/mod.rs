@@ -92,7 +92,7 @@ impl Blocking for Windowing {
             None => None,
         };
         let bytes = row.bytes() + value_bytes(partition.view()) + key.as_ref().map_or(0, key_bytes);
-        self.memory.take(bytes)?;
+        self.memory.take(bytes, world.context)?;
         self.entries.push(Entry { partition, key, row });
         Ok(())
     }
