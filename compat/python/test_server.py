@@ -4,6 +4,7 @@ small and stay alive."""
 import base64
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -14,6 +15,7 @@ from email.utils import formatdate
 
 import pytest
 from azure.cosmos import PartitionKey
+from azure.cosmos.exceptions import CosmosResourceNotFoundError
 
 from bolide import Server, binary
 from wire import ask, signed
@@ -68,6 +70,35 @@ def test_sigterm_drains_and_exits_0(own):
     own.client().create_database("d")
     own.process.send_signal(signal.SIGTERM)
     assert own.process.wait(timeout=20) == 0
+
+
+def figures(server):
+    """The samples of the metrics page that have labels for operations: name, operation and outcome to value."""
+    page = ask(server, "GET", "/metrics", {})[1].decode()
+    pattern = r'^(\w+)\{api="nosql",operation="(\w+)"(?:,outcome="(\w+)")?\} (\S+)$'
+    return {(name, operation, outcome): float(value)
+            for name, operation, outcome, value in re.findall(pattern, page, re.MULTILINE)}
+
+
+def test_the_metrics_add_up_to_what_the_sdk_was_told(own):
+    container = own.client().create_database("d").create_container("c", PartitionKey(path="/pk"))
+    charges = 0.0
+    for number in range(3):
+        container.create_item({"id": str(number), "pk": "p"})
+        container.read_item(str(number), "p")
+        charges += float(container.client_connection.last_response_headers["x-ms-request-charge"])
+    with pytest.raises(CosmosResourceNotFoundError) as missing:
+        container.read_item("none", "p")
+    charges += float(missing.value.headers["x-ms-request-charge"])
+    list(container.query_items("SELECT * FROM c", partition_key="p"))
+    found = figures(own)
+    requests = "bolide_requests_total"
+    assert found[requests, "CreateItem", "ok"] == 3
+    assert found[requests, "ReadItem", "ok"] == 3
+    assert found[requests, "ReadItem", "not_found"] == 1
+    assert found[requests, "QueryItems", "ok"] >= 1
+    assert found["bolide_request_duration_seconds_count", "ReadItem", ""] == 4
+    assert found["bolide_request_units_total", "ReadItem", ""] == pytest.approx(charges)
 
 
 def test_a_data_folder_has_one_owner(own):
