@@ -102,7 +102,7 @@ def test_a_dump_comes_back_to_the_byte(server, client, database, tmp_path, packe
         described = json_util.loads(file.read())
     assert described["options"] == METADATA["options"] and described["type"] == "collection"
     assert [index["name"] for index in described["indexes"]] == ["_id_", "gone_1", "int_1_long_-1"]
-    assert described["uuid"] == collection_uuid(database, "all").hex
+    assert described["uuid"] == collection_uuid(database, "all").hex()
     assert not os.path.exists(folder / f"one.{form}{ending}")
     with (gzip.open if packed else open)(folder / f"all.{form}{ending}", "rb") as file:
         text = file.read()

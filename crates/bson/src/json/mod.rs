@@ -8,6 +8,9 @@ mod parse;
 mod print;
 mod time;
 
+/// The subtype of old, whose bytes begin with their length once more.
+const OLD_BINARY: u8 = 2;
+
 pub use parse::parse_extended_json;
 pub use print::to_extended_json;
 pub use time::{format_date, parse_date};

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
+use super::OLD_BINARY;
 use super::lexer::{Lexer, Token};
 use super::time::parse_date;
 use crate::error::{Error, Result};
@@ -145,7 +146,16 @@ fn pair<'a>(value: &'a Value, first: &str, second: &str) -> Option<(&'a Value, &
 fn binary(value: &Value) -> Option<Value> {
     let (bytes, subtype) = pair(value, "base64", "subType")?;
     let subtype = u8::from_str_radix(subtype.as_str()?, 16).ok()?;
-    Some(Value::Binary(Binary { subtype, bytes: BASE64.decode(bytes.as_str()?).ok()? }))
+    Some(binary_of(subtype, BASE64.decode(bytes.as_str()?).ok()?))
+}
+
+/// A binary value; bytes of the old subtype have their length before them once more.
+fn binary_of(subtype: u8, bytes: Vec<u8>) -> Value {
+    let bytes = match subtype {
+        OLD_BINARY => [&(bytes.len() as u32).to_le_bytes()[..], &bytes].concat(),
+        _ => bytes,
+    };
+    Value::Binary(Binary { subtype, bytes })
 }
 
 fn legacy_binary(bytes: &Value, subtype: Option<&Value>) -> Option<Value> {
@@ -154,7 +164,7 @@ fn legacy_binary(bytes: &Value, subtype: Option<&Value>) -> Option<Value> {
         Value::Int32(number) => u8::try_from(*number).ok()?,
         _ => return None,
     };
-    Some(Value::Binary(Binary { subtype, bytes: BASE64.decode(bytes.as_str()?).ok()? }))
+    Some(binary_of(subtype, BASE64.decode(bytes.as_str()?).ok()?))
 }
 
 fn uuid(text: &str) -> Option<Value> {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
+use super::OLD_BINARY;
 use super::time::format_date;
 use crate::view::{BinaryRef, DocumentRef, RegexRef, ValueRef};
 
@@ -40,7 +41,7 @@ impl Printer {
                 self.out.push(']');
             }
             ValueRef::Binary(BinaryRef { subtype, bytes }) => {
-                let base64 = BASE64.encode(bytes);
+                let base64 = BASE64.encode(without_inner_length(subtype, bytes));
                 self.push(format_args!(
                     "{{\"$binary\":{{\"base64\":\"{base64}\",\"subType\":\"{subtype:02x}\"}}}}"
                 ));
@@ -147,6 +148,18 @@ impl Printer {
     }
 }
 
+/// The bytes that people mean: those of the old subtype have their length before them once more, which the text does not.
+fn without_inner_length(subtype: u8, bytes: &[u8]) -> &[u8] {
+    match bytes.split_first_chunk::<4>() {
+        Some((length, rest))
+            if subtype == OLD_BINARY && u32::from_le_bytes(*length) as usize == rest.len() =>
+        {
+            rest
+        }
+        _ => bytes,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +190,11 @@ mod tests {
         (
             r#"{"$uuid":"73ffd264-44b3-4c69-90e8-e7d1dfc035d4"}"#,
             r#"{"$binary":{"base64":"c//SZESzTGmQ6OfR38A11A==","subType":"04"}}"#,
+            "",
+        ),
+        (
+            r#"{"$binary":{"base64":"//8=","subType":"02"}}"#,
+            r#"{"$binary":{"base64":"//8=","subType":"02"}}"#,
             "",
         ),
         (r#"{"$binary":"AQI=","$type":"80"}"#, r#"{"$binary":{"base64":"AQI=","subType":"80"}}"#, ""),

@@ -139,6 +139,7 @@ impl Status {
         let backlog = counted(number(purge, &["backlog", "items"]), "expired item");
         let purged = count(number(purge, &["purgedItems"]));
         let next = match at(purge, &["nextDue"]).and_then(Value::as_i64) {
+            Some(due) if due.unsigned_abs() <= now => ", next due at once".to_owned(),
             Some(due) => format!(", next due in {}", span(due.unsigned_abs().saturating_sub(now))),
             None => String::new(),
         };

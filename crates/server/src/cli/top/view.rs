@@ -32,11 +32,11 @@ pub(super) fn page(url: &str, before: &Sample, now: &Sample, rows: usize) -> Str
     line(
         "requests",
         format!(
-            "{:.1}/s, of those {:.1}/s failed; {:.1} RU/s; {} connections",
+            "{:.1}/s, of those {:.1}/s failed; {:.1} RU/s; {}",
             all.requests / seconds,
             all.failed / seconds,
             all.units / seconds,
-            count(now.metrics.figure("bolide_connections_open") as u64)
+            counted(now.metrics.figure("bolide_connections_open") as u64, "connection")
         ),
     );
     line("latency", latency(&all));

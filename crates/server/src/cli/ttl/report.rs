@@ -72,7 +72,11 @@ fn text(name: &str, report: &Value, now: u64) -> String {
         line("oldest", format!("expired {} ago, not purged yet", span(age.unsigned_abs())));
     }
     if let Some(due) = at(report, &["purge", "nextDue"]).and_then(Value::as_i64).map(i64::unsigned_abs) {
-        line("next", format!("{}, in {}", date(due), span(due.saturating_sub(now))));
+        let next = match due.checked_sub(now) {
+            Some(left) if left > 0 => format!("{}, in {}", date(due), span(left)),
+            _ => "at once".to_owned(),
+        };
+        line("next", next);
     }
     for log in at(report, &["deletionRecord"]).and_then(Value::as_array).unwrap_or_default() {
         line("record", format!("log {}: {} lines", number(log, &["log"]), count(number(log, &["count"]))));
