@@ -6,6 +6,7 @@ mod cert;
 mod config;
 mod export;
 mod import;
+mod keys;
 mod serve;
 mod status;
 mod top;
@@ -69,6 +70,7 @@ static COMMANDS: &[Subcommand] = &[
         "Write the living items of containers and collections into files: JSON lines, JSON arrays, BSON dumps"),
     command!("import", import, TOOL,
         "Write items out of such files, or of those of other tools, into containers and collections"),
+    command!("keys", keys, TOOL, "Tell which keys a running server's account has, or have a new one made"),
     command!("status", status, TOOL,
         "Tell how a running server is: readiness, clock, store, purge, containers; ends with 1 if something is not well"),
     command!("top", top, TOOL, "Watch a running server: requests, latency, purge, containers, each second anew"),

@@ -11,7 +11,7 @@ use hmac::{Hmac, Mac};
 use percent_encoding::percent_decode_str;
 use sha2::Sha256;
 
-use crate::process::{KEY, Server, command, now, sign};
+use crate::process::{KEY, Server, command, now, run, sign};
 
 const DOCS: &str = "/dbs/db/colls/c/docs";
 const ITEM: &str = "/dbs/db/colls/c/docs/1";
@@ -54,6 +54,24 @@ fn keys_are_replaced_without_a_restart_and_survive_kill_9() {
         server.admin_with("Z2l2ZW4=", "POST", "/_bolide/keys", r#"{"regenerate":"primary"}"#);
     assert!(status == 409 && text.contains("'key'"), "{text}");
     assert_eq!([&primary, &newer, "Z2l2ZW4="].map(|key| reads(&server, key)), [401, 200, 200]);
+}
+
+#[test]
+fn the_tool_lists_keys_and_has_new_ones_made() {
+    let server = Server::start(&["--memory"]);
+    let url = format!("http://{}", server.address);
+    let keys = |more: &[&str]| run(&[&["keys", "--url", &url], more].concat());
+    let made = keys(&["--regenerate", "secondary"]);
+    assert!(made.status.success(), "{made:?}");
+    let key = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    assert_eq!(server.admin_with(&key, "GET", "/_bolide/status", "").0, 200);
+    let listed = String::from_utf8(keys(&["--key", &key]).stdout).unwrap();
+    assert!(listed.contains("everybody knows it") && listed.contains("made by the server"), "{listed}");
+    assert!(!listed.contains(&key));
+    assert_eq!(keys(&["--regenerate", "tertiary"]).status.code(), Some(2));
+    let refused = keys(&["--key", "d3Jvbmc="]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(!String::from_utf8_lossy(&refused.stderr).contains("d3Jvbmc="), "{refused:?}");
 }
 
 /// A resource token of a key, for the permission of that resource id.
@@ -184,6 +202,7 @@ fn whoever_is_refused_is_logged_and_no_secret_is() {
         "with 403",
         "read-only key",
         "primaryReadonly key of the account was replaced",
+        "authentication failed",
     ] {
         assert!(log.contains(part), "{part} in {log}");
     }
