@@ -31,11 +31,12 @@ pub(crate) enum Suite {
     MongoPublished,
     MongoJavaScript,
     MongoRust,
+    Explorer,
     Tour,
 }
 
 impl Suite {
-    const ALL: [Suite; 9] = [
+    const ALL: [Suite; 10] = [
         Suite::Python,
         Suite::JavaScript,
         Suite::Rust,
@@ -44,6 +45,7 @@ impl Suite {
         Suite::MongoPublished,
         Suite::MongoJavaScript,
         Suite::MongoRust,
+        Suite::Explorer,
         Suite::Tour,
     ];
 
@@ -57,6 +59,7 @@ impl Suite {
             "mongo-published" => Some(Suite::MongoPublished),
             "mongo-js" => Some(Suite::MongoJavaScript),
             "mongo-rust" => Some(Suite::MongoRust),
+            "explorer" => Some(Suite::Explorer),
             "tour" => Some(Suite::Tour),
             _ => None,
         }
@@ -72,6 +75,7 @@ impl Suite {
             Suite::MongoPublished => "mongo: published python",
             Suite::MongoJavaScript => "mongo: javascript",
             Suite::MongoRust => "mongo: rust",
+            Suite::Explorer => "explorer in a browser",
             Suite::Tour => "readme tour",
         }
     }
@@ -80,7 +84,7 @@ impl Suite {
     fn tools(self) -> &'static [&'static str] {
         match self {
             Suite::Python | Suite::Published | Suite::MongoPython | Suite::MongoPublished => &["python3"],
-            Suite::JavaScript | Suite::MongoJavaScript => &["node", "npm"],
+            Suite::JavaScript | Suite::MongoJavaScript | Suite::Explorer => &["node", "npm"],
             Suite::Rust | Suite::MongoRust => &[],
             Suite::Tour => &["python3", "node", "npm"],
         }
@@ -98,6 +102,7 @@ impl Suite {
             Suite::MongoPublished => published::run_pymongo(binary, &virtual_environment("mongo/python")?),
             Suite::JavaScript => javascript(binary, "js"),
             Suite::MongoJavaScript => javascript(binary, "mongo/js"),
+            Suite::Explorer => javascript(binary, "explorer"),
             Suite::Rust => rust(binary, "rust"),
             Suite::MongoRust => rust(binary, "mongo/rust"),
             Suite::Published => published::run(binary, &virtual_environment("python")?),

@@ -5,7 +5,8 @@
 //! tidy                                  rules about the source tree
 //! deny                                  licences, bans, sources and published weaknesses of dependencies
 //! compat [SUITE]                        official clients against a live server; all of them without a name
-//!                                       (python, js, rust, published, mongo-python, mongo-published, mongo-js, mongo-rust)
+//!                                       (python, js, rust, published, mongo-python, mongo-published, mongo-js, mongo-rust,
+//!                                       explorer)
 //! tour                                  runs the README's code blocks
 //! fuzz <target> <seconds>               looks for inputs that break a language: see fuzz/README.md
 //! ```

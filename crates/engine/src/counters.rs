@@ -55,7 +55,9 @@ impl Tally {
         [self.items.to_be_bytes(), self.bytes.to_be_bytes()].concat()
     }
 
-    pub(crate) fn plus(self, other: Tally) -> Tally {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Tally) -> Tally {
         Tally { items: self.items + other.items, bytes: self.bytes + other.bytes }
     }
 

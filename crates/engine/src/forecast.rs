@@ -16,8 +16,8 @@ use crate::Engine;
 use crate::counters::{self, Count, Tally};
 use crate::definition::DefaultTtl;
 use crate::error::{Error, Result};
-use crate::expiry::{Change, Millis};
-use crate::gate::View;
+use crate::expiry::{Change, Millis, Policy};
+use crate::gate::{Usage, View};
 use crate::holder::Holder;
 use crate::limits::FORECAST_INTERVALS_MAX;
 use crate::purge;
@@ -31,6 +31,8 @@ pub enum Interval {
     Hour,
     /// 86,400 seconds.
     Day,
+    /// 604,800 seconds.
+    Week,
 }
 
 impl Interval {
@@ -40,6 +42,7 @@ impl Interval {
             Interval::Minute => 60,
             Interval::Hour => 3600,
             Interval::Day => 86_400,
+            Interval::Week => 604_800,
         }
     }
 }
@@ -80,6 +83,27 @@ impl DryRun {
 impl Engine {
     /// Tells who dies in each of the next intervals.
     pub fn forecast(&self, holder: &Holder, interval: Interval, count: usize) -> Result<Forecast> {
+        self.forecast_under(holder, None, interval, count)
+    }
+
+    /// Tells who would die in each of the next intervals under another `defaultTtl`. What would die at once is overdue.
+    pub fn forecast_if(
+        &self,
+        holder: &Holder,
+        default_ttl: DefaultTtl,
+        interval: Interval,
+        count: usize,
+    ) -> Result<Forecast> {
+        self.forecast_under(holder, Some(default_ttl), interval, count)
+    }
+
+    fn forecast_under(
+        &self,
+        holder: &Holder,
+        default_ttl: Option<DefaultTtl>,
+        interval: Interval,
+        count: usize,
+    ) -> Result<Forecast> {
         if !(1..=FORECAST_INTERVALS_MAX).contains(&count) {
             let range = format!("A forecast has 1 to {FORECAST_INTERVALS_MAX} intervals.");
             return Err(Error::invalid(range));
@@ -92,7 +116,15 @@ impl Engine {
         let intervals = vec![Tally::default(); count];
         let mut forecast = Forecast { now, overdue, intervals, later, never, exact: true };
         for view in &views {
-            forecast.add(view, &ends)?;
+            let Some(default_ttl) = default_ttl else {
+                forecast.add(view, &view.gate.policy, view.usage()?, &ends)?;
+                continue;
+            };
+            let (partition, policy) = (view.gate.partition, view.policy_under(default_ttl)?);
+            let dead = counters::dead_at_most(&*view.snapshot, partition, &policy, now)?;
+            let living = counters::total(&*view.snapshot, partition)?.saturating_minus(dead.tally);
+            forecast.exact &= dead.exact;
+            forecast.add(view, &policy, Usage { living, dead: dead.tally }, &ends)?;
         }
         Ok(forecast)
     }
@@ -100,13 +132,10 @@ impl Engine {
     /// Tells what another `defaultTtl` would kill at once.
     pub fn dry_run(&self, holder: &Holder, default_ttl: DefaultTtl) -> Result<DryRun> {
         let (mut living, mut dying) = (Tally::default(), Count::default());
-        for View { snapshot, gate, .. } in View::open_all(&*self.store, holder.partitions())? {
-            let usage = gate.usage(&*snapshot)?;
-            let occupied = |queue, through| purge::is_occupied(&*snapshot, gate.partition, queue, through);
-            // Whatever the snapshot has was written before the change.
-            let sequence = Sequence(u64::MAX);
-            let next = gate.policy.change(Change::DefaultTtl(default_ttl), gate.now, sequence, occupied)?;
-            let after = counters::dead_at_most(&*snapshot, gate.partition, &next, gate.now)?;
+        for view in View::open_all(&*self.store, holder.partitions())? {
+            let View { snapshot, gate, .. } = &view;
+            let (usage, next) = (view.usage()?, view.policy_under(default_ttl)?);
+            let after = counters::dead_at_most(&**snapshot, gate.partition, &next, gate.now)?;
             living = living.plus(usage.living);
             dying = dying.plus(Count { tally: after.tally.minus(usage.dead)?, ..after });
         }
@@ -114,11 +143,21 @@ impl Engine {
     }
 }
 
+impl View {
+    /// The policy as another `defaultTtl` would make it now.
+    fn policy_under(&self, default_ttl: DefaultTtl) -> Result<Policy> {
+        let View { snapshot, gate, .. } = self;
+        let occupied = |queue, through| purge::is_occupied(&**snapshot, gate.partition, queue, through);
+        // Whatever the snapshot has was written before the change.
+        let sequence = Sequence(u64::MAX);
+        gate.policy.change(Change::DefaultTtl(default_ttl), gate.now, sequence, occupied)
+    }
+}
+
 impl Forecast {
-    /// Adds what one partition tells.
-    fn add(&mut self, view: &View, ends: &[Time]) -> Result<()> {
-        let (snapshot, policy) = (&*view.snapshot, &view.gate.policy);
-        let usage = view.usage()?;
+    /// Adds what one partition tells under a policy: that in force, or another.
+    fn add(&mut self, view: &View, policy: &Policy, usage: Usage, ends: &[Time]) -> Result<()> {
+        let snapshot = &*view.snapshot;
         let (mut due, mut involved) = (Tally::default(), 0);
         for queues in policy.groups() {
             let due_before = due;

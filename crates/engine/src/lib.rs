@@ -11,6 +11,7 @@
 
 mod alarm;
 mod archive;
+mod browse;
 mod budget;
 mod burial;
 mod catalog;
@@ -71,6 +72,7 @@ pub use archive::{
     Archive, ArchiveDirectory, ArchiveError, ArchiveFailure, ArchiveNews, ArchiveStatus, ArchiveSums,
     MemoryArchive,
 };
+pub use browse::{BrowsePlace, Browsed, Seen, SeenBody};
 pub use budget::{Budget, Burst, Enforcement, Toll};
 pub use changes::{Changes, FeedStart};
 pub use charge::Charge;

@@ -53,7 +53,7 @@ mod wire;
 mod write_concern;
 mod write_errors;
 
-pub use inner::Refusal;
+pub use inner::{Refusal, Told};
 pub use limits::Limits;
 pub use listener::serve;
 pub use service::Service;

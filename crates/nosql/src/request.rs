@@ -44,10 +44,11 @@ pub(crate) enum Verb {
 
 /// What a request came through, which its listener says.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Channel {
-    pub(crate) peer: SocketAddr,
+pub struct Channel {
+    /// Who is at its other end.
+    pub peer: SocketAddr,
     /// Whether it came inside TLS.
-    pub(crate) secure: bool,
+    pub secure: bool,
 }
 
 /// How much of an answer is wanted, and from where on.

@@ -144,10 +144,11 @@ pub(crate) enum Beside {
     NotSupported,
     Probe,
     Metrics,
+    Page,
 }
 
 impl Beside {
-    const NAMES: [&str; 3] = ["NotSupported", "Probe", "Metrics"];
+    const NAMES: [&str; 4] = ["NotSupported", "Probe", "Metrics", "Page"];
 
     /// Its place among the operations.
     pub(crate) fn operation(self) -> OperationId {

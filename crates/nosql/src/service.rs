@@ -8,9 +8,10 @@ use std::sync::Arc;
 use account::Keyring;
 use bytes::{Bytes, BytesMut};
 use engine::Engine;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use telemetry::{FrontEnd, Registry};
 use tokio::time::timeout;
@@ -24,6 +25,7 @@ use crate::doors::Doors;
 use crate::error::Error;
 use crate::limits::{BODY_BYTES, DRAIN_BYTES, Limits, REFUSED_BYTES, REFUSED_PATIENCE};
 use crate::metrics::{self, Reader};
+use crate::pages::{self, Pages};
 use crate::record::{Record, Traffic};
 use crate::request::Head;
 use crate::response::{Reply, finish};
@@ -37,6 +39,7 @@ pub struct Service {
     traffic: Traffic,
     tls: Option<Tls>,
     doors: Arc<Doors>,
+    pages: Option<Arc<dyn Pages>>,
 }
 
 /// What clients need that come by TLS, on the same port.
@@ -58,7 +61,7 @@ impl Service {
         registry: Arc<Registry>,
     ) -> Self {
         let gate = Gate::new(engine, keys, wall_seconds);
-        Self { gate, limits, traffic: Traffic::new(registry), tls: None, doors: Arc::default() }
+        Self { gate, limits, traffic: Traffic::new(registry), tls: None, doors: Arc::default(), pages: None }
     }
 
     /// The same, with what the server lends the admin API.
@@ -71,6 +74,13 @@ impl Service {
     #[must_use]
     pub fn with_tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
+        self
+    }
+
+    /// The same front end, with pages for people below `/_explorer`.
+    #[must_use]
+    pub fn with_pages(mut self, pages: Arc<dyn Pages>) -> Self {
+        self.pages = Some(pages);
         self
     }
 
@@ -97,6 +107,10 @@ impl Service {
     async fn answer(&self, request: Request<Incoming>, record: &mut Record<'_>) -> Response<Body> {
         let (activity, version) = (activity::of(request.headers()), request.version());
         let (parts, body) = request.into_parts();
+        if let Some(pages) = self.pages.as_ref().filter(|_| pages::is_page(parts.uri.path())) {
+            record.operation = Beside::Page.operation();
+            return self.page(&**pages, parts, body, &activity).await;
+        }
         let head = match Head::new(parts) {
             Ok(head) => head,
             Err(error) => return finish(Err(error), &activity, None),
@@ -178,6 +192,19 @@ impl Service {
         let (engine, registry) = (Arc::clone(self.gate.engine()), Arc::clone(&self.traffic.registry));
         let page = tokio::task::spawn_blocking(move || metrics::page(&engine, &registry, reader)).await;
         page.map_err(|_| Error::Panicked)?.map(Reply::text)
+    }
+
+    /// A page of [`Pages`]. What this caller may not send is not kept, so strangers cannot make the server buffer anything.
+    async fn page(&self, pages: &dyn Pages, head: Parts, body: Incoming, activity: &str) -> Response<Body> {
+        let channel = head.extensions.get().copied();
+        let body = match self.read_body(body, pages.body_bytes(&head)).await {
+            Ok(body) => body,
+            Err(error) => return finish(Err(error), activity, None),
+        };
+        match CatchPanic::new(pages.answer(Request::from_parts(head, body), channel)).await {
+            Ok(answer) => answer.map(|body| Body::Whole(Full::new(body))),
+            Err(_) => finish(Err(Error::Panicked), activity, None),
+        }
     }
 
     async fn read_body(&self, body: Incoming, limit: usize) -> Result<Bytes, Error> {

@@ -64,6 +64,8 @@ pub(crate) enum Certificate {
 pub(crate) struct Config {
     pub(crate) place: Place,
     pub(crate) listen: SocketAddr,
+    /// Whether there are pages for people.
+    pub(crate) explorer: bool,
     /// The MongoDB API, unless it is off.
     pub(crate) mongo: Option<Mongo>,
     pub(crate) keys: Keyring,
@@ -113,6 +115,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
     Ok(Config {
         place,
         listen,
+        explorer: settings.always("explorer") == "on",
         mongo,
         keys,
         shown_key,

@@ -13,6 +13,7 @@ mod files;
 mod host;
 mod keys;
 mod logging;
+mod pages;
 mod place;
 mod seed;
 mod serve;

@@ -26,6 +26,7 @@ use crate::background;
 use crate::bounded_archive::BoundedArchive;
 use crate::config::{Config, Mongo, Place, ShownKey};
 use crate::host;
+use crate::pages::ExplorerPages;
 use crate::seed::Planter;
 use crate::tls::{self, Root};
 
@@ -143,9 +144,16 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         (listener, Arc::new(mongo::Service::new(Arc::clone(&engine), settings)))
     });
     let commands = mongo.as_ref().map(|(_, mongo)| Arc::new(Inside(Arc::clone(mongo))) as Arc<dyn Commands>);
-    let service = Service::new(Arc::clone(&engine), config.keys, wall_seconds, Limits::default(), registry)
-        .with_tls(nosql::Tls { config: tls.config, root: tls.root.pem })
-        .with_doors(Doors { reset: reset(config.allow_reset, planter), commands });
+    let service =
+        Service::new(Arc::clone(&engine), config.keys.clone(), wall_seconds, Limits::default(), registry)
+            .with_tls(nosql::Tls { config: tls.config, root: tls.root.pem })
+            .with_doors(Doors { reset: reset(config.allow_reset, planter), commands });
+    let service = if config.explorer {
+        let shell = mongo.as_ref().map(|(_, mongo)| Arc::clone(mongo));
+        service.with_pages(Arc::new(ExplorerPages::new(Arc::clone(&engine), config.keys, shell)))
+    } else {
+        service
+    };
     let purge = tokio::spawn(background::purge(engine));
     let mongo = async {
         if let Some((listener, service)) = mongo {

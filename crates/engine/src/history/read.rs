@@ -94,6 +94,8 @@ pub struct HistoryPage<I> {
 /// Where a reader of the feed of all versions begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HistoryStart {
+    /// With the oldest event that is kept.
+    Oldest,
     /// With the next event after the barrier.
     Now,
     /// With the first event at or after this time.
@@ -186,12 +188,14 @@ fn read<B: Body, I>(
     }
     let state = State::load(&*view.snapshot, partition.id)?.ok_or_else(no_state)?;
     let until = barrier.position();
+    let kept_from = state.kept_from(&view.gate.policy, barrier.trusted);
     let after = match start {
+        HistoryStart::Oldest => kept_from,
         HistoryStart::Now => until,
         HistoryStart::At(time) => Position::before(super::position::millis(time)),
         HistoryStart::After(position) => position,
     };
-    if after < state.kept_from(&view.gate.policy, barrier.trusted) {
+    if after < kept_from {
         return Err(Error::HistoryGone);
     }
     let mut lsn = lsn_before(&view, &state, after)?;

@@ -85,7 +85,10 @@ fn t30_a_dry_run_is_what_the_change_then_does() {
             });
             let before = world.engine.usage(&world.current()).expect("figures");
             let dry_run = world.engine.dry_run(&holder(&world), default_ttl).expect("figures");
+            let told = world.engine.forecast_if(&holder(&world), default_ttl, Interval::Minute, 5);
             world.set_default(next);
+            let then = world.engine.forecast(&holder(&world), Interval::Minute, 5).expect("a forecast");
+            assert_eq!(told.expect("a forecast"), then, "seed {seed}");
             let after = world.engine.usage(&world.current()).expect("figures");
             assert!(dry_run.dying.exact);
             assert_eq!(dry_run.living, before.living, "seed {seed}");

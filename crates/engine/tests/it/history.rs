@@ -146,6 +146,8 @@ fn t28_what_is_older_than_the_retention_is_gone_at_once() {
     world.pass(31);
     let start = HistoryStart::After(begun);
     assert_eq!(page(&world, &Scope::default(), start, 9).err(), Some(Error::HistoryGone));
+    let kept = page(&world, &Scope::default(), HistoryStart::Oldest, 9).expect("a page").events;
+    assert_eq!(kept.len(), 1, "the oldest that is kept is the second");
     keep(&world, Some(60));
     assert_eq!(
         page(&world, &Scope::default(), start, 9).err(),

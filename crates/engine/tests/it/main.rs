@@ -2,6 +2,7 @@
 
 mod archive;
 mod batches;
+mod browse;
 mod catalog;
 mod charges;
 mod clock;

@@ -208,6 +208,7 @@ pub(crate) static TABLE: &[Setting] = &[
         "Further host names or addresses, comma separated, that the certificate made here is for; localhost, loopback and the machine's name are always"),
 
     text(NoSql, "listen", "ADDRESS", "Address of the NoSQL API; port 0 takes a free one").or("127.0.0.1:8081"),
+    choice(NoSql, "explorer", &["on", "off"], "Pages for people at /_explorer/, on the port of the NoSQL API").or("on"),
 
     text(Mongo, "mongo-listen", "ADDRESS",
         "Address of the MongoDB API, or 'off'; port 0 takes a free one, as does 'listen' with port 0").or("127.0.0.1:10255"),

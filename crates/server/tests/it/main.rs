@@ -6,6 +6,7 @@ mod clock;
 mod configuration;
 mod connections;
 mod evidence;
+mod explorer;
 mod keys;
 mod lifecycle;
 mod mongo;

@@ -1,0 +1,198 @@
+//! The explorer: pages for people over an [`engine::Engine`], a third front end beside the two protocols.
+//!
+//! Everything is rendered here and sent whole; a little script adds countdowns, live figures and shortcuts, and the pages work
+//! without it. No asset comes from elsewhere, nothing is inline, and every answer carries a policy that forbids both.
+//!
+//! The life of a request: [`Explorer::answer`] finds the session of its cookie (`session`), checks that a form came from one of
+//! our own pages (`guard`), finds the handler (`routes`, one table) and puts its page into the frame (`layout`). Handlers are
+//! in `pages`, one file for each subject; whatever may block runs beside the workers.
+//!
+//! No rule about items, time or expiry lives here. Documents of the MongoDB API are queried and written through its own front
+//! end ([`Shell`]), so that views, validators and indexes mean here what they mean to a driver.
+
+mod answer;
+mod chart;
+mod doors;
+mod fields;
+mod format;
+mod guard;
+mod json;
+mod layout;
+mod pages;
+mod routes;
+mod session;
+mod visit;
+
+use std::sync::Arc;
+
+use account::{Keyring, Right};
+use bytes::Bytes;
+use engine::Engine;
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response};
+
+pub use doors::{Reply, Shell, Transport};
+
+use crate::answer::{Answer, Fault};
+use crate::fields::Fields;
+use crate::routes::{Effect, Found};
+use crate::session::Sessions;
+use crate::visit::Visit;
+
+/// Where all pages are.
+const PREFIX: &str = "/_explorer";
+
+/// The largest form of somebody who has not signed in: a key and little else.
+const STRANGER_BODY_BYTES: usize = 8 * 1024;
+
+/// The largest form of somebody who has: an item of the largest size, each byte of it escaped.
+const BODY_BYTES: usize = 7 * 1024 * 1024;
+
+/// What the explorer works with.
+#[derive(Clone)]
+pub struct Doors {
+    /// The data.
+    pub engine: Arc<Engine>,
+    /// Who may come in.
+    pub keys: Keyring,
+    /// The MongoDB front end; without it collections can be looked at, and nothing more.
+    pub shell: Option<Arc<dyn Shell>>,
+}
+
+/// The pages.
+pub struct Explorer {
+    doors: Doors,
+    sessions: Sessions,
+}
+
+impl Explorer {
+    /// Pages over these doors. Nobody is signed in.
+    pub fn new(doors: Doors) -> Explorer {
+        Explorer { doors, sessions: Sessions::default() }
+    }
+
+    /// How large a body whoever sends this head may send.
+    pub fn body_bytes(&self, head: &Parts) -> usize {
+        match self.sessions.find(&head.headers, &self.doors.keys) {
+            Some(_) => BODY_BYTES,
+            None => STRANGER_BODY_BYTES,
+        }
+    }
+
+    /// Answers one request.
+    pub async fn answer(&self, request: Request<Bytes>, transport: Transport) -> Response<Bytes> {
+        let (head, body) = request.into_parts();
+        let is_head = head.method == Method::HEAD;
+        let mut response = self.find_answer(&head, &body, transport).await.into_response();
+        if is_head {
+            *response.body_mut() = Bytes::new();
+        }
+        response
+    }
+
+    async fn find_answer(&self, head: &Parts, body: &Bytes, transport: Transport) -> Answer {
+        let path = head.uri.path();
+        let Some(below) = path.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('/')) else {
+            return Answer::Moved(format!("{PREFIX}/"));
+        };
+        if below == "index.html" {
+            return Answer::Moved(format!("{PREFIX}/"));
+        }
+        if let Some(asset) = answer::asset(below) {
+            return asset;
+        }
+        let segments: Vec<String> = below.split('/').map(fields::decode_segment).collect();
+        let query = Fields::parse(head.uri.query().unwrap_or_default().as_bytes());
+        if segments == ["sign-in"] {
+            return self.sign_in(head, &query, body, transport);
+        }
+        let Some(session) = self.sessions.find(&head.headers, &self.doors.keys) else {
+            return strangers_answer(head);
+        };
+        let found = match routes::find(&head.method, &segments) {
+            Found::Route(route) => route,
+            Found::WrongMethod => return Fault::wrong_method().shown_to(None, &self.doors).await,
+            Found::Nothing => {
+                return Fault::not_found("This page").shown_to(Some(&session), &self.doors).await;
+            }
+        };
+        let form = Fields::parse(body);
+        if head.method == Method::POST {
+            if let Err(fault) = guard::check_form(head, &form, &session) {
+                return fault.shown_to(Some(&session), &self.doors).await;
+            }
+            if segments == ["sign-out"] {
+                self.sessions.end(&head.headers);
+                return Answer::SignedOut { to: format!("{PREFIX}/sign-in"), transport };
+            }
+            if found.effect == Effect::Writes && session.right() == Right::ReadOnly {
+                return Fault::read_only().shown_to(Some(&session), &self.doors).await;
+            }
+        }
+        let visit = Visit { doors: self.doors.clone(), session, path: segments, query, form };
+        match (found.run)(&visit).await {
+            Ok(answer) => answer,
+            Err(fault) => fault.shown_to(Some(&visit.session), &self.doors).await,
+        }
+    }
+
+    /// The way in: the form, and what was sent with it.
+    fn sign_in(&self, head: &Parts, query: &Fields, body: &Bytes, transport: Transport) -> Answer {
+        if head.method != Method::POST {
+            let next = query.text("next").unwrap_or_default();
+            return pages::sign_in::form(next, None);
+        }
+        if !guard::is_from_here(head) {
+            return pages::sign_in::form("", Some(pages::sign_in::Refusal::Elsewhere));
+        }
+        let form = Fields::parse(body);
+        let next = form.text("next").unwrap_or_default();
+        match self.sessions.begin(form.text("key").unwrap_or_default().trim(), &self.doors.keys) {
+            Ok(cookie) => Answer::SignedIn { to: own_path(next), cookie, transport },
+            Err(refusal) => {
+                if matches!(refusal, session::Refused::Key) {
+                    tracing::warn!(
+                        "a sign-in to the explorer was refused: the key is not one of this account"
+                    );
+                }
+                pages::sign_in::form(next, Some(refusal.into()))
+            }
+        }
+    }
+}
+
+/// Whoever is not signed in is shown the way in, and comes back where they wanted to go.
+fn strangers_answer(head: &Parts) -> Answer {
+    let fragment = head.headers.contains_key("x-fragment");
+    if fragment || head.method == Method::POST {
+        return pages::sign_in::form("", Some(pages::sign_in::Refusal::SessionOver));
+    }
+    let wanted = head.uri.path_and_query().map_or("", |wanted| wanted.as_str());
+    Answer::See(format!("{PREFIX}/sign-in?next={}", fields::encode(wanted)))
+}
+
+/// The page to go to behind the sign-in: one of ours, whatever the form says.
+fn own_path(next: &str) -> String {
+    let ours = next.starts_with("/_explorer/") && !next.contains(['\\', '\r', '\n']) && !next.contains("//");
+    if ours { next.to_owned() } else { format!("{PREFIX}/") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_behind_the_sign_in_leads_to_our_own_pages_only() {
+        assert_eq!(own_path("/_explorer/clock"), "/_explorer/clock");
+        for elsewhere in [
+            "",
+            "https://example.org/",
+            "//example.org",
+            "/_explorer//example.org",
+            "/dbs",
+            "/_explorer/\r\nx",
+        ] {
+            assert_eq!(own_path(elsewhere), "/_explorer/", "{elsewhere:?}");
+        }
+    }
+}

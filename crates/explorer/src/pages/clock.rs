@@ -1,0 +1,99 @@
+//! The store's clock: moved forward in test-clock mode, accepted or rejected when it leapt.
+
+use engine::Leap;
+use maud::html;
+
+use crate::answer::{Answer, Fault};
+use crate::format;
+use crate::layout::csrf;
+use crate::visit::Visit;
+
+/// By how much the clock can be moved with one button.
+const STEPS: [(u64, &str); 7] = [
+    (10, "10 seconds"),
+    (60, "1 minute"),
+    (600, "10 minutes"),
+    (3600, "1 hour"),
+    (86_400, "1 day"),
+    (604_800, "1 week"),
+    (31_536_000, "1 year"),
+];
+
+pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
+    let status = visit.engine(engine::Engine::clock_status).await?;
+    let inner = html! {
+        h1 { "Clock" }
+        section.card {
+            dl.facts {
+                dt { "Now" } dd { time.live-clock { (format::utc(status.now)) } " UTC" }
+                dt { "Test clock" } dd {
+                    @if status.test_clock { "on, moved forward by " (format::span(status.advanced_ms / 1000)) " in all" }
+                    @else { "off: time is the machine's" }
+                }
+                dt { "Trusted time" } dd { (format::utc(status.trusted)) " UTC: what is dead by it may be destroyed" }
+            }
+        }
+        @if let Some(suspicion) = &status.suspect {
+            section.card.warn {
+                h2 { "The clock is suspect" }
+                p {
+                    @match suspicion.leap {
+                        Leap::Running => "While the server ran, the machine's clock leapt ahead by ",
+                        Leap::Start => "At its start the server found the machine's clock ahead by ",
+                    }
+                    b { (format::span(suspicion.ahead_ms / 1000)) } ": it shows " (format::utc(suspicion.wall))
+                    " UTC. Nothing is destroyed until you say whether that is true."
+                }
+                @if visit.may_write() {
+                    div.row {
+                        form method="post" { (csrf(visit)) button.danger name="do" value="accept" { "Accept the new time" } }
+                        form method="post" { (csrf(visit)) button name="do" value="reject" { "Reject it" } }
+                    }
+                }
+            }
+        }
+        @if status.test_clock {
+            section.card {
+                h2 { "Move forward" }
+                p { "Items, expiry, the purge and the feed follow at once. The clock never goes back." }
+                @if visit.may_write() {
+                    form.steps method="post" {
+                        (csrf(visit))
+                        @for (seconds, name) in STEPS { button name="advance" value=(seconds) { (name) } }
+                    }
+                    form.inline method="post" {
+                        (csrf(visit))
+                        label for="advance" { "Seconds" }
+                        input #advance type="number" name="advance" min="1" step="1" required;
+                        button type="submit" { "Advance" }
+                    }
+                }
+            }
+        } @else {
+            p.faint { "Started with " code { "--test-clock" } ", the server lets you move its clock forward here: a TTL of a year is tested in a second." }
+        }
+    };
+    visit.show("Clock", None, &inner).await
+}
+
+pub(crate) async fn steer(visit: &Visit) -> Result<Answer, Fault> {
+    let said = match (visit.form.text("do"), visit.form.filled("advance")) {
+        (Some("accept"), _) => {
+            visit.engine(engine::Engine::accept_clock).await?;
+            "clock"
+        }
+        (Some("reject"), _) => {
+            visit.engine(engine::Engine::reject_clock).await?;
+            "clock"
+        }
+        (_, Some(seconds)) => {
+            let seconds = seconds
+                .parse()
+                .map_err(|_| Fault::wrong("The clock is moved by a whole number of seconds."))?;
+            visit.engine(move |engine| engine.advance_clock(seconds)).await?;
+            "advanced"
+        }
+        _ => return Err(Fault::wrong("Nothing was asked for.")),
+    };
+    Ok(Answer::See(format!("/_explorer/clock?said={said}")))
+}

@@ -1,0 +1,166 @@
+//! The tail of the feed: what was written last, and, where all versions are kept, everything that happened, expiries included.
+
+use engine::{Barrier, Engine, EventKind, HistoryStart, Holder, Scope};
+use maud::{Markup, html};
+use storage::Time;
+
+use crate::answer::{Answer, Fault};
+use crate::format;
+use crate::pages::container;
+use crate::visit::{Visit, link};
+
+/// How many lines the tail has.
+const LINES: usize = 50;
+
+/// How far back it is looked for, in seconds, until there are lines enough.
+const WINDOWS: [u64; 6] = [1, 10, 60, 600, 3600, 86_400];
+
+/// How many pages of a window are gone through.
+const PAGES_MAX: usize = 40;
+const PAGE_EVENTS: usize = 500;
+
+pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
+    let holder = visit.holder()?;
+    let inner = html! {
+        div data-live=(link(&holder, "feed/live")) data-every="2" { (tail(visit, &holder).await?) }
+    };
+    visit.show(&format!("Feed of {}", holder.name()), Some(&holder), &inner).await
+}
+
+pub(crate) async fn live(visit: &Visit) -> Result<Answer, Fault> {
+    let holder = visit.holder()?;
+    Ok(Answer::Fragment(tail(visit, &holder).await?))
+}
+
+/// Something that happened.
+struct Line {
+    kind: EventKind,
+    at: Time,
+    name: String,
+    number: u64,
+}
+
+async fn tail(visit: &Visit, holder: &Holder) -> Result<Markup, Fault> {
+    let (of, kept) = (holder.clone(), holder.lifecycle().history_minutes);
+    let (latest, lines) = visit
+        .engine(move |engine| {
+            let lines = if kept.is_some() { Some(history(engine, &of)?) } else { None };
+            Ok((engine.latest(&of, LINES)?, lines))
+        })
+        .await?;
+    Ok(html! {
+        @match (lines, kept) {
+            (Some(lines), Some(minutes)) => {
+                section.card {
+                    h2 { "All versions and deletes" span.faint { " kept for " (format::span(u64::from(minutes) * 60)) } }
+                    @if lines.is_empty() { p.faint { "Nothing has happened lately." } }
+                    table.list.events { tbody { @for line in &lines { (row(holder, line)) } } }
+                }
+            }
+            _ => p.faint {
+                "This container keeps the latest versions only: deletes and expiries leave no trace. "
+                "With " code { "changeFeedPolicy" } " (NoSQL) or " code { "historyMinutes" } " (MongoDB) they are told here."
+            },
+        }
+        h2 { "Latest writes" }
+        @if latest.items.is_empty() { p.faint { "Nothing lives here." } } @else { (container::table(holder, &latest)) }
+    })
+}
+
+fn row(holder: &Holder, line: &Line) -> Markup {
+    let (class, word) = match line.kind {
+        EventKind::Create => ("create", "created"),
+        EventKind::Replace => ("replace", "replaced"),
+        EventKind::Delete => ("delete", "deleted"),
+        EventKind::Expire => ("expire", "expired"),
+    };
+    let lives = matches!(line.kind, EventKind::Create | EventKind::Replace);
+    html! {
+        tr data-row[lives] {
+            td { (format::utc(line.at)) }
+            td { span.event.(class) { (word) } }
+            td {
+                @if lives { a href=(link(holder, &format!("item/{}", line.number))) { (line.name) } } @else { (line.name) }
+            }
+        }
+    }
+}
+
+/// The last lines, the newest first.
+fn history(engine: &Engine, holder: &Holder) -> engine::Result<Vec<Line>> {
+    let (barrier, now) = (engine.barrier()?, engine.now()?);
+    let mut lines = Vec::new();
+    for window in WINDOWS {
+        let start = HistoryStart::At(now.minus_millis(window * 1000));
+        lines = match since(engine, holder, &barrier, start) {
+            // The feed is younger than that, or keeps less.
+            Err(engine::Error::HistoryGone) => return since(engine, holder, &barrier, HistoryStart::Oldest),
+            read => read?,
+        };
+        if lines.len() >= LINES {
+            break;
+        }
+    }
+    Ok(lines)
+}
+
+fn since(
+    engine: &Engine,
+    holder: &Holder,
+    barrier: &Barrier,
+    start: HistoryStart,
+) -> engine::Result<Vec<Line>> {
+    let mut lines = Vec::new();
+    match holder {
+        Holder::Container(container) => {
+            for partition in &container.partitions {
+                let mut from = start;
+                for _ in 0..PAGES_MAX {
+                    let page = engine.container_history(
+                        container,
+                        partition,
+                        &Scope::default(),
+                        barrier,
+                        from,
+                        PAGE_EVENTS,
+                    )?;
+                    lines.extend(page.events.iter().map(|event| {
+                        let item = event.current.as_ref().or(event.previous.as_ref());
+                        let name = item.map(|item| item.id().to_owned()).unwrap_or_default();
+                        Line { kind: event.kind, at: event.position.time(), name, number: event.number.0 }
+                    }));
+                    keep_last(&mut lines);
+                    if !page.more {
+                        break;
+                    }
+                    from = HistoryStart::After(page.next);
+                }
+            }
+        }
+        Holder::Collection(collection) => {
+            let mut from = start;
+            for _ in 0..PAGES_MAX {
+                let page = engine.collection_history(collection, barrier, from, PAGE_EVENTS)?;
+                lines.extend(page.events.iter().map(|event| {
+                    let found = event.current.as_ref().or(event.previous.as_ref());
+                    let id = found.and_then(|found| found.document.get("_id"));
+                    let name = id.map(|id| bson::to_extended_json(id, true)).unwrap_or_default();
+                    Line { kind: event.kind, at: event.position.time(), name, number: event.number.0 }
+                }));
+                keep_last(&mut lines);
+                if !page.more {
+                    break;
+                }
+                from = HistoryStart::After(page.next);
+            }
+        }
+    }
+    lines.sort_by_key(|line| std::cmp::Reverse(line.at));
+    Ok(lines)
+}
+
+fn keep_last(lines: &mut Vec<Line>) {
+    lines.sort_by_key(|line| line.at);
+    let surplus = lines.len().saturating_sub(LINES);
+    lines.drain(..surplus);
+}

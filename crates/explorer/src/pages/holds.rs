@@ -1,0 +1,168 @@
+//! Legal holds (T31): of single items, and of a whole container.
+
+use document::ItemNumber;
+use engine::{Api, Holder, ItemAddress};
+use maud::{Markup, html};
+
+use crate::answer::{Answer, Fault};
+use crate::layout::csrf;
+use crate::pages::container::{partition_key, shown_key};
+use crate::visit::{Visit, link};
+use crate::{format, json};
+
+pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
+    let holder = visit.holder()?;
+    let after = visit.query.filled("after").and_then(|text| text.parse().ok()).map(ItemNumber);
+    let of = holder.clone();
+    let held = visit.engine(move |engine| engine.held_items(&of, after)).await?;
+    let inner = html! {
+        (whole(visit, &holder))
+        section.card {
+            h2 { "Held items" }
+            @if held.is_empty() { p.faint { "No item is held by itself." } } @else {
+                table.list {
+                    thead { tr { th { "Item" } th { "Since (UTC)" } th { "Reason" } th {} } }
+                    tbody {
+                        @for item in &held {
+                            tr data-row {
+                                td { a href=(link(&holder, &format!("item/{}", item.number.0))) { (named(&item.address)) } }
+                                td { (format::utc(item.since)) }
+                                td { (item.reason) }
+                                td { @if visit.may_write() { (lift(visit, &holder, &item.address)) } }
+                            }
+                        }
+                    }
+                }
+                @if let Some(last) = held.last().filter(|_| held.len() >= engine::limits::HELD_PAGE) {
+                    nav.pager { a.button href=(link(&holder, &format!("holds?after={}", last.number.0))) { "Next page" } }
+                }
+            }
+            @if visit.may_write() { (place(visit, &holder)) }
+        }
+    };
+    visit.show(&format!("Holds of {}", holder.name()), Some(&holder), &inner).await
+}
+
+fn whole(visit: &Visit, holder: &Holder) -> Markup {
+    html! {
+        section.card {
+            h2 { "The whole container" }
+            @match holder.lifecycle().hold {
+                Some(reason) => {
+                    p { "Held: " b { (reason) } ". Nothing in it dies, is changed or deleted." }
+                    @if visit.may_write() {
+                        form method="post" { (csrf(visit)) button name="do" value="lift-container" { "Lift the hold" } }
+                    }
+                }
+                None => {
+                    p.faint { "Not held." }
+                    @if visit.may_write() {
+                        form.inline method="post" {
+                            (csrf(visit))
+                            input type="text" name="reason" required maxlength="1024" placeholder="reason, as case 2026/7" aria-label="Reason";
+                            button name="do" value="hold-container" { "Hold all of it" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn named(address: &ItemAddress) -> Markup {
+    match address {
+        ItemAddress::Id(key, id) => html! { (json::preview(id, 80)) " " code.faint { (shown_key(key)) } },
+        ItemAddress::DocumentId(_) => html! { (address.to_extended_json().unwrap_or_default()) },
+    }
+}
+
+/// The fields that say which item is meant.
+fn address_fields(address: &ItemAddress) -> Markup {
+    match address {
+        ItemAddress::Id(key, id) => html! {
+            input type="hidden" name="id" value=(id);
+            input type="hidden" name="key" value=(key.to_json());
+        },
+        ItemAddress::DocumentId(_) => html! {
+            input type="hidden" name="_id" value=(address.to_extended_json().unwrap_or_default());
+        },
+    }
+}
+
+/// The button that lifts the hold of an item.
+pub(crate) fn lift(visit: &Visit, holder: &Holder, address: &ItemAddress) -> Markup {
+    html! {
+        form method="post" action=(link(holder, "holds")) {
+            (csrf(visit)) (address_fields(address))
+            button name="do" value="lift" { "Lift" }
+        }
+    }
+}
+
+/// The form that holds an item.
+pub(crate) fn hold(visit: &Visit, holder: &Holder, address: &ItemAddress) -> Markup {
+    html! {
+        form.inline method="post" action=(link(holder, "holds")) {
+            (csrf(visit)) (address_fields(address))
+            input type="text" name="reason" maxlength="1024" placeholder="reason" aria-label="Reason of the hold";
+            button name="do" value="hold" { "Hold" }
+        }
+    }
+}
+
+fn place(visit: &Visit, holder: &Holder) -> Markup {
+    html! {
+        form.inline method="post" {
+            (csrf(visit))
+            @if holder.api() == Api::NoSql {
+                input type="text" name="id" required placeholder="id" aria-label="Id";
+                input type="text" name="key" required placeholder="partition key" aria-label="Partition key";
+            } @else {
+                input type="text" name="_id" required placeholder="_id in Extended JSON" aria-label="_id";
+            }
+            input type="text" name="reason" maxlength="1024" placeholder="reason" aria-label="Reason";
+            button name="do" value="hold" { "Hold the item" }
+        }
+    }
+}
+
+fn address(visit: &Visit, holder: &Holder) -> Result<ItemAddress, Fault> {
+    let field = |name| visit.form.text(name).ok_or_else(|| Fault::wrong(format!("'{name}' is missing.")));
+    match holder.api() {
+        Api::NoSql => Ok(ItemAddress::Id(partition_key(field("key")?)?, field("id")?.to_owned())),
+        Api::MongoDb => Ok(ItemAddress::from_extended_json(field("_id")?)?),
+    }
+}
+
+pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
+    let holder = visit.holder()?;
+    let (of, reason) = (holder.clone(), visit.form.text("reason").unwrap_or_default().trim().to_owned());
+    let said = match visit.form.text("do") {
+        Some("hold-container") => {
+            let valid = (1..=engine::limits::HOLD_REASON_BYTES_MAX).contains(&reason.len());
+            if !valid {
+                return Err(Fault::wrong("A hold of a whole container has a reason, of 1024 bytes at most."));
+            }
+            visit
+                .engine(move |engine| engine.change_lifecycle(&of, |wishes| wishes.hold = Some(reason)))
+                .await?;
+            "held"
+        }
+        Some("lift-container") => {
+            visit.engine(move |engine| engine.change_lifecycle(&of, |wishes| wishes.hold = None)).await?;
+            "lifted"
+        }
+        Some("hold") => {
+            let address = address(visit, &holder)?;
+            visit.engine(move |engine| engine.hold_item(&of, &address, &reason)).await?;
+            "held"
+        }
+        Some("lift") => {
+            let address = address(visit, &holder)?;
+            visit.engine(move |engine| engine.lift_item(&of, &address)).await?;
+            "lifted"
+        }
+        _ => return Err(Fault::wrong("Nothing was asked for.")),
+    };
+    Ok(Answer::See(link(&holder, &format!("holds?said={said}"))))
+}

@@ -1,0 +1,151 @@
+//! What there is: databases, containers and collections of both APIs, with figures as they are now.
+
+use engine::{Api, Engine, Forecast, Holder, Interval, PurgeFigures, Tally, Usage};
+use maud::{Markup, html};
+
+use crate::answer::{Answer, Fault};
+use crate::format;
+use crate::visit::{Visit, api_name, link};
+
+/// Of how many containers the next day is looked up: each costs a few sums of counters.
+const FORECASTS_MAX: usize = 200;
+
+/// How many hours the small pictures show.
+const HOURS: usize = 24;
+
+pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
+    let inner = html! {
+        div.row {
+            h1 { "Databases" }
+            a.button.primary href="/_explorer/new" { "New container" }
+        }
+        div data-live="/_explorer/live" data-every="4" { (figures(visit).await?) }
+    };
+    visit.show("Databases", None, &inner).await
+}
+
+/// The part of the page that changes by itself.
+pub(crate) async fn live(visit: &Visit) -> Result<Answer, Fault> {
+    Ok(Answer::Fragment(figures(visit).await?))
+}
+
+/// A container or collection, and what is known of it.
+struct Row {
+    holder: Holder,
+    usage: Usage,
+    figures: PurgeFigures,
+    day: Option<Forecast>,
+}
+
+fn rows(engine: &Engine) -> engine::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (holder, figures) in engine.purge_figures_of_all()? {
+        let usage = engine.usage_of(&holder)?;
+        let day = if rows.len() < FORECASTS_MAX {
+            Some(engine.forecast(&holder, Interval::Hour, HOURS)?)
+        } else {
+            None
+        };
+        rows.push(Row { holder, usage, figures, day });
+    }
+    rows.sort_by_key(|row| {
+        (row.holder.api() == Api::MongoDb, row.holder.database().to_owned(), row.holder.name().to_owned())
+    });
+    Ok(rows)
+}
+
+async fn figures(visit: &Visit) -> Result<Markup, Fault> {
+    let (rows, clock, empty) = visit
+        .engine(|engine| {
+            let all = engine.databases().into_iter().chain(engine.collection_databases());
+            let names: Vec<_> = all.map(|database| (database.api, database.name.clone())).collect();
+            Ok((rows(engine)?, engine.clock_status()?, names))
+        })
+        .await?;
+    let living = rows.iter().fold(Tally::default(), |sum, row| sum.plus(row.usage.living));
+    let dead = rows.iter().fold(Tally::default(), |sum, row| sum.plus(row.usage.dead));
+    let purged: u64 = rows.iter().map(|row| row.figures.purged.items).sum();
+    let day: u64 = rows.iter().filter_map(|row| row.day.as_ref()).map(dying).sum();
+    let empty = empty.into_iter().filter(|(api, name)| {
+        !rows.iter().any(|row| row.holder.api() == *api && row.holder.database() == name)
+    });
+    let empty: Vec<_> = empty.collect();
+    Ok(html! {
+        div.tiles data-now=(clock.now.millis()) {
+            (tile("Living", &format::count(living.items), &format::bytes(living.bytes)))
+            (tile("Die within a day", &format::count(day), "as rules stand"))
+            (tile("Backlog", &format::count(dead.items), &format::bytes(dead.bytes)))
+            (tile("Purged", &format::count(purged), "since the start"))
+        }
+        @if rows.is_empty() {
+            section.card.empty {
+                h2 { "Nothing here yet" }
+                p { "Make a container with a time to live, put items into it, and watch them go." }
+                p { a.button.primary href="/_explorer/new" { "Make the first container" } }
+            }
+        } @else { (table(&rows)) }
+        @if !empty.is_empty() {
+            p.faint {
+                "Without containers: "
+                @for (at, (api, name)) in empty.iter().enumerate() {
+                    @if at > 0 { ", " }
+                    (name) " (" (api_name(*api)) ")"
+                }
+            }
+        }
+    })
+}
+
+fn table(rows: &[Row]) -> Markup {
+    html! {
+        section.card {
+            table.list {
+                thead { tr {
+                    th { "Container" } th { "API" } th { "Time to live" } th.number { "Living" } th.number { "Size" }
+                    th.number { "Backlog" } th { "The next 24 hours" }
+                } }
+                tbody {
+                    @for row in rows {
+                        tr data-row {
+                            td { a href=(link(&row.holder, "")) { span.faint { (row.holder.database()) " / " } (row.holder.name()) } }
+                            td { (api_name(row.holder.api())) }
+                            td { (format::ttl(row.holder.default_ttl())) @if row.holder.lifecycle().hold.is_some() { " " span.badge.warn { "on hold" } } }
+                            td.number { (format::count(row.usage.living.items)) }
+                            td.number { (format::bytes(row.usage.living.bytes)) }
+                            td.number { (format::count(row.figures.backlog.items)) }
+                            td { @if let Some(day) = &row.day { a.spark href=(link(&row.holder, "timeline")) { (spark(day)) } } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn dying(day: &Forecast) -> u64 {
+    day.intervals.iter().map(|tally| tally.items).sum()
+}
+
+/// A day in 24 small bars.
+fn spark(day: &Forecast) -> Markup {
+    let highest = day.intervals.iter().map(|tally| tally.items).max().unwrap_or(0);
+    let label = format!("{} die within a day", format::items(dying(day)));
+    html! {
+        svg.sparkline viewBox="0 0 120 20" role="img" aria-label=(label) {
+            title { (label) }
+            line x1="0" x2="120" y1="19.5" y2="19.5" {}
+            @if highest > 0 {
+                @for (at, tally) in day.intervals.iter().enumerate().filter(|(_, tally)| tally.items > 0) {
+                    @let tall = (u128::from(tally.items) * 18 / u128::from(highest)).max(2);
+                    rect x=(at * 5) y=(20 - tall) width="4" height=(tall) {}
+                }
+            }
+        }
+        span.faint.small { (format::count(dying(day))) }
+    }
+}
+
+/// A figure with its name.
+pub(crate) fn tile(name: &str, figure: &str, beside: &str) -> Markup {
+    html! { div.tile { span.label { (name) } b { (figure) } span.faint { (beside) } } }
+}

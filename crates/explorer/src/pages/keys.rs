@@ -1,0 +1,87 @@
+//! Keys and the certificate.
+
+use account::{Entry, Kind, Origin, Right};
+use maud::{Markup, html};
+
+use crate::answer::{Answer, Fault, sentence};
+use crate::layout::csrf;
+use crate::visit::Visit;
+
+pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
+    let inner = page(visit, None);
+    visit.show("Keys", None, &inner).await
+}
+
+fn page(visit: &Visit, made: Option<&Markup>) -> Markup {
+    let entries = visit.doors.keys.entries();
+    html! {
+        h1 { "Keys and certificate" }
+        @if let Some(made) = made { (made) }
+        section.card {
+            h2 { "Keys" }
+            table.list {
+                thead { tr { th { "Key" } th { "Allows" } th { "Where it comes from" } th { "Fingerprint" } th {} } }
+                tbody { @for kind in Kind::ALL { (row(visit, kind, entries.iter().find(|entry| entry.kind == kind))) } }
+            }
+            p.faint {
+                "Signed in with a " (allows(visit.session.right())) " key. A session ends after 30 minutes without a request, "
+                "after 12 hours at the latest, and when its key is replaced."
+            }
+        }
+        section.card {
+            h2 { "Certificate" }
+            p { "Clients that come by TLS have to trust the root certificate of this server." }
+            p { a.button href="/_explorer/emulator.pem" download="bolide.pem" { "Download the root certificate" } }
+            p.faint { code { "bolide cert" } " prints how to trust it on each platform." }
+        }
+    }
+}
+
+fn allows(right: Right) -> &'static str {
+    match right {
+        Right::ReadWrite => "read-write",
+        Right::ReadOnly => "read-only",
+    }
+}
+
+fn row(visit: &Visit, kind: Kind, entry: Option<&Entry>) -> Markup {
+    let (origin, is_given) = match entry.map(|entry| entry.origin) {
+        None => ("there is none".to_owned(), false),
+        Some(Origin::Made) => ("made here".to_owned(), false),
+        Some(Origin::WellKnown) => ("the key that every emulator shares".to_owned(), false),
+        Some(Origin::Given(setting)) => (format!("given by the setting '{setting}'"), true),
+    };
+    html! {
+        tr data-row {
+            td { (kind.name()) }
+            td { (allows(kind.right())) }
+            td { (origin) }
+            td { @if let Some(entry) = entry { code { (entry.key.fingerprint()) } } }
+            td {
+                @if visit.may_write() && !is_given {
+                    form method="post" {
+                        (csrf(visit))
+                        button name="regenerate" value=(kind.name()) { @if entry.is_some() { "Replace" } @else { "Make" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Puts a new key in the place of one and shows it, this once.
+pub(crate) async fn rotate(visit: &Visit) -> Result<Answer, Fault> {
+    let kind = visit.form.text("regenerate").and_then(Kind::named);
+    let kind = kind.ok_or_else(|| Fault::wrong("There is no such key."))?;
+    let keys = visit.doors.keys.clone();
+    let made = visit.blocking(move |_| keys.regenerate(kind).map_err(|error| error.to_string())).await?;
+    let made = made.map_err(|text| Fault::wrong(sentence(&text)))?;
+    let shown = html! {
+        section.card.warn {
+            h2 { "The new " (kind.name()) " key" }
+            p { "It is shown this once. The old one is refused from now on, and its sessions are over." }
+            pre { code { (made.reveal()) } }
+        }
+    };
+    visit.show("Keys", None, &page(visit, Some(&shown))).await
+}

@@ -1,0 +1,124 @@
+//! The purge of all containers: what waits, how fast it goes, pause and resume.
+
+use engine::{Engine, Holder, PurgeFigures};
+use maud::{Markup, html};
+
+use crate::answer::{Answer, Fault};
+use crate::format;
+use crate::layout::csrf;
+use crate::pages::home::tile;
+use crate::visit::{Visit, link};
+
+/// Steps of a purge on demand, and items of each.
+const STEPS: usize = 1000;
+const STEP_ITEMS: usize = 10_000;
+
+pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
+    let paused = visit.doors.engine.purge_status().paused;
+    let inner = html! {
+        h1 { "Purge" }
+        p { "What is dead is invisible at once. The purge removes its bytes in the background and makes way for requests." }
+        div data-live="/_explorer/purge/live" data-every="2" { (figures(visit).await?) }
+        @if visit.may_write() {
+            form.row method="post" {
+                (csrf(visit))
+                @if paused { button.primary name="do" value="resume" { "Resume" } }
+                @else {
+                    button name="do" value="now" { "Purge now" }
+                    button name="do" value="pause" { "Pause" }
+                }
+            }
+        }
+    };
+    visit.show("Purge", None, &inner).await
+}
+
+pub(crate) async fn live(visit: &Visit) -> Result<Answer, Fault> {
+    Ok(Answer::Fragment(figures(visit).await?))
+}
+
+async fn figures(visit: &Visit) -> Result<Markup, Fault> {
+    let (status, all, now) = visit
+        .engine(|engine| Ok((engine.purge_status(), engine.purge_figures_of_all()?, engine.now()?)))
+        .await?;
+    let sum = all.iter().map(|(_, figures)| *figures).fold(PurgeFigures::default(), PurgeFigures::plus);
+    let waiting: Vec<_> = all.iter().filter(|(_, it)| it.backlog.items > 0 || it.purged.items > 0).collect();
+    Ok(html! {
+        div.tiles data-now=(now.millis()) {
+            (tile("Backlog", &format::count(sum.backlog.items), &format::bytes(sum.backlog.bytes)))
+            (tile("Oldest waits", &sum.oldest_death.map_or("–".to_owned(), |died| format::span(now.millis_since(died) / 1000)), "since its death"))
+            div.tile {
+                span.label { "Purged" }
+                b data-rate=(status.purged_items) { (format::count(status.purged_items)) }
+                span.faint.rate { "in " (format::count(status.passes)) " passes" }
+            }
+            (tile("Next look", &status.next_due.map_or("none".to_owned(), |due| next(due.millis_since(now))), if status.paused { "paused" } else { "as rules stand" }))
+        }
+        @if !waiting.is_empty() {
+            section.card {
+                table.list {
+                    thead { tr { th { "Container" } th.number { "Backlog" } th.number { "Bytes" } th.number { "Purged" } th { "Last pass" } } }
+                    tbody {
+                        @for (holder, figures) in waiting {
+                            tr data-row {
+                                td { a href=(link(holder, "timeline")) { (holder.database()) " / " (holder.name()) } }
+                                td.number { (format::count(figures.backlog.items)) }
+                                td.number { (format::bytes(figures.backlog.bytes)) }
+                                td.number { (format::count(figures.purged.items)) }
+                                td { @if let Some(pass) = figures.last_pass { (format::utc(pass)) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// How long until something is due.
+pub(crate) fn next(millis: u64) -> String {
+    if millis == 0 { "now".to_owned() } else { format!("in {}", format::span(millis.div_ceil(1000))) }
+}
+
+pub(crate) async fn steer(visit: &Visit) -> Result<Answer, Fault> {
+    let said = match visit.form.text("do") {
+        Some("pause") => {
+            visit.doors.engine.pause_purge(true);
+            "paused"
+        }
+        Some("resume") => {
+            visit.doors.engine.pause_purge(false);
+            "resumed"
+        }
+        Some("now") => {
+            purge_now(visit, None).await?;
+            "purged"
+        }
+        _ => return Err(Fault::wrong("Nothing was asked for.")),
+    };
+    Ok(Answer::See(format!("/_explorer/purge?said={said}")))
+}
+
+/// Steps until nothing is due, in one container or in all.
+pub(crate) async fn purge_now(visit: &Visit, holder: Option<Holder>) -> Result<(), Fault> {
+    if visit.doors.engine.purge_status().paused {
+        return Err(Fault::wrong("The purge is paused: resume it first."));
+    }
+    let purge = move |engine: &Engine| {
+        engine.retry_archives(holder.as_ref())?;
+        for _ in 0..STEPS {
+            let report = engine.purge_at_once(holder.as_ref(), STEP_ITEMS)?;
+            let now = engine.now()?;
+            if report.next_due.is_none_or(|due| due > now) {
+                break;
+            }
+        }
+        Ok(engine.clock_status()?.suspect.is_some())
+    };
+    if visit.engine(purge).await? {
+        return Err(Fault::wrong(
+            "The clock is suspect: nothing is destroyed until it is accepted or rejected.",
+        ));
+    }
+    Ok(())
+}

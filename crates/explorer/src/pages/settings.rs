@@ -1,0 +1,263 @@
+//! Settings of a container or collection. A change of its time to live is tried dry first: what would die at once is counted
+//! and drawn, and only then it can be applied.
+
+use engine::{Consent, ContainerDefinition, DefaultTtl, DryRun, Engine, Forecast, Holder, Precondition};
+use hyper::StatusCode;
+use maud::{Markup, html};
+
+use crate::answer::{Answer, Fault};
+use crate::chart::{histogram, share};
+use crate::layout::{self, csrf};
+use crate::pages::timeline::{self, Range};
+use crate::pages::{create, ttl_fields};
+use crate::visit::{Visit, link};
+use crate::{format, json};
+
+/// Shares are kept in millionths.
+const MILLION: f64 = 1_000_000.0;
+
+pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
+    let holder = visit.holder()?;
+    let inner = page(visit, &holder, None);
+    visit.show(&format!("Settings of {}", holder.name()), Some(&holder), &inner).await
+}
+
+fn page(visit: &Visit, holder: &Holder, wrong: Option<&str>) -> Markup {
+    html! {
+        @if let Some(wrong) = wrong { p.refusal role="alert" { (wrong) } }
+        section.card {
+            h2 { "Time to live" }
+            p { "Now: " b { (format::ttl(holder.default_ttl())) } ". A change is in force at once for all items, and what it kills does not come back: try it dry first." }
+            form.stack method="get" action=(link(holder, "settings/dry-run")) {
+                (ttl_fields::fields(holder.default_ttl()))
+                div.row { button.primary type="submit" { "Dry run" } }
+            }
+        }
+        (wishes(visit, holder))
+        section.card {
+            h2 { "Definition" }
+            @match holder {
+                Holder::Container(container) => (json::coloured(&container.definition.to_value().to_json())),
+                Holder::Collection(collection) => {
+                    (json::coloured(&bson::to_extended_json(bson::ValueRef::Document(collection.definition.options.view()), true)))
+                    h3 { "Indexes" }
+                    ul { @for index in collection.indexes().iter() { li { code { (index.spec.name()) } } } }
+                }
+            }
+        }
+        @if visit.may_write() { (deletion(visit, holder)) }
+    }
+}
+
+fn wishes(visit: &Visit, holder: &Holder) -> Markup {
+    let wishes = holder.lifecycle();
+    let percent = wishes.max_instant_expiry.map(|share| f64::from(share) * 100.0 / MILLION);
+    html! {
+        section.card {
+            h2 { "Safety" }
+            form.stack method="post" action=(link(holder, "settings/wishes")) {
+                (csrf(visit))
+                label { "A change that kills more of the living at once must be confirmed " span.faint { "(percent; empty: never asked)" }
+                    input type="number" name="guard" min="0" max="100" step="any" value=[percent]; }
+                label { "The bytes of the dead are gone after " span.faint { "(seconds; empty: when there is time)" }
+                    input type="number" name="delay" min="1" step="1" value=[wishes.max_purge_delay]; }
+                label.check { input type="checkbox" name="record" value="on" checked[wishes.deletion_record]; " Keep a record of what was purged" }
+                @if let Holder::Container(_) = holder {
+                    label.check { input type="checkbox" name="sliding" value="on" checked[wishes.sliding]; " Reading an item restarts its countdown" }
+                }
+                div.row { button type="submit" disabled[!visit.may_write()] { "Save" } }
+            }
+        }
+    }
+}
+
+fn deletion(visit: &Visit, holder: &Holder) -> Markup {
+    html! {
+        details.danger.card {
+            summary { "Delete this container" }
+            form.stack method="post" action=(link(holder, "settings/delete")) {
+                (csrf(visit))
+                p { "All its items are gone at once. Type " b { (holder.name()) } " to say that you mean it." }
+                label { "Name" input type="text" name="name" required autocomplete="off" spellcheck="false"; }
+                div.row { button.danger type="submit" { "Delete for good" } }
+            }
+        }
+    }
+}
+
+/// Counts what another time to live would do, and changes nothing.
+pub(crate) async fn dry_run(visit: &Visit) -> Result<Answer, Fault> {
+    let holder = visit.holder()?;
+    match ttl_fields::read(&visit.query) {
+        Ok(ttl) => {
+            let inner = tried(visit, &holder, ttl, None).await?;
+            visit.show("Dry run", Some(&holder), &inner).await
+        }
+        Err(text) => {
+            let markup =
+                layout::frame(visit, "Settings", Some(&holder), &page(visit, &holder, Some(&text))).await?;
+            Ok(Answer::Page { status: StatusCode::BAD_REQUEST, markup })
+        }
+    }
+}
+
+/// What a dry run tells.
+struct Tried {
+    dry_run: DryRun,
+    range: Range,
+    before: Forecast,
+    after: Forecast,
+}
+
+impl Tried {
+    fn new(engine: &Engine, holder: &Holder, ttl: DefaultTtl) -> engine::Result<Tried> {
+        // Both pictures have the range that the longer one needs.
+        let (first, _) = timeline::forecast(engine, holder, None, None)?;
+        let (second, after) = timeline::forecast(engine, holder, None, Some(ttl))?;
+        let range = first.longer(second);
+        let after = if range == second { after } else { range.forecast(engine, holder, Some(ttl))? };
+        let before = range.forecast(engine, holder, None)?;
+        Ok(Tried { dry_run: engine.dry_run(holder, ttl)?, range, before, after })
+    }
+}
+
+async fn tried(
+    visit: &Visit,
+    holder: &Holder,
+    ttl: DefaultTtl,
+    wrong: Option<&str>,
+) -> Result<Markup, Fault> {
+    let of = holder.clone();
+    let Tried { dry_run, range, before, after } =
+        visit.engine(move |engine| Tried::new(engine, &of, ttl)).await?;
+    let (dying, living) = (dry_run.dying.tally, dry_run.living);
+    let at_most = if dry_run.dying.exact { "" } else { "up to " };
+    let guard = holder.lifecycle().max_instant_expiry;
+    let guarded = guard.is_some_and(|limit| {
+        u128::from(dying.items) * 1_000_000 > u128::from(limit) * u128::from(living.items)
+    });
+    Ok(html! {
+        section.card.dry-run.warn[dying.items > 0] {
+            h2 { "Dry run: " (format::ttl(holder.default_ttl())) " → " (format::ttl(ttl)) }
+            @if let Some(wrong) = wrong { p.refusal role="alert" { (wrong) } }
+            p.verdict #verdict data-dying=(dying.items) {
+                @if dying.items == 0 { "Nothing would die at once." }
+                @else {
+                    (at_most) b { (format::items(dying.items)) } " of " (format::count(living.items))
+                    " (" (at_most) (format::bytes(dying.bytes)) ") would die at once, for good."
+                }
+            }
+            (share(living.items.saturating_sub(dying.items), dying.items))
+            h3 { "As it is" }
+            (histogram("Who dies when, as rules stand", &range.bars(&before, None)))
+            (legend(&before))
+            h3 { "As it would be" }
+            (histogram("Who would die when", &range.bars(&after, Some(dying))))
+            (legend(&after))
+            @if visit.may_write() {
+                form.stack method="post" action=(link(holder, "settings/ttl")) {
+                    (csrf(visit)) (ttl_fields::hidden(ttl))
+                    @if guarded {
+                        label.check {
+                            input type="checkbox" name="consent" value="given" required;
+                            " That is more than the guard of this container allows at once ("
+                            (guard.map_or(0.0, |limit| f64::from(limit) * 100.0 / MILLION)) " %). Do it all the same."
+                        }
+                    }
+                    div.row {
+                        button type="submit" .danger[dying.items > 0] .primary[dying.items == 0] { "Apply" }
+                        a.button href=(link(holder, "settings")) { "Leave it as it is" }
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn legend(forecast: &Forecast) -> Markup {
+    html! {
+        p.legend { b { (format::count(forecast.later.items)) } " later · " b { (format::count(forecast.never.items)) } " never" }
+    }
+}
+
+/// Puts another time to live in force.
+pub(crate) async fn apply_ttl(visit: &Visit) -> Result<Answer, Fault> {
+    let holder = visit.holder()?;
+    let ttl = ttl_fields::read(&visit.form).map_err(Fault::wrong)?;
+    let consent = visit.form.text("consent") == Some("given");
+    let applied = match &holder {
+        Holder::Container(container) => {
+            let (container, consent) =
+                (container.clone(), if consent { Consent::Given } else { Consent::NotGiven });
+            let definition = ContainerDefinition { default_ttl: ttl, ..container.definition.clone() };
+            let precondition = Precondition::IfMatch(container.etag().to_string());
+            let apply = move |engine: &Engine| {
+                engine.replace_container_with(&container, definition, &precondition, consent)
+            };
+            visit.engine(apply).await.map(drop).map_err(|fault| fault.text)
+        }
+        Holder::Collection(collection) => {
+            let from = holder.default_ttl();
+            create::set_ttl(visit, &collection.database, &collection.name, from, ttl, consent).await
+        }
+    };
+    match applied {
+        Ok(()) => Ok(Answer::See(link(&holder, "timeline?said=ttl"))),
+        Err(wrong) => {
+            let inner = tried(visit, &holder, ttl, Some(&wrong)).await?;
+            let markup = layout::frame(visit, "Dry run", Some(&holder), &inner).await?;
+            Ok(Answer::Page { status: StatusCode::CONFLICT, markup })
+        }
+    }
+}
+
+pub(crate) async fn apply_wishes(visit: &Visit) -> Result<Answer, Fault> {
+    let holder = visit.holder()?;
+    let guard = match visit.form.filled("guard").map(str::parse::<f64>) {
+        None => None,
+        Some(Ok(percent)) if (0.0..=100.0).contains(&percent) => {
+            Some((percent * MILLION / 100.0).round() as u32)
+        }
+        Some(_) => return Err(Fault::wrong("The guard is a share of the living from 0 to 100 percent.")),
+    };
+    let delay = match visit.form.filled("delay").map(str::parse::<u32>) {
+        None => None,
+        Some(Ok(seconds)) if seconds > 0 => Some(seconds),
+        Some(_) => {
+            return Err(Fault::wrong(
+                "The bytes of the dead are kept for a whole number of seconds, at least 1.",
+            ));
+        }
+    };
+    let is_on = |name| visit.form.text(name) == Some("on");
+    let (record, sliding, of) = (is_on("record"), is_on("sliding"), holder.clone());
+    let change = move |engine: &Engine| {
+        engine.change_lifecycle(&of, |wishes| {
+            wishes.max_instant_expiry = guard;
+            wishes.max_purge_delay = delay;
+            wishes.deletion_record = record;
+            wishes.sliding = sliding;
+        })
+    };
+    visit.engine(change).await?;
+    Ok(Answer::See(link(&holder, "settings?said=settings")))
+}
+
+pub(crate) async fn delete(visit: &Visit) -> Result<Answer, Fault> {
+    let holder = visit.holder()?;
+    if visit.form.text("name") != Some(holder.name()) {
+        return Err(Fault::wrong(format!(
+            "Nothing was deleted: the name that was typed is not '{}'.",
+            holder.name()
+        )));
+    }
+    match holder {
+        Holder::Container(container) => {
+            visit.engine(move |engine| engine.delete_container(&container, &Precondition::None)).await?;
+        }
+        Holder::Collection(collection) => {
+            visit.engine(move |engine| engine.drop_collection(&collection)).await?;
+        }
+    }
+    Ok(Answer::See("/_explorer/?said=deleted".to_owned()))
+}

@@ -1,0 +1,115 @@
+//! Every page, as one table. `{}` stands for a name.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use hyper::Method;
+
+use crate::answer::{Answer, Fault};
+use crate::pages::{
+    clock, container, create, feed, help, holds, home, item, keys, purge, query, settings, timeline, users,
+};
+use crate::visit::Visit;
+
+/// A handler.
+type Run = for<'a> fn(&'a Visit) -> Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send + 'a>>;
+
+/// Whether a form changes anything: then a read-only key does not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Reads,
+    Writes,
+}
+
+/// One page, or one thing that is done.
+pub(crate) struct Route {
+    method: Method,
+    path: &'static str,
+    pub(crate) effect: Effect,
+    pub(crate) run: Run,
+}
+
+macro_rules! page {
+    ($path:literal, $run:path) => {
+        Route { method: Method::GET, path: $path, effect: Effect::Reads, run: |visit| Box::pin($run(visit)) }
+    };
+}
+
+/// A form that only asks.
+macro_rules! question {
+    ($path:literal, $run:path) => {
+        Route { method: Method::POST, path: $path, effect: Effect::Reads, run: |visit| Box::pin($run(visit)) }
+    };
+}
+
+macro_rules! form {
+    ($path:literal, $run:path) => {
+        Route {
+            method: Method::POST,
+            path: $path,
+            effect: Effect::Writes,
+            run: |visit| Box::pin($run(visit)),
+        }
+    };
+}
+
+const TABLE: &[Route] = &[
+    page!("", home::show),
+    page!("live", home::live),
+    page!("help", help::show),
+    question!("sign-out", home::show),
+    page!("new", create::show),
+    form!("new", create::create),
+    page!("clock", clock::show),
+    form!("clock", clock::steer),
+    page!("purge", purge::show),
+    page!("purge/live", purge::live),
+    form!("purge", purge::steer),
+    page!("users", users::show),
+    form!("users", users::change),
+    page!("keys", keys::show),
+    form!("keys", keys::rotate),
+    page!("c/{}/{}/{}", container::show),
+    page!("c/{}/{}/{}/query", query::show),
+    question!("c/{}/{}/{}/query", query::run),
+    page!("c/{}/{}/{}/timeline", timeline::show),
+    page!("c/{}/{}/{}/timeline/live", timeline::live),
+    form!("c/{}/{}/{}/purge", timeline::purge),
+    page!("c/{}/{}/{}/feed", feed::show),
+    page!("c/{}/{}/{}/feed/live", feed::live),
+    page!("c/{}/{}/{}/holds", holds::show),
+    form!("c/{}/{}/{}/holds", holds::change),
+    page!("c/{}/{}/{}/settings", settings::show),
+    page!("c/{}/{}/{}/settings/dry-run", settings::dry_run),
+    form!("c/{}/{}/{}/settings/ttl", settings::apply_ttl),
+    form!("c/{}/{}/{}/settings/wishes", settings::apply_wishes),
+    form!("c/{}/{}/{}/settings/delete", settings::delete),
+    page!("c/{}/{}/{}/new", item::blank),
+    form!("c/{}/{}/{}/new", item::create),
+    page!("c/{}/{}/{}/item/{}", item::show),
+    form!("c/{}/{}/{}/item/{}", item::save),
+    form!("c/{}/{}/{}/item/{}/delete", item::delete),
+];
+
+/// What a path leads to.
+pub(crate) enum Found {
+    Route(&'static Route),
+    /// There is such a page, and it does not take the method.
+    WrongMethod,
+    Nothing,
+}
+
+/// Finds the handler of a path.
+pub(crate) fn find(method: &Method, segments: &[String]) -> Found {
+    let method = if *method == Method::HEAD { &Method::GET } else { method };
+    let matching = |route: &&Route| {
+        let pattern: Vec<&str> = route.path.split('/').collect();
+        pattern.len() == segments.len()
+            && pattern.iter().zip(segments).all(|(wanted, given)| *wanted == "{}" || wanted == given)
+    };
+    let mut candidates = TABLE.iter().filter(matching).peekable();
+    if candidates.peek().is_none() {
+        return Found::Nothing;
+    }
+    candidates.find(|route| route.method == *method).map_or(Found::WrongMethod, Found::Route)
+}

@@ -1,0 +1,213 @@
+//! Who is signed in. Counted in real time, whatever the store's clock is made to show (T29).
+//!
+//! A session is known by 256 random bits in a cookie, of which only a digest is kept. It remembers the key that it was begun
+//! with and asks for it again at each request: a key that was replaced opens nothing any more. Failed attempts are bounded for
+//! all together, because nothing is known here of where they come from.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use account::{Holder, Key, Keyring, Right};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hyper::HeaderMap;
+use hyper::header::COOKIE;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+/// The cookie's name.
+pub(crate) const COOKIE_NAME: &str = "bolide-explorer";
+
+/// How long a session lasts without a request.
+const IDLE: Duration = Duration::from_mins(30);
+
+/// How long it lasts at most.
+const LIFE: Duration = Duration::from_hours(12);
+
+/// The most sessions; for one more, the one that was not used for the longest time ends.
+const SESSIONS_MAX: usize = 256;
+
+/// The longest key that is looked at.
+const KEY_BYTES_MAX: usize = 1024;
+
+/// How many wrong keys may be tried in [`FAILURE_WINDOW`].
+const FAILURES_MAX: usize = 20;
+const FAILURE_WINDOW: Duration = Duration::from_mins(1);
+
+/// Everybody who is signed in.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    known: Mutex<HashMap<[u8; 32], Kept>>,
+    failures: Mutex<Vec<Instant>>,
+}
+
+struct Kept {
+    key: Key,
+    csrf: String,
+    begun: Instant,
+    used: Instant,
+}
+
+impl Kept {
+    fn is_over(&self, now: Instant) -> bool {
+        now.duration_since(self.used) >= IDLE || now.duration_since(self.begun) >= LIFE
+    }
+}
+
+/// A session at one request.
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    /// The key, and what it allows.
+    pub(crate) holder: Holder,
+    /// What every form of this session carries.
+    pub(crate) csrf: String,
+}
+
+impl Session {
+    /// What the key allows.
+    pub(crate) fn right(&self) -> Right {
+        self.holder.right()
+    }
+}
+
+/// Why nobody was let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// The key is not one of the account's.
+    Key,
+    /// Too many wrong ones were tried.
+    TooMany,
+}
+
+impl Sessions {
+    /// Begins a session and gives the cookie's value.
+    pub(crate) fn begin(&self, key: &str, keys: &Keyring) -> Result<String, Refused> {
+        let now = Instant::now();
+        let mut failures = self.failures.lock();
+        failures.retain(|failure| now.duration_since(*failure) < FAILURE_WINDOW);
+        if failures.len() >= FAILURES_MAX {
+            return Err(Refused::TooMany);
+        }
+        let Some(holder) = keys.holder(key).filter(|_| key.len() <= KEY_BYTES_MAX) else {
+            failures.push(now);
+            return Err(Refused::Key);
+        };
+        drop(failures);
+        let (token, csrf) = (random_text(), random_text());
+        let mut known = self.known.lock();
+        known.retain(|_, kept| !kept.is_over(now));
+        if known.len() >= SESSIONS_MAX {
+            let oldest = known.iter().min_by_key(|(_, kept)| kept.used).map(|(digest, _)| *digest);
+            oldest.map(|digest| known.remove(&digest));
+        }
+        known.insert(digest(&token), Kept { key: holder.key, csrf, begun: now, used: now });
+        Ok(token)
+    }
+
+    /// The session of a request, if it has one that goes on.
+    pub(crate) fn find(&self, headers: &HeaderMap, keys: &Keyring) -> Option<Session> {
+        let digest = digest(cookie(headers)?);
+        let now = Instant::now();
+        let mut known = self.known.lock();
+        let kept = known.get_mut(&digest)?;
+        let Some(holder) = keys.holder(kept.key.reveal()).filter(|_| !kept.is_over(now)) else {
+            known.remove(&digest);
+            return None;
+        };
+        kept.used = now;
+        Some(Session { holder, csrf: kept.csrf.clone() })
+    }
+
+    /// Ends the session of a request.
+    pub(crate) fn end(&self, headers: &HeaderMap) {
+        if let Some(token) = cookie(headers) {
+            self.known.lock().remove(&digest(token));
+        }
+    }
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let pairs = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    pairs
+        .flat_map(|text| text.split(';'))
+        .find_map(|pair| pair.trim().strip_prefix(COOKIE_NAME)?.strip_prefix('='))
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token).into()
+}
+
+/// 256 random bits.
+fn random_text() -> String {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the operating system has randomness");
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use account::{Entry, Forgetful, Kind, Origin};
+
+    use super::*;
+
+    const RIGHT: &str = "cmlnaHQ=";
+
+    fn ring() -> Keyring {
+        let key = Key::parse(RIGHT).unwrap();
+        Keyring::new([Entry { kind: Kind::Primary, key, origin: Origin::Made }], Forgetful)
+    }
+
+    fn with_cookie(token: &str) -> HeaderMap {
+        let value = format!("other=1; {COOKIE_NAME}={token}");
+        HeaderMap::from_iter([(COOKIE, value.parse().unwrap())])
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_ends_when_it_rests_and_at_the_end_of_its_life() {
+        let (sessions, keys) = (Sessions::default(), ring());
+        let headers = with_cookie(&sessions.begin(RIGHT, &keys).unwrap());
+        for _ in 0..30 {
+            tokio::time::advance(Duration::from_mins(20)).await;
+            assert!(sessions.find(&headers, &keys).is_some());
+        }
+        for _ in 0..6 {
+            tokio::time::advance(Duration::from_mins(20)).await;
+            sessions.find(&headers, &keys);
+        }
+        assert!(sessions.find(&headers, &keys).is_none(), "twelve hours are over");
+
+        let headers = with_cookie(&sessions.begin(RIGHT, &keys).unwrap());
+        tokio::time::advance(IDLE).await;
+        assert!(sessions.find(&headers, &keys).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_was_replaced_ends_its_sessions() {
+        let (sessions, keys) = (Sessions::default(), ring());
+        let headers = with_cookie(&sessions.begin(RIGHT, &keys).unwrap());
+        assert_eq!(sessions.find(&headers, &keys).map(|session| session.right()), Some(Right::ReadWrite));
+        keys.regenerate(Kind::Secondary).unwrap();
+        assert!(sessions.find(&headers, &keys).is_some(), "another key was replaced");
+        keys.regenerate(Kind::Primary).unwrap();
+        assert!(sessions.find(&headers, &keys).is_none());
+        assert!(sessions.known.lock().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn wrong_keys_are_bounded_and_sessions_too() {
+        let (sessions, keys) = (Sessions::default(), ring());
+        for _ in 0..FAILURES_MAX {
+            assert_eq!(sessions.begin("wrong", &keys), Err(Refused::Key));
+        }
+        assert_eq!(sessions.begin(RIGHT, &keys), Err(Refused::TooMany));
+        tokio::time::advance(FAILURE_WINDOW).await;
+        let first = with_cookie(&sessions.begin(RIGHT, &keys).unwrap());
+        for _ in 0..SESSIONS_MAX {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            sessions.begin(RIGHT, &keys).unwrap();
+        }
+        assert!(sessions.find(&first, &keys).is_none());
+        assert_eq!(sessions.known.lock().len(), SESSIONS_MAX);
+    }
+}

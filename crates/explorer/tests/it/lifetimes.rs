@@ -1,0 +1,145 @@
+//! Time to live: made, tried dry, changed, watched.
+
+use hyper::StatusCode;
+
+use crate::browser::{Browser, KEY, World};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t29_a_container_is_made_and_its_items_are_gone_when_the_clock_has_moved() {
+    let world = World::new();
+    let browser = world.sign_in(KEY).await;
+    let form = [
+        ("api", "nosql"),
+        ("database", "shop"),
+        ("name", "carts"),
+        ("key", "/user"),
+        ("ttl", "after"),
+        ("amount", "10"),
+        ("unit", "minutes"),
+    ];
+    let made = browser.send("new", &form).await;
+    assert!(browser.follow(&made).await.has("TTL 10 m"));
+    browser.send("c/nosql/shop/carts/new", &[("text", r#"{"id":"a","user":"u"}"#)]).await;
+    browser.send("c/nosql/shop/carts/new", &[("text", r#"{"id":"b","user":"u","ttl":-1}"#)]).await;
+    let list = browser.get("c/nosql/shop/carts").await;
+    assert_eq!(
+        (list.text.matches("data-death=").count(), list.text.matches("never").count()),
+        (1, 2),
+        "{}",
+        list.text
+    );
+    let before = bars(&browser, "c/nosql/shop/carts/timeline?range=hour").await;
+    assert_eq!((before.iter().sum::<u64>(), before[10] + before[9]), (1, 1));
+
+    browser.send("clock", &[("advance", "540")]).await;
+    let nearer = bars(&browser, "c/nosql/shop/carts/timeline?range=hour").await;
+    assert_eq!(nearer[0], 1, "the chart moves: {nearer:?}");
+
+    browser.send("clock", &[("advance", "60")]).await;
+    let list = browser.get("c/nosql/shop/carts").await;
+    assert_eq!(list.text.matches("data-row").count(), 1);
+    assert!(list.has("1 dead"), "it waits for the purge, and nobody sees it");
+    assert_eq!(bars(&browser, "c/nosql/shop/carts/timeline?range=hour").await.iter().sum::<u64>(), 0);
+    browser.send("c/nosql/shop/carts/purge", &[]).await;
+    assert!(!browser.get("c/nosql/shop/carts").await.has("1 dead"));
+}
+
+/// The items of each bar of the timeline.
+async fn bars(browser: &Browser<'_>, path: &str) -> Vec<u64> {
+    let page = browser.get(path).await;
+    let bars = page.text.split("<g class=\"bar").skip(1).map(|bar| {
+        let title = bar.split("UTC: ").nth(1).unwrap();
+        title.split(' ').next().unwrap().replace(',', "").parse().unwrap()
+    });
+    bars.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t30_a_dry_run_tells_what_then_happens() {
+    let world = World::with_orders("3600");
+    for number in 0..10 {
+        world.put(&format!(r#"{{"id":"{number}","pk":{number}}}"#));
+        world.engine.advance_clock(60).unwrap();
+    }
+    let browser = world.sign_in(KEY).await;
+    let form = [("ttl", "after"), ("amount", "5"), ("unit", "minutes")];
+    let page = browser.get("c/nosql/shop/orders/settings/dry-run?ttl=after&amount=5&unit=minutes").await;
+    let dying: u64 =
+        page.text.split("data-dying=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+    assert_eq!((dying, world.living()), (6, 10), "nothing has changed");
+    let applied = browser.send("c/nosql/shop/orders/settings/ttl", &form).await;
+    assert_eq!(applied.status, StatusCode::SEE_OTHER, "{}", applied.text);
+    assert_eq!(world.living(), 10 - dying);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t30_the_guard_wants_to_be_told_that_it_is_meant() {
+    let world = World::with_orders("3600");
+    for number in 0..4 {
+        world.put(&format!(r#"{{"id":"{number}","pk":{number}}}"#));
+    }
+    world.engine.advance_clock(600).unwrap();
+    let browser = world.sign_in(KEY).await;
+    let saved = browser.send("c/nosql/shop/orders/settings/wishes", &[("guard", "50")]).await;
+    assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text);
+    let form = [("ttl", "after"), ("amount", "300"), ("unit", "seconds")];
+    assert!(
+        browser
+            .get("c/nosql/shop/orders/settings/dry-run?ttl=after&amount=300&unit=seconds")
+            .await
+            .has("name=\"consent\"")
+    );
+    let refused = browser.send("c/nosql/shop/orders/settings/ttl", &form).await;
+    assert_eq!((refused.status, world.living()), (StatusCode::CONFLICT, 4));
+    assert!(refused.has("maxInstantExpiry"), "{}", refused.text);
+    let meant = [form[0], form[1], form[2], ("consent", "given")];
+    assert_eq!(browser.send("c/nosql/shop/orders/settings/ttl", &meant).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(world.living(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t31_what_is_held_is_listed_does_not_die_and_is_let_go() {
+    let world = World::with_orders("60");
+    world.put(r#"{"id":"a","pk":1}"#);
+    let browser = world.sign_in(KEY).await;
+    let held = browser
+        .send(
+            "c/nosql/shop/orders/holds",
+            &[("do", "hold"), ("id", "a"), ("key", "[1]"), ("reason", "case 7")],
+        )
+        .await;
+    assert_eq!(held.status, StatusCode::SEE_OTHER, "{}", held.text);
+    world.engine.advance_clock(3600).unwrap();
+    assert!(browser.get("c/nosql/shop/orders/holds").await.has("case 7"));
+    assert!(browser.get("c/nosql/shop/orders").await.has("held"));
+    let deleted = browser.send("c/nosql/shop/orders/settings/delete", &[("name", "orders")]).await;
+    assert_eq!(deleted.status, StatusCode::LOCKED);
+    browser.send("c/nosql/shop/orders/holds", &[("do", "lift"), ("id", "a"), ("key", "[1]")]).await;
+    assert_eq!(world.living(), 0, "overdue: it dies when the hold ends");
+    let wrong = browser.send("c/nosql/shop/orders/settings/delete", &[("name", "order")]).await;
+    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+    browser.send("c/nosql/shop/orders/settings/delete", &[("name", "orders")]).await;
+    assert_eq!(browser.get("c/nosql/shop/orders").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t28_the_tail_of_the_feed_tells_of_expiries_where_all_versions_are_kept() {
+    let world = World::new();
+    let browser = world.sign_in(KEY).await;
+    let form = [
+        ("api", "nosql"),
+        ("database", "shop"),
+        ("name", "log"),
+        ("key", "/id"),
+        ("ttl", "after"),
+        ("amount", "30"),
+        ("unit", "seconds"),
+        ("history", "60"),
+    ];
+    assert_eq!(browser.send("new", &form).await.status, StatusCode::SEE_OTHER);
+    browser.send("c/nosql/shop/log/new", &[("text", r#"{"id":"a"}"#)]).await;
+    assert!(browser.get("c/nosql/shop/log/feed").await.has(">created<"));
+    world.engine.advance_clock(30).unwrap();
+    let feed = browser.get("c/nosql/shop/log/feed/live").await;
+    assert!(feed.has(">expired<") && feed.has(">created<"), "{}", feed.text);
+}

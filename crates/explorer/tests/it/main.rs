@@ -1,0 +1,9 @@
+//! The pages as a browser asks for them: an explorer over an engine in memory, whose clock only the test moves.
+
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+mod access;
+mod browser;
+mod hostile;
+mod items;
+mod lifetimes;

@@ -1,0 +1,58 @@
+//! The explorer on the port of the NoSQL API, with the MongoDB front end behind it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use account::{Holder, Keyring};
+use bson::Document;
+use bytes::Bytes;
+use engine::Engine;
+use explorer::{Doors, Explorer, Reply, Shell, Transport};
+use hyper::http::request::Parts;
+use hyper::{Request, Response};
+use nosql::{Channel, Pages};
+
+/// The explorer's pages.
+pub(crate) struct ExplorerPages(Explorer);
+
+impl ExplorerPages {
+    pub(crate) fn new(engine: Arc<Engine>, keys: Keyring, mongo: Option<Arc<mongo::Service>>) -> Self {
+        let shell = mongo.map(|service| Arc::new(MongoShell(service)) as Arc<dyn Shell>);
+        ExplorerPages(Explorer::new(Doors { engine, keys, shell }))
+    }
+}
+
+impl Pages for ExplorerPages {
+    fn body_bytes(&self, head: &Parts) -> usize {
+        self.0.body_bytes(head)
+    }
+
+    fn answer(
+        &self,
+        request: Request<Bytes>,
+        channel: Option<Channel>,
+    ) -> Pin<Box<dyn Future<Output = Response<Bytes>> + Send + '_>> {
+        let is_secure = channel.is_some_and(|channel| channel.secure);
+        let transport = if is_secure { Transport::Tls } else { Transport::Plain };
+        Box::pin(self.0.answer(request, transport))
+    }
+}
+
+/// The MongoDB front end, as the explorer uses it.
+struct MongoShell(Arc<mongo::Service>);
+
+impl Shell for MongoShell {
+    fn run<'a>(
+        &'a self,
+        holder: &'a Holder,
+        database: &'a str,
+        command: &'a Document,
+    ) -> Pin<Box<dyn Future<Output = Reply> + Send + 'a>> {
+        Box::pin(async move {
+            let mongo::Told { reply, request_units } =
+                self.0.command(holder, database, command.clone()).await;
+            Reply { document: reply, request_units }
+        })
+    }
+}
