@@ -58,6 +58,7 @@ mod reset;
 mod resources;
 #[cfg(test)]
 mod several_partitions;
+mod standstill;
 mod throughput;
 mod touch;
 mod watch;
@@ -208,6 +209,11 @@ impl Engine {
         let status = self.store.reject_clock()?;
         self.alarm.ring();
         Ok(status)
+    }
+
+    /// The whole store as it is now, to be kept elsewhere. It holds space back while it lives.
+    pub fn backup(&self) -> Result<storage::Backup> {
+        Ok(self.store.backup()?)
     }
 
     /// Figures of the store.

@@ -125,6 +125,10 @@ impl Store for Eventful {
         self.store.scrub(keyspaces)
     }
 
+    fn backup(&self) -> storage::Result<storage::Backup> {
+        self.store.backup()
+    }
+
     fn close(&self) -> storage::Result<()> {
         self.store.close()
     }

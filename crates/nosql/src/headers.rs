@@ -24,6 +24,8 @@ names! {
     AUTOPILOT = "x-ms-cosmos-offer-autopilot-settings";
     BATCH_ATOMIC = "x-ms-cosmos-batch-atomic";
     BATCH_CONTINUE = "x-ms-cosmos-batch-continue-on-error";
+    BACKUP_SEQUENCE = "x-bolide-backup-sequence";
+    BACKUP_TIME = "x-bolide-backup-time";
     CONFIRM_EXPIRY = "x-bolide-confirm-expiry";
     EXPORT_COUNT = "x-bolide-export-count";
     EXPORT_NEXT = "x-bolide-export-next";

@@ -15,7 +15,6 @@ mod admin;
 mod auth;
 mod batch;
 mod belongings;
-#[allow(dead_code, reason = "streams come with the backup")]
 mod body;
 mod call;
 mod catch;

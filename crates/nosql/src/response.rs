@@ -68,7 +68,6 @@ impl Reply {
     }
 
     /// An answer whose body is made while it is sent.
-    #[allow(dead_code, reason = "streams come with the backup")]
     pub(crate) fn streamed(content_type: &'static str, body: Body) -> Self {
         let mut reply = Self::empty(StatusCode::OK);
         reply.body = body;

@@ -48,6 +48,20 @@ pub enum Error {
         /// The data's place.
         path: String,
     },
+    /// A backup that is not what was written: use another.
+    #[error("the backup is damaged at byte {at}: {what}")]
+    Backup {
+        /// Where.
+        at: u64,
+        /// What is wrong there.
+        what: String,
+    },
+    /// Something is in a directory in which a store is to be made: name another one.
+    #[error("{path} is not empty")]
+    NotEmpty {
+        /// The directory.
+        path: String,
+    },
     /// The test clock is moved while the mode is off: start in test-clock mode.
     #[error("the clock cannot be moved: the store was not opened in test-clock mode")]
     TestClockOff,

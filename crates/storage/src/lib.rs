@@ -8,6 +8,7 @@
 //! sequence, so there is no window between check and commit and nothing to retry. Its [`Ticket`] resolves once the
 //! outcome is durable.
 
+mod backup;
 mod clock;
 mod embedded;
 mod error;
@@ -25,6 +26,7 @@ mod time;
 mod transaction;
 mod writer;
 
+pub use backup::{Backup, BackupInfo, BackupReader, Contents};
 pub use clock::{ClockOptions, ClockStatus, Leap, ManualClock, RealClock, Suspicion, WallClock};
 pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore, Recovery};
 pub use error::{Error, Result};

@@ -1,6 +1,6 @@
 //! The door: what a store can do.
 
-use crate::{ClockStatus, Job, Keyspace, Lanes, Result, Snapshot, Time};
+use crate::{Backup, ClockStatus, Job, Keyspace, Lanes, Result, Snapshot, Time};
 use std::sync::Arc;
 
 /// Ordered bytes with atomic, durable commits and a clock that never goes back.
@@ -59,6 +59,10 @@ pub trait Store: Send + Sync {
     /// Gets what was removed from these keyspaces before this call out of the files for good (T24). It takes long, writes much
     /// and may be called from any thread; reading and writing go on meanwhile.
     fn scrub(&self, keyspaces: &[Keyspace]) -> Result<Scrubbed>;
+
+    /// The store as it is now, to be kept elsewhere: everything answered before this call is in it. It holds space back while
+    /// it lives, as a snapshot does.
+    fn backup(&self) -> Result<Backup>;
 
     /// Finishes waiting jobs, stores the exact time, flushes and lets go of the data. May be called again.
     fn close(&self) -> Result<()>;

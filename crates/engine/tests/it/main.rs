@@ -1,6 +1,7 @@
 //! The engine through its own door, over the memory store, with time in the test's hand.
 
 mod archive;
+mod backup;
 mod batches;
 mod browse;
 mod catalog;

@@ -6,6 +6,7 @@
     reason = "the table wants one shape of handler, also for those that never wait"
 )]
 
+mod backup;
 mod catalog;
 mod command;
 mod evidence;
@@ -44,6 +45,7 @@ macro_rules! routes {
 
 routes! {
     Get    ["status"] => status "AdminReadStatus";
+    Get    ["backup"] => backup::stream "AdminReadBackup";
     Get    ["keys"] => keys::list "AdminListKeys";
     Post   ["keys"] => keys::change "AdminRegenerateKey";
     Get    ["clock"] => clock "AdminReadClock";

@@ -2,11 +2,17 @@
 //!
 //! A command that could not be done ends with 2; 1 is for one that was done and found something wrong.
 
+mod backup;
+mod bar;
 mod cert;
+mod check;
+mod compact;
 mod config;
 mod export;
 mod import;
 mod keys;
+mod offline;
+mod restore;
 mod serve;
 mod status;
 mod top;
@@ -53,7 +59,7 @@ macro_rules! command {
     };
 }
 
-use Group::{Access, Client, Source, Storage};
+use Group::{Access, Client, Source, Storage, Time};
 
 /// What a tool needs to know that talks to a running server.
 const TOOL: &[Group] = &[Source, Access, Client];
@@ -75,6 +81,14 @@ static COMMANDS: &[Subcommand] = &[
         "Tell how a running server is: readiness, clock, store, purge, containers; ends with 1 if something is not well"),
     command!("top", top, TOOL, "Watch a running server: requests, latency, purge, containers, each second anew"),
     command!("ttl", ttl, TOOL, "Report and forecast what expires, try another TTL, hold items, steer the purge"),
+    command!("check", check, &[Source, Storage, Time],
+        "Inspect a data directory that no server has open, and with --repair mend what follows from its items"),
+    command!("backup", backup, &[Source, Storage, Time, Access, Client],
+        "Keep everything that a running server has, or a data directory named with --data, in one file, as of one instant"),
+    command!("restore", restore, &[Source, Storage, Time],
+        "Make a data directory of a backup"),
+    command!("compact", compact, &[Source, Storage, Time],
+        "Rewrite the files of a data directory that no server has open without what was removed"),
     command!("verify-log", verify_log, &[Source, Storage],
         "Verify a deletion record: an exported one, or those of a data directory that is named with --data"),
 ];

@@ -5,6 +5,7 @@
 mod clock;
 mod configuration;
 mod connections;
+mod directories;
 mod evidence;
 mod explorer;
 mod keys;

@@ -92,7 +92,7 @@ impl Bell {
     }
 
     /// Frees what waits for it.
-    fn free_memtables(&self) {
+    pub(super) fn free_memtables(&self) {
         let retired = std::mem::take(&mut self.state.lock().retired);
         drop(retired);
     }
@@ -150,7 +150,7 @@ impl Compactor {
 }
 
 /// Compacts until there is nothing left to compact.
-fn compact(database: &Database, bell: &Bell) -> Result<()> {
+pub(super) fn compact(database: &Database, bell: &Bell) -> Result<()> {
     let levels = levels();
     loop {
         let mut changed = false;

@@ -277,6 +277,13 @@ impl EmbeddedSnapshot {
         Self { snapshot: reader.database.fjall.snapshot(), reader }
     }
 
+    /// The store's record as of this snapshot.
+    pub(super) fn record(&self) -> Result<Option<StoreRecord>> {
+        let bytes = self.snapshot.get(&self.reader.database.own, RECORD_KEY);
+        let bytes = bytes.map_err(|error| cannot("read the store record", &error))?;
+        bytes.map(|bytes| StoreRecord::decode(&bytes)).transpose()
+    }
+
     fn keyspace(&self, keyspace: Keyspace) -> Option<&fjall::Keyspace> {
         self.reader.database.made_already(keyspace)
     }

@@ -12,6 +12,7 @@
 //! | `marker.rs` | the small file beside the data: format, clean or not, a commit number that cannot be lost |
 //! | `readers.rs` | who reads, to wait for those who began before |
 //! | `scrub.rs` | getting removed bytes out of the files |
+//! | `restore.rs` | a store made of a backup |
 //! | `rescue.rs` | what a recovery cut off the journal, kept and reported |
 
 mod compactor;
@@ -20,13 +21,16 @@ mod marker;
 mod queue;
 mod readers;
 mod rescue;
+mod restore;
 mod scrub;
 
 use crate::clock::{ClockOptions, Command};
 use crate::record::StoreRecord;
 use crate::ticket::ticket;
 use crate::writer::{Shared, Wait, Work, Writer, check_outside_job, refuse};
-use crate::{ClockStatus, Error, Job, Keyspace, Lanes, Result, Scrubbed, Snapshot, Stats, Store, Time};
+use crate::{
+    Backup, ClockStatus, Error, Job, Keyspace, Lanes, Result, Scrubbed, Snapshot, Stats, Store, Time,
+};
 use compactor::{Bell, Compactor};
 use database::{Committer, Database, EmbeddedSnapshot};
 use marker::{Marker, State};
@@ -227,6 +231,23 @@ impl Store for EmbeddedStore {
         // What a recovery cut off the journal may be of what was removed.
         rescue::forget(&self.path)?;
         Ok(scrubbed)
+    }
+
+    fn backup(&self) -> Result<Backup> {
+        loop {
+            let commits = self.commits();
+            let database = self.database()?;
+            database.readers.count();
+            let snapshot = EmbeddedSnapshot::new(database);
+            let record = snapshot.record()?;
+            let clock = self.clock_status()?;
+            // As for every snapshot with a time; and a store without a commit gets one with its first lease.
+            if self.commits() == commits
+                && let Some(record) = record
+            {
+                return Ok(Backup::new(Arc::new(snapshot), record, &clock));
+            }
+        }
     }
 
     fn submit(&self, _lanes: Lanes, job: Box<dyn Job>) {

@@ -13,8 +13,8 @@ use crate::record::StoreRecord;
 use crate::ticket::ticket;
 use crate::writer::{Backend, Shared, Work, Writer, check_outside_job, refuse};
 use crate::{
-    ClockStatus, Direction, Error, Job, KeyRange, Keyspace, Lanes, Read, Result, Scan, Scrubbed, Snapshot,
-    Stats, Store, Time,
+    Backup, ClockStatus, Direction, Error, Job, KeyRange, Keyspace, Lanes, Read, Result, Scan, Scrubbed,
+    Snapshot, Stats, Store, Time,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -92,6 +92,24 @@ impl Store for MemoryStore {
     fn scrub(&self, _: &[Keyspace]) -> Result<Scrubbed> {
         // It has no files.
         Ok(Scrubbed::Done)
+    }
+
+    fn backup(&self) -> Result<Backup> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
+        loop {
+            let commits = self.commits();
+            let snapshot = MemorySnapshot::new(self.disk.clone());
+            let record = self.disk.record();
+            let clock = self.clock_status()?;
+            if self.commits() == commits
+                && let Some(record) = record
+            {
+                self.snapshots.fetch_add(1, Ordering::Relaxed);
+                return Ok(Backup::new(Arc::new(snapshot), record, &clock));
+            }
+        }
     }
 
     fn submit(&self, _lanes: Lanes, job: Box<dyn Job>) {

@@ -1,0 +1,118 @@
+//! `bolide backup`: everything in one file, as of one instant.
+//!
+//! The file has its name only once it is whole and on disk. A backup that broke off cannot be continued: it is of one
+//! snapshot, which is gone with it.
+
+use std::io::{BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use hyper::Method;
+use storage::{BackupReader, Contents, Store};
+
+use super::bar::Bar;
+use super::offline;
+use crate::client::{Client, Endpoint, Payload};
+use crate::settings::{Origin, Settings};
+
+/// Where it goes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Request {
+    /// The file to write; it must not exist.
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+}
+
+/// Takes a backup, and reads it back.
+pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
+    let (to, partial) = (&request.to, with_suffix(&request.to, ".partial"));
+    if to.exists() {
+        bail!("'{}' exists already: name another file", to.display());
+    }
+    let written = write_file(&partial, |file| match settings.origin("data") {
+        Origin::CommandLine => from_directory(settings, file),
+        _ => from_server(settings, file),
+    });
+    let verified = written.and_then(|()| verify(&partial));
+    let contents = match verified {
+        Ok(contents) => contents,
+        Err(error) => {
+            let _ = std::fs::remove_file(&partial);
+            return Err(error);
+        }
+    };
+    let rename = || {
+        std::fs::rename(&partial, to)?;
+        sync_directory(to)
+    };
+    rename().with_context(|| format!("cannot rename '{}'", partial.display()))?;
+    println!("{}: {} entries, as of one instant", to.display(), contents.total());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn from_directory(settings: &Settings, file: &mut dyn Write) -> Result<()> {
+    let (store, path) = offline::open(settings)?;
+    let of = store.stats().disk_bytes;
+    let mut bar = Bar::new("backing up");
+    let mut write = || {
+        let (mut backup, mut done) = (store.backup()?, 0);
+        while let Some(piece) = backup.next_piece()? {
+            file.write_all(&piece).context("cannot write the backup")?;
+            done += piece.len() as u64;
+            bar.at(done, of, "");
+        }
+        Ok(())
+    };
+    let written = write();
+    store.close().with_context(|| format!("cannot close '{}'", path.display())).and(written)
+}
+
+/// The backup of a running server, as it comes. How much there will be is not known before.
+fn from_server(settings: &Settings, file: &mut dyn Write) -> Result<()> {
+    let mut client = Client::new(&Endpoint::from_settings(settings)?)?;
+    let mut bar = Bar::new("backing up");
+    let mut done = 0;
+    client.exchange(&Method::GET, "/_bolide/backup", Payload::Nothing, &mut |piece| {
+        file.write_all(piece).context("cannot write the backup")?;
+        done += piece.len() as u64;
+        bar.at(done, 0, &format!("{} MiB", done >> 20));
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Makes a file of what `pour` writes, on disk when it returns.
+fn write_file(path: &Path, pour: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let file = std::fs::File::create(path).with_context(|| format!("cannot make '{}'", path.display()))?;
+    let mut buffered = std::io::BufWriter::new(file);
+    pour(&mut buffered)?;
+    let sync = || buffered.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all();
+    sync().with_context(|| format!("cannot write '{}'", path.display()))
+}
+
+/// Reads a backup to its end: it is what was written, and all of it.
+#[expect(clippy::disallowed_methods, reason = "the server is a door to files")]
+pub(super) fn verify(path: &Path) -> Result<Contents> {
+    let name = || format!("'{}'", path.display());
+    let file = std::fs::File::open(path).with_context(|| format!("cannot read {}", name()))?;
+    let of = file.metadata().map_or(0, |metadata| metadata.len());
+    let mut bar = Bar::new("verifying");
+    let mut reader = BackupReader::open(BufReader::new(file)).with_context(name)?;
+    while reader.next_entry().with_context(name)?.is_some() {
+        bar.at(reader.position(), of, "");
+    }
+    reader.contents().cloned().with_context(name)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a directory can be synced only through a file handle")]
+fn sync_directory(file: &Path) -> std::io::Result<()> {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    std::fs::File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}

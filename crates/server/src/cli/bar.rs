@@ -1,0 +1,61 @@
+//! How far a long command has come: a bar on a terminal, a line for each tenth elsewhere. Always on standard error.
+
+use std::io::IsTerminal;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Less than this is done before anybody looks.
+const WORTH_A_LINE: u64 = 10_000;
+
+/// The progress of one piece of work.
+pub(super) struct Bar {
+    what: &'static str,
+    shown: Option<ProgressBar>,
+    /// The last tenth that was told.
+    tenth: u64,
+}
+
+impl Bar {
+    /// Begins a piece of work.
+    pub(super) fn new(what: &'static str) -> Bar {
+        let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent:>3} % {msg}");
+        let shown = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(0);
+            bar.set_prefix(what);
+            style.map(|style| bar.set_style(style.progress_chars("=> "))).ok();
+            bar
+        });
+        Bar { what, shown, tenth: 0 }
+    }
+
+    /// So much of so much is done, 0 if that is not known, and it is at this place now.
+    pub(super) fn at(&mut self, done: u64, of: u64, place: &str) {
+        if of == 0 && self.shown.is_none() {
+            return;
+        }
+        let of = of.max(done).max(1);
+        if let Some(bar) = &self.shown {
+            if bar.length() != Some(of) {
+                bar.set_length(of);
+            }
+            bar.set_position(done);
+            if bar.message() != place {
+                bar.set_message(place.to_owned());
+            }
+            return;
+        }
+        let tenth = done * 10 / of;
+        if tenth > self.tenth && of >= WORTH_A_LINE {
+            self.tenth = tenth;
+            eprintln!("{}: {} % {place}", self.what, tenth * 10);
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.shown {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `bolide compact`: the files of a data directory, rewritten without what was removed.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use storage::{Keyspace, Scrubbed, Store};
+
+use super::offline;
+use crate::settings::Settings;
+
+/// Nothing beside the directory.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Request {}
+
+/// Rewrites all tables, and says what that came to.
+pub(crate) fn run(_request: &Request, settings: &Settings) -> Result<ExitCode> {
+    let before = directory_bytes(&offline::directory(settings)?);
+    let (store, path) = offline::open(settings)?;
+    eprintln!("rewriting the tables of '{}'", path.display());
+    let scrubbed = store.scrub(&Keyspace::ALL);
+    let closed = store.close().with_context(|| format!("cannot close '{}'", path.display()));
+    let scrubbed = scrubbed.with_context(|| format!("cannot rewrite '{}'", path.display()))?;
+    closed?;
+    if scrubbed == Scrubbed::Held {
+        bail!("old files of '{}' could not be removed; run it again", path.display());
+    }
+    let after = directory_bytes(&path);
+    println!("{before} bytes before, {after} bytes after");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Bytes that the files of a directory take. The journal is allocated in advance: what it has no blocks for does not count.
+fn directory_bytes(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(entries) = std::fs::read_dir(path) else { return 0 };
+    let bytes = |path: &Path| match std::fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => directory_bytes(path),
+        Ok(metadata) => metadata.len().min(metadata.blocks() * 512),
+        Err(_) => 0,
+    };
+    entries.flatten().map(|entry| bytes(&entry.path())).sum()
+}

@@ -1,0 +1,109 @@
+//! A snapshot turned into the bytes of a backup, piece by piece.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use super::{BackupInfo, CRC_BYTES, DATA, END, FRAME_HEAD, HEAD, MAGIC, PIECE_BYTES, Sum, entry_head};
+use crate::record::StoreRecord;
+use crate::{ClockStatus, Direction, KeyRange, Keyspace, Result, Snapshot, Time};
+
+/// A backup on its way out. It keeps its snapshot open until it is dropped, and with it everything that was removed since: a
+/// scrub (T24) waits for it.
+pub struct Backup {
+    snapshot: Arc<dyn Snapshot>,
+    info: BackupInfo,
+    stage: Stage,
+    /// Of all bytes so far.
+    hash: Sha256,
+    sum: Sum,
+}
+
+enum Stage {
+    Head,
+    /// The next keyspace, and the last key that was written of it.
+    Data(usize, Option<Bytes>),
+    Done,
+}
+
+impl Backup {
+    /// A backup of a snapshot, whose record is `record`, at a time for which it holds.
+    pub(crate) fn new(snapshot: Arc<dyn Snapshot>, mut record: StoreRecord, clock: &ClockStatus) -> Self {
+        let raw = |time: Time| time.minus_millis(clock.advanced_ms);
+        record.clock.advanced_ms = clock.advanced_ms;
+        record.clock.bound = raw(clock.now);
+        record.clock.trusted = clock.suspect.map(|_| raw(clock.trusted));
+        let info = BackupInfo::new(clock.now, record);
+        Self { snapshot, info, stage: Stage::Head, hash: Sha256::new(), sum: Sum::default() }
+    }
+
+    /// What it says of itself.
+    pub fn info(&self) -> &BackupInfo {
+        &self.info
+    }
+
+    /// The next bytes; none behind the last.
+    pub fn next_piece(&mut self) -> Result<Option<Bytes>> {
+        let piece = match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Head => {
+                self.stage = Stage::Data(0, None);
+                let payload =
+                    [&self.info.time.millis().to_le_bytes()[..], &self.info.record().encode()].concat();
+                [&MAGIC[..], &frame(HEAD, &payload)].concat()
+            }
+            Stage::Data(number, last) => self.data(number, last)?,
+            Stage::Done => return Ok(None),
+        };
+        self.hash.update(&piece);
+        Ok(Some(piece.into()))
+    }
+
+    /// The next entries of one keyspace; the end if there are none.
+    fn data(&mut self, mut number: usize, mut last: Option<Bytes>) -> Result<Vec<u8>> {
+        while let Some(&keyspace) = Keyspace::ALL.get(number) {
+            let mut payload = vec![keyspace.number() as u8];
+            let range = match last.take() {
+                Some(key) => KeyRange::all().after(key.to_vec()),
+                None => KeyRange::all(),
+            };
+            let mut written = None;
+            for entry in self.snapshot.scan(keyspace, range, Direction::Forward) {
+                let (key, value) = entry?;
+                self.sum.add(keyspace, &key, &value);
+                payload.extend_from_slice(&entry_head(&key, &value));
+                payload.extend_from_slice(&key);
+                payload.extend_from_slice(&value);
+                written = Some(key);
+                if payload.len() >= PIECE_BYTES {
+                    break;
+                }
+            }
+            if written.is_some() {
+                self.stage = Stage::Data(number, written);
+                return Ok(frame(DATA, &payload));
+            }
+            number += 1;
+        }
+        Ok(self.end())
+    }
+
+    fn end(&self) -> Vec<u8> {
+        let mut payload = vec![Keyspace::ALL.len() as u8];
+        for entries in self.sum.entries {
+            payload.extend_from_slice(&entries.to_le_bytes());
+        }
+        payload.extend_from_slice(&self.hash.clone().finalize());
+        frame(END, &payload)
+    }
+}
+
+fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(FRAME_HEAD + payload.len() + CRC_BYTES);
+    bytes.push(kind);
+    bytes.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(payload);
+    let crc = crc32fast::hash(&bytes);
+    bytes.extend_from_slice(&crc.to_le_bytes());
+    bytes
+}

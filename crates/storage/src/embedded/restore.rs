@@ -1,0 +1,100 @@
+//! Making a store of a backup, in a directory that has nothing else.
+//!
+//! The marker is written last: a directory in which a restore broke off has data and no marker, and no store opens it.
+
+use super::compactor::{self, Bell};
+use super::database::{Committer, Database, cannot};
+use super::marker::{Marker, State};
+use super::{Durability, EmbeddedOptions, EmbeddedStore, lock};
+use crate::backup::BackupReader;
+use crate::overlay::Overlay;
+use crate::record::StoreRecord;
+use crate::writer::Backend;
+use crate::{Error, Result};
+use fjall::PersistMode;
+use std::path::Path;
+use std::sync::Arc;
+use std::{fs, io};
+
+/// What one commit takes.
+const COMMIT_BYTES: usize = 4 << 20;
+
+impl EmbeddedStore {
+    /// Makes a store of a backup, in a directory that does not exist or is empty. `seen` is told how far the backup was read.
+    /// If it fails, nothing is left in the directory.
+    pub fn restore<R: io::Read>(
+        options: &EmbeddedOptions,
+        backup: &mut BackupReader<R>,
+        mut seen: impl FnMut(u64),
+    ) -> Result<()> {
+        let (path, record) = (&options.path, *backup.info().record());
+        if record.clock.advanced_ms > 0 && !options.clock.test_clock {
+            return Err(Error::TestClockStore { advanced_ms: record.clock.advanced_ms });
+        }
+        fs::create_dir_all(path).map_err(|error| Error::io("make the data directory", &error))?;
+        check_empty(path)?;
+        let lock = lock(path)?;
+        let filled = fill(options, backup, &record, &mut seen);
+        drop(lock);
+        if filled.is_err() {
+            clear(path)?;
+        }
+        filled
+    }
+}
+
+fn fill<R: io::Read>(
+    options: &EmbeddedOptions,
+    backup: &mut BackupReader<R>,
+    record: &StoreRecord,
+    seen: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let (database, bell) = (Arc::new(Database::open(options)?), Arc::new(Bell::default()));
+    let (path, durability) = (options.path.clone(), Durability::Buffered);
+    let mut committer =
+        Committer::new(Arc::clone(&database), durability, path, Some(record), Arc::clone(&bell));
+    let mut overlay = Overlay::default();
+    let mut undo = overlay.begin();
+    while let Some((keyspace, key, value)) = backup.next_entry()? {
+        overlay.set(keyspace, key, Some(value), &mut undo);
+        if overlay.bytes() >= COMMIT_BYTES {
+            committer.commit(std::mem::take(&mut overlay), record)?;
+            undo = overlay.begin();
+            bell.free_memtables();
+            seen(backup.position());
+        }
+    }
+    committer.commit(overlay, record)?;
+    drop(committer);
+    database.flush()?;
+    compactor::compact(&database, &bell)?;
+    let (fjall, _) = database.own();
+    fjall.persist(PersistMode::SyncAll).map_err(|error| cannot("sync the restored store", &error))?;
+    drop(database);
+    Marker { commit: record.commit, state: State::Clean }.write(&options.path)
+}
+
+fn check_empty(path: &Path) -> Result<()> {
+    let entries = entries(path)?;
+    match entries.first() {
+        None => Ok(()),
+        Some(_) => Err(Error::NotEmpty { path: path.display().to_string() }),
+    }
+}
+
+/// Removes what a failed restore has written; there was nothing before it.
+fn clear(path: &Path) -> Result<()> {
+    for entry in entries(path)? {
+        let removed = if entry.is_dir() { fs::remove_dir_all(&entry) } else { fs::remove_file(&entry) };
+        removed.map_err(|error| Error::io("clear the data directory", &error))?;
+    }
+    Ok(())
+}
+
+/// What is in a directory, but what file systems put into their roots.
+fn entries(path: &Path) -> Result<Vec<std::path::PathBuf>> {
+    let list = || fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>();
+    let mut entries = list().map_err(|error| Error::io("list the data directory", &error))?;
+    entries.retain(|entry| entry.file_name().is_none_or(|name| name != "lost+found"));
+    Ok(entries)
+}
