@@ -78,7 +78,7 @@ pub const TRANSACTION_LIFETIME: Duration = Duration::from_mins(1);
 pub const ZSTD_WINDOW_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The bounds a deployment or a test may want to set otherwise; the rest is fixed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// See [`CONNECTIONS`].
     pub connections: usize,

@@ -5,11 +5,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use account::Keyring;
 use bytes::Bytes;
 use document::PartitionKey;
 use engine::{Container, Database, Engine, ItemName, Scope};
+use tokio::time::timeout;
 
 use crate::auth::Pass;
 use crate::doors::Doors;
@@ -24,18 +26,25 @@ pub(crate) struct Call {
     pub(crate) head: Head,
     pub(crate) body: Bytes,
     container: OnceLock<Arc<Container>>,
-    doors: Arc<Doors>,
+    around: Surroundings,
+}
+
+/// What a request finds in its server.
+pub(crate) struct Surroundings {
+    pub(crate) doors: Arc<Doors>,
+    /// How long a page of a query may take.
+    pub(crate) query_timeout: Duration,
 }
 
 impl Call {
-    pub(crate) fn new(pass: Pass, head: Head, body: Bytes, doors: Arc<Doors>) -> Result<Self, Error> {
+    pub(crate) fn new(pass: Pass, head: Head, body: Bytes, around: Surroundings) -> Result<Self, Error> {
         pass.check_body(&head.method, &body)?;
-        Ok(Self { pass, head, body, container: OnceLock::new(), doors })
+        Ok(Self { pass, head, body, container: OnceLock::new(), around })
     }
 
     /// What the server lends the admin API.
     pub(crate) fn doors(&self) -> &Doors {
-        &self.doors
+        &self.around.doors
     }
 
     /// A resource token for the permission of that resource id.
@@ -67,8 +76,8 @@ impl Call {
         }
     }
 
-    /// Like [`blocking`](Self::blocking), for work that looks at a flag: it is set when nobody waits for the answer any
-    /// more.
+    /// Like [`blocking`](Self::blocking), for a query, which looks at a flag: it is set when nobody waits for the answer any
+    /// more, because the client has gone or the time is up.
     pub(crate) async fn cancellable<T, W>(&self, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -76,7 +85,8 @@ impl Call {
     {
         let gone = Arc::new(AtomicBool::new(false));
         let _when_dropped = SetOnDrop(Arc::clone(&gone));
-        self.blocking(move |engine| work(engine, gone)).await
+        let (limit, answer) = (self.around.query_timeout, self.blocking(move |engine| work(engine, gone)));
+        timeout(limit, answer).await.map_err(|_| Error::QueryTimeout(limit.as_secs()))?
     }
 
     /// The database that the path names, as the thing asked for.

@@ -38,11 +38,16 @@ pub(crate) enum Error {
     #[error("{0} not supported yet")]
     NotSupported(String),
     /// The body is larger than any request may be.
-    #[error("the request body is larger than {} bytes", crate::limits::BODY_BYTES)]
+    #[error("the request body is too large")]
     BodyTooLarge,
     /// The body did not arrive in time.
     #[error("the request body did not arrive in time")]
     BodyTimeout,
+    /// A page of a query took too long.
+    #[error(
+        "the query took longer than {0} seconds, which is all that this server gives one page ('max-query-time')"
+    )]
+    QueryTimeout(u64),
     /// The connection broke while the body was arriving.
     #[error("the request body could not be read: {0}")]
     BodyBroken(String),
@@ -122,7 +127,7 @@ impl Error {
             Self::WrongVerb(message) => errors(405, 0, "MethodNotAllowed", message),
             Self::NotSupported(_) => errors(400, 0, "NotSupported", &self.to_string()),
             Self::BodyTooLarge => errors(413, 0, "RequestEntityTooLarge", "Request size is too large"),
-            Self::BodyTimeout => errors(408, 0, "RequestTimeout", &self.to_string()),
+            Self::BodyTimeout | Self::QueryTimeout(_) => errors(408, 0, "RequestTimeout", &self.to_string()),
             Self::BodyBroken(_) => bad_request(&self.to_string()),
             Self::PurgeStopped(_) | Self::Keys(account::Error::Given { .. }) => {
                 errors(409, 0, "Conflict", &self.to_string())
@@ -345,6 +350,11 @@ mod tests {
             (Error::NotSupported("users are".to_owned()), "400/0 NotSupported users are not supported yet"),
             (Error::BodyTooLarge, "413/0 RequestEntityTooLarge Request size is too large"),
             (Error::BodyTimeout, "408/0 RequestTimeout the request body did not arrive in time"),
+            (
+                Error::QueryTimeout(7),
+                "408/0 RequestTimeout the query took longer than 7 seconds, which is all that this server gives one page \
+                 ('max-query-time')",
+            ),
             (Error::BodyBroken(text()), "400/0 BadRequest the request body could not be read: x"),
             (Error::RangeGone("7".to_owned()), "410/1002 Gone partition key range '7' does not exist"),
             (

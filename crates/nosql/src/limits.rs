@@ -24,6 +24,9 @@ pub const EXPORT_BYTES_DEFAULT: usize = 4 * 1024 * 1024;
 /// and at most, unless a single item is larger.
 pub const EXPORT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// How long a page of a query may take. What it may compute is bounded as well, by `query`.
+pub const QUERY_TIMEOUT: Duration = Duration::from_mins(5);
+
 /// How much of a too large body is read and thrown away, so that the client hears 413 and not a reset.
 pub const DRAIN_BYTES: usize = 16 * 1024 * 1024;
 
@@ -113,8 +116,14 @@ pub const H2_CONNECTION_WINDOW: u32 = 1024 * 1024;
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The bounds a deployment or a test may want to set otherwise; the rest is fixed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// See [`BODY_BYTES`]; at most [`DRAIN_BYTES`].
+    pub body_bytes: usize,
+    /// See [`HEADER_BYTES`]; at least 8 KiB, which the HTTP library wants.
+    pub header_bytes: usize,
+    /// See [`QUERY_TIMEOUT`].
+    pub query_timeout: Duration,
     /// See [`CONNECTIONS`].
     pub connections: usize,
     /// See [`HEAD_TIMEOUT`].
@@ -134,6 +143,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            body_bytes: BODY_BYTES,
+            header_bytes: HEADER_BYTES,
+            query_timeout: QUERY_TIMEOUT,
             connections: CONNECTIONS,
             head_timeout: HEAD_TIMEOUT,
             handshake_timeout: HANDSHAKE_TIMEOUT,

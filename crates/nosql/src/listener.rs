@@ -22,9 +22,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout, timeout_at};
 use transport::{Complaints, Stream};
 
-use crate::limits::{
-    H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, HEADER_BYTES, Limits,
-};
+use crate::limits::{H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, Limits};
 use crate::request::Channel;
 use crate::service::Service;
 
@@ -80,7 +78,7 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
-        .max_buf_size(HEADER_BYTES);
+        .max_buf_size(limits.header_bytes);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -89,7 +87,7 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
         .max_concurrent_streams(H2_STREAMS)
         .initial_stream_window_size(H2_STREAM_WINDOW)
         .initial_connection_window_size(H2_CONNECTION_WINDOW)
-        .max_header_list_size(HEADER_BYTES as u32);
+        .max_header_list_size(limits.header_bytes as u32);
     builder
 }
 

@@ -19,11 +19,11 @@ use transport::ServerConfig;
 
 use crate::auth::{Gate, Pass, WallSeconds};
 use crate::body::Body;
-use crate::call::Call;
+use crate::call::{Call, Surroundings};
 use crate::catch::CatchPanic;
 use crate::doors::Doors;
 use crate::error::Error;
-use crate::limits::{BODY_BYTES, DRAIN_BYTES, Limits, REFUSED_BYTES, REFUSED_PATIENCE};
+use crate::limits::{DRAIN_BYTES, Limits, REFUSED_BYTES, REFUSED_PATIENCE};
 use crate::metrics::{self, Reader};
 use crate::pages::{self, Pages};
 use crate::record::{Record, Traffic};
@@ -135,9 +135,15 @@ impl Service {
                 return answer;
             }
         };
-        let limit = if head.path.at(0) == admin::PREFIX { admin::body_bytes(&head) } else { BODY_BYTES };
+        let limit =
+            if head.path.at(0) == admin::PREFIX { admin::body_bytes(&head) } else { self.limits.body_bytes };
         let call = match self.read_body(body, limit).await {
-            Ok(body) => Call::new(pass, head, body, Arc::clone(&self.doors)),
+            Ok(body) => Call::new(
+                pass,
+                head,
+                body,
+                Surroundings { doors: Arc::clone(&self.doors), query_timeout: self.limits.query_timeout },
+            ),
             Err(error) => Err(error),
         };
         match call {

@@ -48,6 +48,7 @@ pub(crate) struct Mongo {
     /// The user whose passwords are the account's keys.
     pub(crate) user: String,
     pub(crate) test_commands: bool,
+    pub(crate) limits: mongo::Limits,
 }
 
 /// Where the server's certificate comes from.
@@ -78,6 +79,10 @@ pub(crate) struct Config {
     pub(crate) archive_root: Option<PathBuf>,
     /// What is made at the start.
     pub(crate) seed: Option<Arc<Seed>>,
+    /// Bounds on what clients of the NoSQL API do.
+    pub(crate) limits: nosql::Limits,
+    /// The most threads for work that blocks.
+    pub(crate) blocking_threads: usize,
     /// Whether the admin API may empty the store.
     pub(crate) allow_reset: bool,
     pub(crate) test_clock: bool,
@@ -123,6 +128,8 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         tls_names: tls_names(settings)?,
         archive_root: archive_root(settings)?,
         seed: settings.given("seed").map(Seed::read).transpose()?.map(Arc::new),
+        limits: limits(settings),
+        blocking_threads: settings.number("blocking-threads") as usize,
         allow_reset: settings.flag("allow-reset") || settings.flag("test-clock"),
         test_clock: settings.flag("test-clock"),
         max_clock_jump: settings.seconds("max-clock-jump"),
@@ -237,7 +244,38 @@ fn mongo(settings: &Settings, listen: SocketAddr, text: &KeyText) -> Result<Mong
         authentication: if required { Authentication::Required } else { Authentication::Optional },
         user: user.to_owned(),
         test_commands: settings.flag("mongo-test-commands"),
+        limits: mongo_limits(settings),
     })
+}
+
+fn limits(settings: &Settings) -> nosql::Limits {
+    nosql::Limits {
+        connections: settings.number("max-connections") as usize,
+        body_bytes: settings.number("max-body-bytes") as usize,
+        header_bytes: settings.number("max-header-bytes") as usize,
+        head_timeout: settings.seconds("idle-timeout"),
+        body_timeout: settings.seconds("body-timeout"),
+        query_timeout: settings.seconds("max-query-time"),
+        drain_timeout: settings.seconds("drain-timeout"),
+        ..nosql::Limits::default()
+    }
+}
+
+fn mongo_limits(settings: &Settings) -> mongo::Limits {
+    let cursors = settings.number("mongo-max-cursors") as usize;
+    mongo::Limits {
+        connections: settings.number("mongo-max-connections") as usize,
+        idle_timeout: settings.seconds("mongo-idle-timeout"),
+        cursors,
+        cursors_of_user: cursors,
+        cursor_idle_timeout: settings.seconds("mongo-cursor-timeout"),
+        transactions: settings.number("mongo-max-transactions") as usize,
+        transaction_lifetime: settings.seconds("mongo-transaction-lifetime"),
+        stage_bytes: settings.number("mongo-stage-memory") as usize,
+        query_time: settings.given("mongo-max-query-time").map(|_| settings.seconds("mongo-max-query-time")),
+        drain_timeout: settings.seconds("drain-timeout"),
+        ..mongo::Limits::default()
+    }
 }
 
 fn is_host_and_port(text: &str) -> bool {
@@ -329,6 +367,8 @@ mod tests {
             (clock.max_clock_jump, clock.max_start_gap)
         );
         assert_eq!(config.durability, Durability::Sync);
+        assert_eq!(config.limits, nosql::Limits::default(), "the table has the front end's own limits");
+        assert_eq!(config.mongo.unwrap().limits, mongo::Limits::default());
         assert!(!config.test_clock);
     }
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use engine::{Archive, Enforcement, Engine};
 use mongo::{Authentication, Profile};
-use nosql::{Again, Commands, Doors, Limits, Reset, Service};
+use nosql::{Again, Commands, Doors, Reset, Service};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::ServerConfig;
 use storage::{
@@ -34,17 +34,13 @@ use crate::tls::{self, Root};
 /// here, may have to wait for a policy change or for the clock's lease, and two such must not stop the others.
 const WORKERS: usize = 4;
 
-/// Threads for work that blocks. They exist only while there is such work. A MongoDB command that scans takes one for as long
-/// as it runs, so there are more of them than a query engine would want on two cores.
-const BLOCKING_THREADS: usize = 128;
-
 /// Room for recursion: documents of clients nest up to 200 levels, and so do expressions over them.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(config: Config) -> Result<()> {
     let clock = clock();
-    let runtime = runtime()?;
+    let runtime = runtime(config.blocking_threads)?;
     if let Some(seed) = &config.seed {
         runtime.block_on(Planter::rehearse(seed, Arc::clone(&clock)))?;
     }
@@ -61,10 +57,12 @@ pub(crate) fn run(config: Config) -> Result<()> {
     engine.close().context("cannot close the store")
 }
 
-fn runtime() -> Result<Runtime> {
+/// Threads for work that blocks exist only while there is such work. A MongoDB command that scans takes one for as long as it
+/// runs, so there may be more of them than a query engine would want on two cores.
+fn runtime(blocking_threads: usize) -> Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
-        .max_blocking_threads(BLOCKING_THREADS)
+        .max_blocking_threads(blocking_threads)
         .thread_stack_size(STACK_BYTES)
         .enable_all()
         .build()
@@ -145,7 +143,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     });
     let commands = mongo.as_ref().map(|(_, mongo)| Arc::new(Inside(Arc::clone(mongo))) as Arc<dyn Commands>);
     let service =
-        Service::new(Arc::clone(&engine), config.keys.clone(), wall_seconds, Limits::default(), registry)
+        Service::new(Arc::clone(&engine), config.keys.clone(), wall_seconds, config.limits, registry)
             .with_tls(nosql::Tls { config: tls.config, root: tls.root.pem })
             .with_doors(Doors { reset: reset(config.allow_reset, planter), commands });
     let service = if config.explorer {
@@ -227,7 +225,7 @@ fn front_end(
         tls: Some(tls),
         host: host::describe(),
         arguments: host::arguments(),
-        limits: mongo::Limits::default(),
+        limits: mongo.limits,
         registry,
     }
 }

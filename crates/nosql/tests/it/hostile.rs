@@ -223,3 +223,29 @@ async fn stopping_closes_idle_connections_and_the_port() {
     }
     panic!("the port is still open");
 }
+
+#[tokio::test]
+async fn a_query_that_takes_too_long_is_stopped_and_told_so() {
+    let server =
+        Server::with_limits(Limits { query_timeout: Duration::from_millis(1), ..Limits::default() }).await;
+    server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+    server.create_container("c", "").await.expect_status(201);
+    // What is asked for is looked at between two items, so there are some, of which each takes a while.
+    let numbers = (0..50).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    for id in 1..=20 {
+        let item = format!(r#"{{"id":"{id}","pk":"a","n":[{numbers}]}}"#);
+        server.create("a", &item).await.expect_status(201);
+    }
+    let endless = "SELECT VALUE COUNT(1) FROM c JOIN x IN c.n JOIN y IN c.n JOIN z IN c.n";
+    let stopped = server.query(endless).await.expect_error(408, 0, "RequestTimeout");
+    assert!(stopped.message().contains("max-query-time"), "{}", stopped.message());
+    server.read("a", "1").await.expect_status(200);
+}
+
+#[tokio::test]
+async fn a_body_may_be_as_large_as_the_operator_says() {
+    let server = Server::with_limits(Limits { body_bytes: 100, ..Limits::default() }).await;
+    server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+    let long = format!(r#"{{"id":"{}"}}"#, "x".repeat(100));
+    server.post("/dbs", &long).send().await.expect_error(413, 0, "RequestEntityTooLarge");
+}

@@ -7,10 +7,12 @@ mod bar;
 mod cert;
 mod check;
 mod compact;
+mod completions;
 mod config;
 mod export;
 mod import;
 mod keys;
+mod man;
 mod offline;
 mod restore;
 mod serve;
@@ -22,12 +24,14 @@ mod verify_log;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::builder::PossibleValuesParser;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, ValueHint};
 
 use crate::logging;
 use crate::settings::{Group, Kind, Layer, Setting, Settings, TABLE};
 
+const NAME: &str = "bolide";
 const ABOUT: &str =
     "A document database that speaks Azure Cosmos DB's protocols and keeps its time-to-live contract";
 
@@ -91,6 +95,8 @@ static COMMANDS: &[Subcommand] = &[
         "Rewrite the files of a data directory that no server has open without what was removed"),
     command!("verify-log", verify_log, &[Source, Storage],
         "Verify a deletion record: an exported one, or those of a data directory that is named with --data"),
+    command!("completions", completions, &[], "Print what a shell needs to complete commands and options"),
+    command!("man", man, &[], "Print the manual page, or write those of all commands"),
 ];
 
 /// Does what the command line says.
@@ -131,11 +137,26 @@ fn environment() -> Vec<(String, String)> {
 
 /// The command line as clap sees it.
 fn command() -> clap::Command {
+    command_with(option)
+}
+
+/// The same for people and their shells. What texts may be is not told to clap otherwise, because a wrong one shall be
+/// refused in the same words wherever it came from.
+fn described() -> clap::Command {
+    command_with(|setting| match setting.kind {
+        Kind::Choice(choices) => {
+            option(setting).value_parser(PossibleValuesParser::new(choices)).hide_possible_values(true)
+        }
+        _ => option(setting),
+    })
+}
+
+fn command_with(option: fn(&'static Setting) -> Arg) -> clap::Command {
     let subcommands = COMMANDS.iter().map(|command| {
         let own = TABLE.iter().map(|setting| option(setting).hide(!command.groups.contains(&setting.group)));
         (command.arguments)(clap::Command::new(command.name)).about(command.about).args(own)
     });
-    clap::Command::new("bolide")
+    clap::Command::new(NAME)
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
         .after_help(AFTER_HELP)
@@ -143,7 +164,7 @@ fn command() -> clap::Command {
         .args(TABLE.iter().map(option))
 }
 
-/// A setting as an option. What its text must be is checked later, the same for all places it may come from.
+/// A setting as an option.
 fn option(setting: &'static Setting) -> Arg {
     let default = setting.default.map(|default| format!(" [default: {default}]")).unwrap_or_default();
     let arg = Arg::new(setting.name)
@@ -153,6 +174,8 @@ fn option(setting: &'static Setting) -> Arg {
         .help(format!("{}{}{default}", setting.help, choices(setting)));
     match setting.value_name() {
         None => arg.action(ArgAction::SetTrue),
+        Some("FILE") => arg.value_name("FILE").value_hint(ValueHint::FilePath),
+        Some("DIR") => arg.value_name("DIR").value_hint(ValueHint::DirPath),
         Some(name) => arg.value_name(name),
     }
 }
@@ -183,6 +206,7 @@ mod tests {
     #[test]
     fn clap_finds_nothing_wrong_with_the_tables() {
         command().debug_assert();
+        described().debug_assert();
     }
 
     #[test]

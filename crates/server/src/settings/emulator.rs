@@ -33,7 +33,6 @@ use Meaning::{Nothing, Setting, Switches, Translated};
 const NO_PFX: &str = "PKCS #12 files are not read: give PEM files with 'tls-cert' and 'tls-key'";
 const ONE_PORT: &str = "the explorer is at /_explorer/ on the port of the NoSQL API";
 const BOTH: &str = "every port answers with and without TLS";
-const REACHED: &str = "clients are told the address that they have reached";
 const NO_PARTITIONS: &str = "the number of containers is not bounded by partitions";
 const ALWAYS_MONGO: &str = "the MongoDB API is there unless 'mongo-listen' is off";
 const NOTHING_SENT: &str = "nothing is sent anywhere; GET /metrics tells the figures";
@@ -44,7 +43,7 @@ const CLASSIC: &[Name] = &[
     Name { variable: "AZURE_COSMOS_EMULATOR_ENABLE_DATA_PERSISTENCE", meaning: Translated(persistence) },
     Name { variable: "AZURE_COSMOS_EMULATOR_ARGS", meaning: Switches },
     Name { variable: "AZURE_COSMOS_EMULATOR_PARTITION_COUNT", meaning: Nothing(NO_PARTITIONS) },
-    Name { variable: "AZURE_COSMOS_EMULATOR_IP_ADDRESS_OVERRIDE", meaning: Nothing(REACHED) },
+    Name { variable: "AZURE_COSMOS_EMULATOR_IP_ADDRESS_OVERRIDE", meaning: Setting("tls-name") },
     Name { variable: "AZURE_COSMOS_EMULATOR_ENABLE_MONGODB_ENDPOINT", meaning: Nothing(ALWAYS_MONGO) },
     Name { variable: "AZURE_COSMOS_EMULATOR_CERTIFICATE", meaning: Nothing(NO_PFX) },
 ];
@@ -59,7 +58,7 @@ const NEXT: &[Name] = &[
     Name { variable: "ENABLE_EXPLORER", meaning: Nothing(ONE_PORT) },
     Name { variable: "EXPLORER_PORT", meaning: Nothing(ONE_PORT) },
     Name { variable: "EXPLORER_PROTOCOL", meaning: Nothing(ONE_PORT) },
-    Name { variable: "GATEWAY_PUBLIC_ENDPOINT", meaning: Nothing(REACHED) },
+    Name { variable: "GATEWAY_PUBLIC_ENDPOINT", meaning: Setting("tls-name") },
     Name { variable: "CERT_PATH", meaning: Nothing(NO_PFX) },
     Name { variable: "CERT_SECRET", meaning: Nothing(NO_PFX) },
     Name { variable: "ENABLE_OTLP_EXPORTER", meaning: Nothing(NOTHING_SENT) },
@@ -78,7 +77,7 @@ const SWITCHES: &[(&str, Meaning)] = &[
     ("disableratelimiting", Translated(|_, _| Ok(vec![("enforce-throughput", "false".to_owned())]))),
     ("partitioncount", Nothing(NO_PARTITIONS)),
     ("enablemongodbendpoint", Nothing(ALWAYS_MONGO)),
-    ("alternativenames", Nothing(REACHED)),
+    ("alternativenames", Setting("tls-name")),
     ("noexplorer", Nothing(ONE_PORT)),
 ];
 
@@ -205,6 +204,8 @@ mod tests {
             ("AZURE_COSMOS_EMULATOR_ARGS", "/Port=9000", "listen", "127.0.0.1:9000"),
             ("AZURE_COSMOS_EMULATOR_ARGS", "/x -mongoport=9001", "mongo-listen", "127.0.0.1:9001"),
             ("AZURE_COSMOS_EMULATOR_ARGS", "/EnableRateLimiting", "enforce-throughput", "true"),
+            ("AZURE_COSMOS_EMULATOR_IP_ADDRESS_OVERRIDE", "10.0.0.7", "tls-name", "10.0.0.7"),
+            ("GATEWAY_PUBLIC_ENDPOINT", "db", "tls-name", "db"),
             ("PORT", "9000", "listen", "127.0.0.1:9000"),
             ("KEY_FILE", "/run/key", "key-file", "/run/key"),
             ("DATA_PATH", "/data", "data", "/data"),

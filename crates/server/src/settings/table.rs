@@ -42,13 +42,14 @@ pub(crate) enum Group {
     Mongo,
     Time,
     Throughput,
+    Limits,
     Logging,
     Client,
 }
 
 impl Group {
     /// All of them, in the order in which they are shown.
-    pub(crate) const ALL: [Group; 9] = [
+    pub(crate) const ALL: [Group; 10] = [
         Group::Source,
         Group::Storage,
         Group::Access,
@@ -56,6 +57,7 @@ impl Group {
         Group::Mongo,
         Group::Time,
         Group::Throughput,
+        Group::Limits,
         Group::Logging,
         Group::Client,
     ];
@@ -70,6 +72,7 @@ impl Group {
             Group::Mongo => "MongoDB API",
             Group::Time => "Time",
             Group::Throughput => "Throughput",
+            Group::Limits => "Limits",
             Group::Logging => "Logging",
             Group::Client => "Tools that talk to a running server",
         }
@@ -177,7 +180,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Setting> {
     TABLE.iter().find(|setting| setting.name == name)
 }
 
-use Group::{Access, Client, Logging, Mongo, NoSql, Source, Storage, Throughput, Time};
+use Group::{Access, Client, Limits, Logging, Mongo, NoSql, Source, Storage, Throughput, Time};
 
 /// Every setting.
 #[rustfmt::skip]
@@ -231,6 +234,30 @@ pub(crate) static TABLE: &[Setting] = &[
         "Refuse requests beyond the provisioned throughput: 429 on the NoSQL API, error 16500 on the MongoDB API"),
     flag(Throughput, "burst-capacity",
         "With it, keep up to five minutes of unused throughput for bursts of up to 3000 units a second"),
+
+    number(Limits, "max-connections", 1, 1_000_000,
+        "Connections of the NoSQL API; each needs a file descriptor (ulimit -n)").or("12000"),
+    number(Limits, "mongo-max-connections", 1, 1_000_000,
+        "Connections of the MongoDB API; each needs a file descriptor (ulimit -n)").or("12000"),
+    number(Limits, "max-body-bytes", 65_536, 16_777_216, "The body of a request of the NoSQL API").or("2097152"),
+    number(Limits, "max-header-bytes", 8192, 1_048_576,
+        "Request line and headers of a request of the NoSQL API").or("65536"),
+    seconds(Limits, "idle-timeout", "How long a connection of the NoSQL API may be silent between two requests").or("120"),
+    seconds(Limits, "mongo-idle-timeout",
+        "How long a connection of the MongoDB API may be silent between two messages").or("1800"),
+    seconds(Limits, "body-timeout", "How long the body of a request may take to arrive").or("60"),
+    seconds(Limits, "max-query-time",
+        "How long a page of a query of the NoSQL API may take").or("300"),
+    seconds(Limits, "mongo-max-query-time",
+        "How long a MongoDB command that reads may take if it has no maxTimeMS; without it as long as it needs"),
+    number(Limits, "mongo-max-cursors", 1, 1_000_000, "Cursors of the MongoDB API that are open at once").or("10000"),
+    seconds(Limits, "mongo-cursor-timeout", "How long such a cursor may rest").or("600"),
+    number(Limits, "mongo-max-transactions", 1, 1_000_000, "MongoDB transactions that are open at once").or("1000"),
+    seconds(Limits, "mongo-transaction-lifetime", "How long such a transaction may last").or("60"),
+    number(Limits, "mongo-stage-memory", 1_048_576, 68_719_476_736,
+        "Bytes that one stage of a MongoDB pipeline may keep in memory").or("104857600"),
+    number(Limits, "blocking-threads", 4, 4096, "Threads for queries and other long work; they exist while there is some").or("128"),
+    seconds(Limits, "drain-timeout", "How long a shutdown waits for requests under way").or("10"),
 
     text(Logging, "log", "FILTER",
         "What is logged to standard error: error, warn, info, debug, trace or off, also for one part (engine=debug)").or("warn"),

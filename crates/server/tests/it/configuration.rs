@@ -31,6 +31,8 @@ fn wrong_settings_are_refused_by_name() {
         (&["--storage", "postgres://host"], "not supported yet"),
         (&["--burst-capacity"], "needs 'enforce-throughput'"),
         (&["--log", "engine=loud"], "'log'"),
+        (&["--max-body-bytes", "99999999"], "'max-body-bytes' must be a number from 65536 to 16777216"),
+        (&["completions", "tcsh"], "tcsh"),
     ] {
         let output = run(arguments);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -136,4 +138,34 @@ fn the_environment_of_an_emulator_is_understood() {
     assert!(remarks.contains("CERT_PATH has no meaning here"), "{remarks}");
     let server = Server::start_command(command().arg("--emulator-env").envs(names));
     assert_eq!(server.get("/ready").0, 200);
+}
+
+#[test]
+fn limits_are_what_the_operator_says() {
+    let server = Server::start(&["--memory", "--max-body-bytes", "65536"]);
+    server.create_container("");
+    let body = |length: usize| format!(r#"{{"id":"{length}","pk":"a","text":"{}"}}"#, "x".repeat(length));
+    let key = [("x-ms-documentdb-partitionkey", "[\"a\"]")];
+    let create = |length| server.request("POST", "/dbs/db/colls/c/docs", &key, &body(length)).0;
+    assert_eq!((create(60_000), create(70_000)), (201, 413));
+}
+
+#[test]
+fn shells_and_the_manual_know_every_command_and_setting() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let output = run(&["completions", shell]);
+        let script = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{shell}");
+        for part in ["verify-log", "mongo-listen", "buffered"] {
+            assert!(script.contains(part), "{shell}: {part}");
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    assert!(run(&["man", directory.path().to_str().unwrap()]).status.success());
+    let page = std::fs::read_to_string(directory.path().join("bolide.1")).unwrap();
+    assert!(page.as_bytes() == run(&["man"]).stdout);
+    for part in ["verify\\-log", "mongo\\-listen", "127.0.0.1:10255"] {
+        assert!(page.contains(part), "{part}:\n{page}");
+    }
+    assert!(directory.path().join("bolide-serve.1").exists());
 }
