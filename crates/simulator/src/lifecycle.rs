@@ -8,7 +8,7 @@ use storage::{Time, WallClock};
 use crate::check;
 use crate::clock::{Asked, Shown};
 use crate::coverage::Reach;
-use crate::model::{Counted, Model};
+use crate::model::Model;
 use crate::operation::{CONTAINERS, Fault};
 use crate::run::{Death, Ending, Run, read};
 use crate::world::World;
@@ -123,9 +123,7 @@ impl Run {
 
     /// In a held container the dead stay, whoever comes: the purge, or somebody who takes their names (T31).
     fn check_held_dead(&mut self) -> Result<(), String> {
-        // Where items may die by two rules, figures count some of them twice.
-        let is_exact = |name: &str| self.model.containers[name].counted != Counted::Named;
-        let held = self.held_backlogs().into_iter().filter(|(name, ..)| is_exact(name));
+        let held = self.held_backlogs().into_iter();
         let held: BTreeMap<_, _> = held.map(|(name, left, _)| (name, left)).collect();
         let before = std::mem::replace(&mut self.held_dead, held);
         let lost = |(name, left): (&&'static str, &u64)| before.get(*name).is_some_and(|dead| left < dead);

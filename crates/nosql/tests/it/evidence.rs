@@ -39,7 +39,8 @@ async fn t32_an_archive_is_wished_for_and_told_of() {
     assert_eq!(shown.member("backlog").get("items"), Some(&Value::Int(2)));
     let metrics = server.get("/metrics").unsigned().send().await.expect_status(200).text();
     assert!(metrics.contains("\nbolide_archive_waiting_containers 1\n"), "{metrics}");
-    assert!(metrics.contains("\nbolide_archive_failures_total 1\n"), "{metrics}");
+    // A purge on demand tries twice: the first try may have begun before it.
+    assert!(metrics.contains("\nbolide_archive_failures_total 2\n"), "{metrics}");
 
     let dropped = server.delete("/dbs/db/colls/c").send().await;
     assert!(dropped.expect_error(503, 0, "ServiceUnavailable").message().contains("archive"));

@@ -74,8 +74,8 @@ impl Machine {
         let mut backlog = BTreeMap::new();
         for name in NAMES {
             if let Some(collection) = self.collection(name) {
-                let usage = self.engine().usage_of(&Holder::Collection(collection)).map_err(text)?;
-                backlog.insert(name, usage.dead.items);
+                let figures = self.engine().purge_figures(&Holder::Collection(collection)).map_err(text)?;
+                backlog.insert(name, figures.backlog.items);
             }
         }
         Ok(backlog)
