@@ -55,7 +55,7 @@ const NEXT: &[Name] = &[
     Name { variable: "DATA_PATH", meaning: Setting("data") },
     Name { variable: "LOG_LEVEL", meaning: Translated(log_level) },
     Name { variable: "PROTOCOL", meaning: Nothing(BOTH) },
-    Name { variable: "ENABLE_EXPLORER", meaning: Nothing(ONE_PORT) },
+    Name { variable: "ENABLE_EXPLORER", meaning: Translated(explorer) },
     Name { variable: "EXPLORER_PORT", meaning: Nothing(ONE_PORT) },
     Name { variable: "EXPLORER_PROTOCOL", meaning: Nothing(ONE_PORT) },
     Name { variable: "GATEWAY_PUBLIC_ENDPOINT", meaning: Setting("tls-name") },
@@ -78,7 +78,7 @@ const SWITCHES: &[(&str, Meaning)] = &[
     ("partitioncount", Nothing(NO_PARTITIONS)),
     ("enablemongodbendpoint", Nothing(ALWAYS_MONGO)),
     ("alternativenames", Setting("tls-name")),
-    ("noexplorer", Nothing(ONE_PORT)),
+    ("noexplorer", Translated(|_, _| Ok(vec![("explorer", "off".to_owned())]))),
 ];
 
 /// What the emulators' names say over weaker places, and remarks about those that say nothing here.
@@ -151,6 +151,13 @@ fn persistence(text: &str, _: &Settings) -> Result<Texts> {
     }
 }
 
+fn explorer(text: &str, _: &Settings) -> Result<Texts> {
+    match table::parse_flag(text) {
+        Some(on) => Ok(vec![("explorer", if on { "on" } else { "off" }.to_owned())]),
+        None => bail!("it must be true or false, it is '{text}'"),
+    }
+}
+
 fn port(text: &str, weaker: &Settings) -> Result<Texts> {
     with_port("listen", text, weaker)
 }
@@ -210,6 +217,9 @@ mod tests {
             ("KEY_FILE", "/run/key", "key-file", "/run/key"),
             ("DATA_PATH", "/data", "data", "/data"),
             ("LOG_LEVEL", "Quiet", "log", "off"),
+            ("ENABLE_EXPLORER", "false", "explorer", "off"),
+            ("ENABLE_EXPLORER", "true", "explorer", "on"),
+            ("AZURE_COSMOS_EMULATOR_ARGS", "/NoExplorer", "explorer", "off"),
         ] {
             let (settings, _) = read(&[(variable, text)], &[], true);
             assert_eq!(settings.given(name), Some(meant), "{variable}={text}");
@@ -264,6 +274,7 @@ mod tests {
         for (variable, text) in [
             ("PORT", "http"),
             ("LOG_LEVEL", "loud"),
+            ("ENABLE_EXPLORER", "perhaps"),
             ("AZURE_COSMOS_EMULATOR_ENABLE_DATA_PERSISTENCE", "maybe"),
             ("AZURE_COSMOS_EMULATOR_ARGS", "/Port"),
         ] {
