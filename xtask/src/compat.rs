@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::Tier;
+use crate::package;
 use crate::paths;
 use crate::process::{self, install};
 use crate::published;
@@ -121,6 +122,7 @@ pub(crate) fn all(report: &mut Report, tier: Tier) {
         for suite in Suite::ALL {
             report.part(suite.title(), || suite.run(binary, tier));
         }
+        package::check(report, binary);
     });
 }
 
@@ -129,7 +131,7 @@ pub(crate) fn one(report: &mut Report, suite: Suite) {
     with_server(report, |report, binary| report.part(suite.title(), || suite.run(binary, Tier::Short)));
 }
 
-fn with_server(report: &mut Report, then: impl FnOnce(&mut Report, &PathBuf)) {
+pub(crate) fn with_server(report: &mut Report, then: impl FnOnce(&mut Report, &PathBuf)) {
     let mut built = None;
     report.part("server, release build", || {
         let binary = server::build()?;
@@ -173,7 +175,7 @@ fn node_modules(suite: &str) -> Result<()> {
 }
 
 /// `npm ci` after the lock file.
-fn node_modules_in(folder: &Path) -> Result<()> {
+pub(crate) fn node_modules_in(folder: &Path) -> Result<()> {
     unless_fresh(&folder.join("node_modules"), &folder.join("package-lock.json"), || {
         let mut command = Command::new("npm");
         command.args(["ci", "--no-progress", "--loglevel=error"]).current_dir(folder);

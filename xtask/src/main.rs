@@ -7,7 +7,8 @@
 //! compat [SUITE]                        official clients against a live server; all of them without a name
 //!                                       (python, js, rust, published, mongo-python, mongo-published, mongo-js, mongo-rust,
 //!                                       explorer)
-//! tour                                  runs the README's code blocks
+//! tour                                  runs the code blocks of the README and the guides
+//! package [--check]                     builds the Debian package; --check also installs it and lints what is beside it
 //! fuzz <target> <seconds>               looks for inputs that break a language: see fuzz/README.md
 //! ```
 //!
@@ -22,6 +23,7 @@
 mod compat;
 mod deny;
 mod fuzz;
+mod package;
 mod paths;
 mod process;
 mod published;
@@ -38,7 +40,7 @@ use anyhow::{Result, bail};
 
 use crate::report::Report;
 
-const USAGE: &str = "usage: cargo xtask test [--long] | tidy | deny | compat [SUITE] | tour | \
+const USAGE: &str = "usage: cargo xtask test [--long] | tidy | deny | compat [SUITE] | tour | package [--check] | \
      fuzz syntax|evaluation|bson|message|filter|update|pipeline <seconds>";
 
 fn main() -> ExitCode {
@@ -69,6 +71,10 @@ fn dispatch(arguments: &[String], report: &mut Report) -> Result<()> {
             Some(target) => fuzz::run(report, *target, seconds.parse()?),
             None => bail!("{USAGE}"),
         },
+        ["package"] => compat::with_server(report, |report, binary| package::build_one(report, binary)),
+        ["package", "--check"] => {
+            compat::with_server(report, |report, binary| package::check(report, binary));
+        }
         ["tour"] => compat::one(report, compat::Suite::Tour),
         _ => bail!("{USAGE}"),
     }
