@@ -64,11 +64,12 @@ def test_a_cursor_ends_with_its_transaction(server, database, numbers, end):
         assert line.command(name, {**more(cursor), "lsid": session})["code"] == 43
 
 
-def test_a_cursor_is_closed_by_its_own_user_only():
+def test_a_cursor_is_closed_by_its_own_user_or_by_root():
     server = Server(extra=["--mongo-auth"]).start()
     try:
         with connect(server, username="bolide", password=EMULATOR_KEY) as owner:
-            owner.admin.command("createUser", "joe", pwd="secret", roles=["root"])
+            owner.admin.command("createUser", "joe", pwd="secret", roles=["readWriteAnyDatabase"])
+            owner.admin.command("createUser", "ada", pwd="secret", roles=["root"])
             database = owner["shared"]
             database["coll"].insert_many([{"_id": number} for number in range(30)])
             cursor = database["coll"].find(batch_size=5)
@@ -82,6 +83,11 @@ def test_a_cursor_is_closed_by_its_own_user_only():
             cursor = database["coll"].find(batch_size=5)
             next(cursor)
             assert database.command({**kill, "cursors": [cursor.cursor_id]})["cursorsKilled"] == [cursor.cursor_id]
+            cursor = database["coll"].find(batch_size=5)
+            next(cursor)
+            with connect(server, username="ada", password="secret") as root:
+                reply = root["shared"].command({**kill, "cursors": [cursor.cursor_id]})
+                assert reply["cursorsKilled"] == [cursor.cursor_id]
         server.stop()
     finally:
         server.kill()
