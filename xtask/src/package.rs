@@ -61,6 +61,7 @@ pub(crate) fn check(report: &mut Report, binary: &Path) {
             return Ok(Outcome::Missing("only root, or fakeroot, can install a package".to_owned()));
         };
         dpkg.install_and_remove(&package)?;
+        container_commands(binary)?;
         lint()?;
         cargo_install()?;
         Ok(Outcome::Passed(paths::shown(&package)))
@@ -228,6 +229,26 @@ impl Installer {
     }
 }
 
+/// What the container's health check and start run, the binary understands.
+fn container_commands(binary: &Path) -> Result<()> {
+    let dockerfile = fs::read_to_string(paths::root().join("packaging/Dockerfile"))?;
+    let commands = exec_forms(&dockerfile);
+    ensure!(commands.len() >= 2, "the Dockerfile has lost its health check or its start");
+    for words in commands {
+        let arguments = words.iter().filter(|word| *word != "bolide");
+        let asked = process::run_quietly(Command::new(binary).args(arguments).arg("--help"), TIMEOUT)?;
+        ensure!(asked.success, "the Dockerfile runs {words:?}:\n{}", asked.output);
+    }
+    Ok(())
+}
+
+/// The words of every `CMD ["...", "..."]`.
+fn exec_forms(dockerfile: &str) -> Vec<Vec<String>> {
+    let forms = dockerfile.lines().filter_map(|line| line.split_once("CMD [")?.1.strip_suffix(']'));
+    let words = |form: &str| form.split(',').map(|word| word.trim().trim_matches('"').to_owned()).collect();
+    forms.map(words).collect()
+}
+
 /// The Dockerfile and the compose file. A warning is a failure too.
 fn lint() -> Result<()> {
     let linters = paths::root().join("packaging/lint");
@@ -273,6 +294,13 @@ mod tests {
             Some("2.34".to_owned())
         );
         assert_eq!(newest_libc(b"nothing"), None);
+    }
+
+    #[test]
+    fn commands_are_found_in_a_dockerfile() {
+        let found =
+            exec_forms("HEALTHCHECK --timeout=3s CMD [\"a\", \"--b\"]\nENTRYPOINT [\"a\"]\nCMD [\"c\"]\n");
+        assert_eq!(found, [vec!["a".to_owned(), "--b".to_owned()], vec!["c".to_owned()]]);
     }
 
     #[test]

@@ -81,13 +81,7 @@ impl Inspection<'_> {
             match key.first().copied() {
                 Some(keys::DELETION_HEAD) => {
                     let Ok(partition) = keys::deletion_head(&key) else {
-                        let place = "the deletion records";
-                        self.book.refuse(
-                            Subject::Key,
-                            place,
-                            strange(Keyspace::Deletion, &key),
-                            super::LOST_HERE,
-                        );
+                        self.strange_deletion(&key);
                         continue;
                     };
                     let place = format!("deletion record {}", partition.0);
@@ -103,15 +97,7 @@ impl Inspection<'_> {
                     }
                 }
                 Some(keys::DELETION) => break,
-                _ => {
-                    let place = "the deletion records";
-                    self.book.refuse(
-                        Subject::Key,
-                        place,
-                        strange(Keyspace::Deletion, &key),
-                        super::LOST_HERE,
-                    );
-                }
+                _ => self.strange_deletion(&key),
             }
         }
         let mut wished = Vec::new();
@@ -124,6 +110,11 @@ impl Inspection<'_> {
             self.book.refuse(Subject::Deletion, "the deletion records", gap.to_string(), EVIDENCE);
         }
         Ok(())
+    }
+
+    fn strange_deletion(&mut self, key: &[u8]) {
+        let what = strange(Keyspace::Deletion, key);
+        self.book.refuse(Subject::Key, "the deletion records", what, super::LOST_HERE);
     }
 
     /// Every receipt reads, and every session is remembered until it may be forgotten.

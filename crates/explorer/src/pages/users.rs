@@ -182,14 +182,14 @@ fn permission_form(visit: &Visit, users: &[NosqlUser]) -> Markup {
     }
 }
 
+/// A field that the form must have.
+fn required(visit: &Visit, name: &str) -> Result<String, Fault> {
+    let filled = visit.form.filled(name).map(str::to_owned);
+    filled.ok_or_else(|| Fault::wrong(format!("'{name}' is missing.")))
+}
+
 pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
-    let field = |name| {
-        visit
-            .form
-            .filled(name)
-            .map(str::to_owned)
-            .ok_or_else(|| Fault::wrong(format!("'{name}' is missing.")))
-    };
+    let field = |name| required(visit, name);
     match visit.form.text("do") {
         Some("create-mongodb") => {
             let role =
@@ -230,13 +230,7 @@ pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
 }
 
 async fn permit(visit: &Visit) -> Result<(), Fault> {
-    let field = |name| {
-        visit
-            .form
-            .filled(name)
-            .map(str::to_owned)
-            .ok_or_else(|| Fault::wrong(format!("'{name}' is missing.")))
-    };
+    let field = |name| required(visit, name);
     let of = field("of")?;
     let (database, user) = of
         .split_once('/')

@@ -18,11 +18,17 @@ pub(crate) struct Request {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Ask only whether requests will succeed, print nothing, and end with 1 if they will not: for health checks.
+    #[arg(long, conflicts_with = "json")]
+    ready: bool,
 }
 
 /// Asks and tells.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     let mut client = Client::new(&Endpoint::from_settings(settings)?)?;
+    if request.ready {
+        return Ok(if is_ready(&mut client)? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
     let status = Status::read(&mut client)?;
     let problems = status.problems();
     if request.json {
@@ -31,6 +37,16 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
         print!("{}", status.text(client.url(), &problems));
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn is_ready(client: &mut Client) -> Result<bool> {
+    match client.get_json("/ready") {
+        Ok(_) => Ok(true),
+        Err(error) if refusal(&error).is_some_and(|it| it.status == StatusCode::SERVICE_UNAVAILABLE) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// What a server says of itself.
@@ -44,13 +60,7 @@ pub(crate) struct Status {
 
 impl Status {
     pub(crate) fn read(client: &mut Client) -> Result<Status> {
-        let ready = match client.get_json("/ready") {
-            Ok(_) => true,
-            Err(error) if refusal(&error).is_some_and(|it| it.status == StatusCode::SERVICE_UNAVAILABLE) => {
-                false
-            }
-            Err(error) => return Err(error),
-        };
+        let ready = is_ready(client)?;
         let server = client.get_json("/_bolide/status")?;
         let containers = client.get_json("/_bolide/containers")?;
         let containers = containers.get("containers").and_then(Value::as_array).unwrap_or_default().to_vec();
