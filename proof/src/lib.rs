@@ -1,0 +1,92 @@
+//! What must hold whatever happens to a running server, checked against the real binary.
+//!
+//! One file for each check, one row for each in [`CHECKS`]. A check draws everything random from its seed, works in
+//! a directory of its own, and fails with an error that says what did not hold; the directory then stays.
+//!
+//! | file | what |
+//! |---|---|
+//! | `process.rs` | the server as a process: started, killed, stopped, under strace if need be |
+
+pub mod process;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// How much of a check to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Seconds: part of the test suite.
+    Quick,
+    /// A minute or two.
+    Ordinary,
+    /// As long as it takes to be sure.
+    Long,
+}
+
+/// How a check ended, if nothing was found.
+pub enum Outcome {
+    /// What was done, in figures.
+    Held(String),
+    /// Why this machine cannot tell.
+    Skipped(String),
+}
+
+/// A row of the table of checks.
+pub struct Check {
+    pub name: &'static str,
+    pub what: &'static str,
+    pub run: fn(&Setting, &Path) -> Result<Outcome>,
+}
+
+/// All checks, cheap ones first.
+pub const CHECKS: &[Check] = &[];
+
+/// What a check is run with.
+pub struct Setting {
+    /// The server's binary.
+    pub server: PathBuf,
+    pub seed: u64,
+    /// Rounds, in place of the check's own number.
+    pub count: Option<u64>,
+    pub effort: Effort,
+    /// Where checks make their directories.
+    pub directory: PathBuf,
+}
+
+impl Setting {
+    pub fn new(server: impl Into<PathBuf>) -> Setting {
+        Setting {
+            server: server.into(),
+            seed: fastrand::u64(..1_000_000_000),
+            count: None,
+            effort: Effort::Ordinary,
+            directory: std::env::temp_dir().join(format!("bolide-proof-{}", std::process::id())),
+        }
+    }
+
+    /// How many rounds to do.
+    pub fn rounds(&self, quick: u64, ordinary: u64, long: u64) -> u64 {
+        self.count.unwrap_or(match self.effort {
+            Effort::Quick => quick,
+            Effort::Ordinary => ordinary,
+            Effort::Long => long,
+        })
+    }
+
+    /// The directory of a check.
+    pub fn place(&self, check: &Check) -> PathBuf {
+        self.directory.join(check.name)
+    }
+
+    /// Runs a check in its directory, which goes if everything held.
+    pub fn within(&self, check: &Check) -> Result<Outcome> {
+        let place = self.place(check);
+        std::fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
+        let outcome = (check.run)(self, &place)?;
+        std::fs::remove_dir_all(&place).with_context(|| format!("cannot remove {}", place.display()))?;
+        // It stays as long as another check has left something in it.
+        let _ = std::fs::remove_dir(&self.directory);
+        Ok(outcome)
+    }
+}

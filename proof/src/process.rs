@@ -1,0 +1,153 @@
+//! The server as a process: what it is started with, where it listens, how it ends, what it logged.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// How to start a server; the same again on the same data after it was killed.
+#[derive(Clone)]
+pub struct Launch {
+    pub binary: PathBuf,
+    /// The data directory.
+    pub data: PathBuf,
+    /// Where the log goes, line after line of all starts.
+    pub log: PathBuf,
+    /// Further options of `bolide serve`.
+    pub options: Vec<String>,
+    /// What is put before the command, such as strace with its options.
+    pub wrapper: Vec<OsString>,
+}
+
+impl Launch {
+    /// A server with a test clock, its data and its log within `place`.
+    pub fn new(binary: &Path, place: &Path) -> Launch {
+        Launch {
+            binary: binary.to_owned(),
+            data: place.join("data"),
+            log: place.join("server.log"),
+            options: Vec::new(),
+            wrapper: Vec::new(),
+        }
+    }
+
+    /// Starts the server and waits until it says where it listens.
+    pub fn start(&self) -> Result<Server> {
+        let mut words = self.wrapper.iter();
+        let mut command = match words.next() {
+            Some(first) => {
+                let mut command = Command::new(first);
+                command.args(words).arg(&self.binary);
+                command
+            }
+            None => Command::new(&self.binary),
+        };
+        command.args(["serve", "--test-clock", "--listen", "127.0.0.1:0", "--mongo-listen", "127.0.0.1:0"]);
+        command.arg("--data").arg(&self.data).args(&self.options);
+        let log = OpenOptions::new().create(true).append(true).open(&self.log)?;
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .context("cannot start the server")?;
+        let mut lines = BufReader::new(child.stdout.take().context("stdout is piped")?).lines();
+        let (mut address, mut mongo) = (None, None);
+        while address.is_none() {
+            let Some(line) = lines.next().transpose()? else {
+                let status = child.wait()?;
+                bail!("the server ended before it was ready ({status}): {}", self.last_words());
+            };
+            let host = |rest: &str| rest.split('/').next().unwrap_or_default().to_owned();
+            mongo = mongo.or(line.strip_prefix("mongodb://").map(host));
+            address = line.strip_prefix("AccountEndpoint=http://").map(host);
+        }
+        // Read on, or the server's next line would break its pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        let address = address.context("the loop ends with one")?;
+        let mongo = mongo.context("no address of the MongoDB API was printed")?;
+        Ok(Server { child, address, mongo })
+    }
+
+    /// Everything that was logged.
+    pub fn logged(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// The end of the log.
+    pub fn last_words(&self) -> String {
+        let log = self.logged();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(5)..].join("\n")
+    }
+
+    /// Runs `bolide check` on the data, which no server may have open; an error if it finds anything.
+    pub fn inspect(&self) -> Result<()> {
+        let output = Command::new(&self.binary)
+            .args(["check", "--test-clock", "--data"])
+            .arg(&self.data)
+            .output()
+            .context("cannot run bolide check")?;
+        let told = String::from_utf8_lossy(&output.stdout);
+        let failed = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "bolide check ended with {}: {told}{failed}", output.status);
+        Ok(())
+    }
+
+    /// Forgets what was logged so far.
+    pub fn forget_log(&self) -> Result<()> {
+        File::create(&self.log).map(drop).context("cannot empty the log")
+    }
+}
+
+/// A running server. It is killed when dropped.
+pub struct Server {
+    child: Child,
+    /// Host and port of the NoSQL API.
+    pub address: String,
+    /// Host and port of the MongoDB API.
+    pub mongo: String,
+}
+
+impl Server {
+    /// The process's number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// SIGKILL, now.
+    pub fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Whether it ended by itself.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// SIGTERM; how it ended.
+    pub fn stop(mut self, patience: Duration) -> Result<ExitStatus> {
+        Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            ensure!(begun.elapsed() < patience, "the server did not end within {patience:?} of SIGTERM");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
