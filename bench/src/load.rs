@@ -7,8 +7,7 @@ use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-
-use crate::client::{Client, Server};
+use bolide_bench::client::{Client, Server};
 
 /// Items in one logical partition.
 const PARTITION_ITEMS: u64 = 1000;

@@ -8,7 +8,6 @@
 //!
 //! `SERVER` is the binary to measure. Figures and what they mean: docs/purge.md.
 
-mod client;
 mod load;
 
 use std::path::Path;
@@ -17,7 +16,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use client::{Client, Server};
+use bolide_bench::client::{Client, Server};
 use load::{Kind, Latencies, Requests, Users, insert};
 
 /// Longer than inserting takes, so that what was inserted first is alive when the last is inserted.

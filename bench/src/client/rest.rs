@@ -1,9 +1,8 @@
-//! A small client of the NoSQL API over one kept connection, and the server process under measurement.
+//! A small client of the NoSQL API over one kept connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
@@ -14,86 +13,8 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 /// The emulator's public key, which the server accepts on loopback.
-const KEY: &str = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
-
-/// A running server in a data directory of its own; both go when it is dropped.
-pub struct Server {
-    child: Child,
-    pub address: String,
-    directory: PathBuf,
-}
-
-impl Server {
-    pub fn start(binary: &Path, more: &[&str]) -> Result<Server> {
-        let directory = std::env::temp_dir().join(format!("bolide-bench-{}", std::process::id()));
-        Server::open(binary, directory, more)
-    }
-
-    /// Stops in order and starts again on the same data.
-    pub fn restart(mut self, binary: &Path, more: &[&str]) -> Result<Server> {
-        Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
-        ensure!(self.child.wait()?.success(), "the server did not end in order");
-        Server::open(binary, std::mem::take(&mut self.directory), more)
-    }
-
-    fn open(binary: &Path, directory: PathBuf, more: &[&str]) -> Result<Server> {
-        let mut child = Command::new(binary)
-            .args([
-                "serve",
-                "--test-clock",
-                "--listen",
-                "127.0.0.1:0",
-                "--mongo-listen",
-                "127.0.0.1:0",
-                "--data",
-            ])
-            .arg(&directory)
-            .args(more)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start the server")?;
-        let mut lines = BufReader::new(child.stdout.take().context("stdout is piped")?).lines();
-        let address = loop {
-            let line = lines.next().context("the server ended before it was ready")??;
-            if let Some(rest) = line.strip_prefix("AccountEndpoint=http://") {
-                break rest.split('/').next().unwrap_or_default().to_owned();
-            }
-        };
-        // Read on, or the server's next line would break its pipe.
-        std::thread::spawn(move || lines.for_each(drop));
-        Ok(Server { child, address, directory })
-    }
-
-    pub fn client(&self) -> Result<Client> {
-        Client::connect(&self.address)
-    }
-
-    /// CPU seconds that the process has used.
-    pub fn cpu_seconds(&self) -> Result<f64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
-        let ticks: u64 = [11, 12].iter().map(|at| fields[*at].parse::<u64>().unwrap_or(0)).sum();
-        Ok(ticks as f64 / 100.0)
-    }
-
-    /// Resident memory in MiB.
-    pub fn resident_mib(&self) -> Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
-        Ok(line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) / 1024)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if !self.directory.as_os_str().is_empty() {
-            let _ = std::fs::remove_dir_all(&self.directory);
-        }
-    }
-}
+pub const KEY: &str =
+    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
 /// What was answered.
 pub struct Answer {
@@ -225,7 +146,7 @@ impl Client {
 }
 
 /// The machine's date as the protocol wants it, asked for once a minute.
-fn date() -> String {
+pub fn date() -> String {
     static LAST: LazyLock<Mutex<Option<(Instant, String)>>> = LazyLock::new(Mutex::default);
     let mut last = LAST.lock().expect("nobody panics with it");
     match &*last {
@@ -241,7 +162,8 @@ fn date() -> String {
     }
 }
 
-fn sign(method: &str, path: &str, date: &str) -> Result<String> {
+/// The authorization header's value for a request on that path at that date.
+pub fn sign(method: &str, path: &str, date: &str) -> Result<String> {
     static DECODED: LazyLock<Vec<u8>> = LazyLock::new(|| STANDARD.decode(KEY).expect("a valid key"));
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let (kind, link) = match segments.len() {

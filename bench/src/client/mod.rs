@@ -1,0 +1,13 @@
+//! A server process under measurement, and small blocking clients, one kept connection each.
+
+mod bson;
+mod process;
+mod rest;
+mod server;
+mod wire;
+
+pub use bson::{Bson, Fields, Value};
+pub use process::cpu_seconds_of;
+pub use rest::{Answer, Client, KEY, date, sign};
+pub use server::Server;
+pub use wire::{WireClient, message};

@@ -1,0 +1,22 @@
+//! What the kernel tells of a process.
+
+use anyhow::{Context, Result};
+
+/// CPU seconds that a process has used, those of its ended children included.
+pub fn cpu_seconds_of(pid: u32) -> Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+    let used = fields.get(11..15).context("a short stat")?;
+    let ticks: u64 = used.iter().map(|text| text.parse::<u64>().unwrap_or(0)).sum();
+    Ok(ticks as f64 / 100.0)
+}
+
+/// Resident memory in KiB: now, and at its highest.
+pub(super) fn resident_kib(pid: u32) -> Result<(u64, u64)> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = |name: &str| -> Result<u64> {
+        let line = status.lines().find(|line| line.starts_with(name)).context("no such line")?;
+        line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).context("no number")
+    };
+    Ok((line("VmRSS:")?, line("VmHWM:")?))
+}

@@ -1,0 +1,134 @@
+//! The server as a process: started on free ports, measured, stopped or killed.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context, Result, ensure};
+
+use super::process::{cpu_seconds_of, resident_kib};
+use super::{Client, WireClient};
+
+/// A running server. It is killed when dropped, and its data directory goes with it if it was made for it.
+pub struct Server {
+    child: Child,
+    /// Of the NoSQL API.
+    pub address: String,
+    /// Of the MongoDB API.
+    pub mongo_address: String,
+    /// Removed at the end; empty where somebody else owns the data.
+    own_directory: PathBuf,
+}
+
+impl Server {
+    /// In a data directory of its own, with further arguments.
+    pub fn start(binary: &Path, more: &[&str]) -> Result<Server> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("bolide-bench-{}-{number}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let mut server = Server::start_in(binary, &directory, more)?;
+        server.own_directory = directory;
+        Ok(server)
+    }
+
+    /// In the caller's data directory, which stays.
+    pub fn start_in(binary: &Path, directory: &Path, more: &[&str]) -> Result<Server> {
+        Server::launch(Command::new(binary), directory, more)
+    }
+
+    /// Under a command that runs what follows on its command line (`strace … bolide`): `command` ends with the binary.
+    pub fn launch(mut command: Command, directory: &Path, more: &[&str]) -> Result<Server> {
+        command.args(["serve", "--test-clock", "--listen", "127.0.0.1:0", "--mongo-listen", "127.0.0.1:0"]);
+        command.arg("--data").arg(directory).args(more);
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start the server")?;
+        let mut lines = BufReader::new(child.stdout.take().context("stdout is piped")?).lines();
+        let mut mongo_address = String::new();
+        let address = loop {
+            let Some(line) = lines.next() else {
+                let status = child.wait()?;
+                anyhow::bail!("the server ended before it was ready: {status}");
+            };
+            let line = line?;
+            let host = |rest: &str| rest.split('/').next().unwrap_or_default().to_owned();
+            if let Some(rest) = line.strip_prefix("mongodb://") {
+                mongo_address = host(rest);
+            }
+            if let Some(rest) = line.strip_prefix("AccountEndpoint=http://") {
+                break host(rest);
+            }
+        };
+        // Read on, or the server's next line would break its pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        Ok(Server { child, address, mongo_address, own_directory: PathBuf::new() })
+    }
+
+    /// Stops in order and starts again on the same data.
+    pub fn restart(mut self, binary: &Path, more: &[&str]) -> Result<Server> {
+        ensure!(!self.own_directory.as_os_str().is_empty(), "only a server with a directory of its own");
+        let directory = std::mem::take(&mut self.own_directory);
+        self.stop()?;
+        let mut server = Server::start_in(binary, &directory, more)?;
+        server.own_directory = directory;
+        Ok(server)
+    }
+
+    /// SIGTERM; the server must end in order.
+    pub fn stop(mut self) -> Result<()> {
+        Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
+        ensure!(self.child.wait()?.success(), "the server did not end in order");
+        Ok(())
+    }
+
+    /// SIGKILL, as a crash.
+    pub fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// Of the started process: of `launch`, the command's.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn client(&self) -> Result<Client> {
+        Client::connect(&self.address)
+    }
+
+    pub fn wire_client(&self) -> Result<WireClient> {
+        WireClient::connect(&self.mongo_address)
+    }
+
+    /// CPU seconds that the process has used.
+    pub fn cpu_seconds(&self) -> Result<f64> {
+        cpu_seconds_of(self.child.id())
+    }
+
+    /// Resident memory in MiB.
+    pub fn resident_mib(&self) -> Result<u64> {
+        Ok(resident_kib(self.child.id())?.0 / 1024)
+    }
+
+    /// Resident memory in MiB at its highest.
+    pub fn peak_resident_mib(&self) -> Result<u64> {
+        Ok(resident_kib(self.child.id())?.1 / 1024)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if !self.own_directory.as_os_str().is_empty() {
+            let _ = std::fs::remove_dir_all(&self.own_directory);
+        }
+    }
+}
