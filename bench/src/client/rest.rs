@@ -20,6 +20,8 @@ pub const KEY: &str =
 pub struct Answer {
     pub status: u16,
     pub charge: f64,
+    /// Empty if there is none; of a feed the position to go on from.
+    pub etag: String,
     pub body: String,
 }
 
@@ -76,7 +78,7 @@ impl Client {
         self.stream.read_line(&mut line)?;
         let status =
             line.split(' ').nth(1).and_then(|status| status.parse().ok()).context("no status line")?;
-        let (mut length, mut charge) = (0, 0.0);
+        let (mut length, mut charge, mut etag) = (0, 0.0, String::new());
         loop {
             line.clear();
             ensure!(self.stream.read_line(&mut line)? > 0, "the connection ended within an answer");
@@ -84,13 +86,14 @@ impl Client {
             match name.to_ascii_lowercase().as_str() {
                 "content-length" => length = value.parse()?,
                 "x-ms-request-charge" => charge = value.parse()?,
+                "etag" => value.clone_into(&mut etag),
                 "transfer-encoding" => bail!("a chunked answer"),
                 _ => {}
             }
         }
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;
-        Ok(Answer { status, charge, body: String::from_utf8_lossy(&body).into_owned() })
+        Ok(Answer { status, charge, etag, body: String::from_utf8_lossy(&body).into_owned() })
     }
 
     /// Makes a database.
@@ -140,7 +143,7 @@ impl Client {
         let status = self.admin("GET", "/_bolide/status", "")?.expect(200)?;
         let backlog =
             status.body.split_once("\"backlog\":").map(|(_, rest)| rest.to_owned()).unwrap_or_default();
-        let backlog = Answer { status: 0, charge: 0.0, body: backlog };
+        let backlog = Answer { status: 0, charge: 0.0, etag: String::new(), body: backlog };
         Ok((status.number("purgedItems").unwrap_or(0), backlog.number("items").unwrap_or(0)))
     }
 }
