@@ -1,6 +1,7 @@
-//! What the purge costs others: measured on a running release server, ratios within one run.
+//! What a running release server costs, and what its purge costs others: ratios within one run.
 //!
 //! ```text
+//! cargo run --release -- SERVER cost [rounds] [names]     server CPU for each operation, of every API
 //! cargo run --release -- SERVER storm [items] [seconds]   many items die in one instant under users
 //! cargo run --release -- SERVER quota [items]             400 RU/s, enforced and used up
 //! cargo run --release -- SERVER crowd [containers]        expiries in many containers at once, one of them huge
@@ -8,6 +9,7 @@
 //!
 //! `SERVER` is the binary to measure. Figures and what they mean: docs/purge.md.
 
+mod cost;
 mod load;
 
 use std::path::Path;
@@ -23,7 +25,7 @@ use load::{Kind, Latencies, Requests, Users, insert};
 const TTL_SECONDS: u64 = 7200;
 /// So many items are inserted one by one, to see what that costs.
 const SINGLY_ITEMS: u64 = 20_000;
-const USAGE: &str = "usage: bolide-bench SERVER storm [items] [seconds] | quota [items] | crowd [containers]";
+const USAGE: &str = "usage: bolide-bench SERVER cost [rounds] [names] | storm [items] [seconds] | quota [items] | crowd [containers]";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +34,7 @@ fn main() -> Result<()> {
     match scenario.as_str() {
         "storm" => storm(Path::new(server), number(2, 1_000_000)?, Duration::from_secs(number(3, 30)?)),
         "quota" => quota(Path::new(server), number(2, 100_000)?),
+        "cost" => cost::run(Path::new(server), &arguments[2..]),
         "crowd" => crowd(Path::new(server), number(2, 1000)?),
         _ => bail!(USAGE),
     }

@@ -60,6 +60,11 @@ impl Bson {
         self.with(4, name, &inner.finish())
     }
 
+    /// An array whose elements are named by their places already.
+    pub fn array_of(self, name: &str, elements: Bson) -> Bson {
+        self.with(4, name, &elements.finish())
+    }
+
     pub fn bool(self, name: &str, value: bool) -> Bson {
         self.with(8, name, &[u8::from(value)])
     }

@@ -7,7 +7,7 @@ mod server;
 mod wire;
 
 pub use bson::{Bson, Fields, Value};
-pub use process::cpu_seconds_of;
-pub use rest::{Answer, Client, KEY, date, sign};
+pub use process::{cpu_seconds_of, resident_kib_of};
+pub use rest::{Answer, Client, KEY, date, sign, sign_link};
 pub use server::Server;
 pub use wire::{WireClient, message};

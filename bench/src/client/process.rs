@@ -12,7 +12,7 @@ pub fn cpu_seconds_of(pid: u32) -> Result<f64> {
 }
 
 /// Resident memory in KiB: now, and at its highest.
-pub(super) fn resident_kib(pid: u32) -> Result<(u64, u64)> {
+pub fn resident_kib_of(pid: u32) -> Result<(u64, u64)> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = |name: &str| -> Result<u64> {
         let line = status.lines().find(|line| line.starts_with(name)).context("no such line")?;

@@ -2,9 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
-use std::sync::{LazyLock, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use base64::Engine as _;
@@ -148,36 +147,77 @@ impl Client {
     }
 }
 
-/// The machine's date as the protocol wants it, asked for once a minute.
+/// The machine's date as the protocol wants it.
 pub fn date() -> String {
-    static LAST: LazyLock<Mutex<Option<(Instant, String)>>> = LazyLock::new(Mutex::default);
-    let mut last = LAST.lock().expect("nobody panics with it");
-    match &*last {
-        Some((when, date)) if when.elapsed() < Duration::from_secs(60) => date.clone(),
-        _ => {
-            let format = "+%a, %d %b %Y %H:%M:%S GMT";
-            let output =
-                Command::new("date").args(["-u", format]).env("LC_ALL", "C").output().expect("date runs");
-            let date = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-            *last = Some((Instant::now(), date.clone()));
-            date
-        }
-    }
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    date_of(seconds)
+}
+
+/// Days are counted from 1 March of year 0, so that leap days come last.
+fn date_of(unix_seconds: u64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
+    let (days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let year = era * 400 + year_of_era + u64::from(month >= 10);
+    format!(
+        "{}, {day:02} {} {year} {:02}:{:02}:{:02} GMT",
+        DAYS[(days % 7) as usize],
+        MONTHS[month as usize],
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    )
 }
 
 /// The authorization header's value for a request on that path at that date.
 pub fn sign(method: &str, path: &str, date: &str) -> Result<String> {
-    static DECODED: LazyLock<Vec<u8>> = LazyLock::new(|| STANDARD.decode(KEY).expect("a valid key"));
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let (kind, link) = match segments.len() {
         0 => ("", String::new()),
         count if count % 2 == 1 => (segments[count - 1], segments[..count - 1].join("/")),
         count => (segments[count - 2], segments.join("/")),
     };
-    let text = format!("{}\n{kind}\n{link}\n{}\n\n", method.to_lowercase(), date.to_lowercase());
-    let mut mac = Hmac::<Sha256>::new_from_slice(&DECODED)?;
-    mac.update(text.as_bytes());
-    let signature = STANDARD.encode(mac.finalize().into_bytes());
-    let escaped = signature.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
-    Ok(format!("type%3Dmaster%26ver%3D1.0%26sig%3D{escaped}"))
+    Ok(sign_link(method, kind, &link, &date.to_lowercase()))
+}
+
+/// The same where the caller knows the parts; method and date in lower case do no harm.
+pub fn sign_link(method: &str, kind: &str, link: &str, lower_date: &str) -> String {
+    static MAC: LazyLock<Hmac<Sha256>> = LazyLock::new(|| {
+        let key = STANDARD.decode(KEY).expect("a valid key");
+        Hmac::new_from_slice(&key).expect("any length will do")
+    });
+    let mut mac = MAC.clone();
+    for part in [method.to_lowercase().as_str(), "\n", kind, "\n", link, "\n", lower_date, "\n\n"] {
+        mac.update(part.as_bytes());
+    }
+    let mut token = String::with_capacity(100);
+    token.push_str("type%3Dmaster%26ver%3D1.0%26sig%3D");
+    for sign in STANDARD.encode(mac.finalize().into_bytes()).chars() {
+        match sign {
+            '+' => token.push_str("%2B"),
+            '/' => token.push_str("%2F"),
+            '=' => token.push_str("%3D"),
+            other => token.push(other),
+        }
+    }
+    token
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(date_of(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(date_of(951_782_400), "Tue, 29 Feb 2000 00:00:00 GMT");
+        assert_eq!(date_of(1_794_778_449), "Sun, 15 Nov 2026 21:34:09 GMT");
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result, ensure};
 
-use super::process::{cpu_seconds_of, resident_kib};
+use super::process::{cpu_seconds_of, resident_kib_of};
 use super::{Client, WireClient};
 
 /// A running server. It is killed when dropped, and its data directory goes with it if it was made for it.
@@ -17,8 +17,9 @@ pub struct Server {
     pub address: String,
     /// Of the MongoDB API.
     pub mongo_address: String,
-    /// Removed at the end; empty where somebody else owns the data.
-    own_directory: PathBuf,
+    directory: PathBuf,
+    /// Whether the directory goes with the server.
+    owns_directory: bool,
 }
 
 impl Server {
@@ -29,7 +30,7 @@ impl Server {
         let name = format!("bolide-bench-{}-{number}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         let mut server = Server::start_in(binary, &directory, more)?;
-        server.own_directory = directory;
+        server.owns_directory = true;
         Ok(server)
     }
 
@@ -62,16 +63,16 @@ impl Server {
         };
         // Read on, or the server's next line would break its pipe.
         std::thread::spawn(move || lines.for_each(drop));
-        Ok(Server { child, address, mongo_address, own_directory: PathBuf::new() })
+        Ok(Server { child, address, mongo_address, directory: directory.to_owned(), owns_directory: false })
     }
 
     /// Stops in order and starts again on the same data.
     pub fn restart(mut self, binary: &Path, more: &[&str]) -> Result<Server> {
-        ensure!(!self.own_directory.as_os_str().is_empty(), "only a server with a directory of its own");
-        let directory = std::mem::take(&mut self.own_directory);
+        let owns = std::mem::take(&mut self.owns_directory);
+        let directory = self.directory.clone();
         self.stop()?;
         let mut server = Server::start_in(binary, &directory, more)?;
-        server.own_directory = directory;
+        server.owns_directory = owns;
         Ok(server)
     }
 
@@ -99,6 +100,11 @@ impl Server {
         self.child.id()
     }
 
+    /// Where the data lies.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     pub fn client(&self) -> Result<Client> {
         Client::connect(&self.address)
     }
@@ -114,12 +120,12 @@ impl Server {
 
     /// Resident memory in MiB.
     pub fn resident_mib(&self) -> Result<u64> {
-        Ok(resident_kib(self.child.id())?.0 / 1024)
+        Ok(resident_kib_of(self.child.id())?.0 / 1024)
     }
 
     /// Resident memory in MiB at its highest.
     pub fn peak_resident_mib(&self) -> Result<u64> {
-        Ok(resident_kib(self.child.id())?.1 / 1024)
+        Ok(resident_kib_of(self.child.id())?.1 / 1024)
     }
 }
 
@@ -127,8 +133,8 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        if !self.own_directory.as_os_str().is_empty() {
-            let _ = std::fs::remove_dir_all(&self.own_directory);
+        if self.owns_directory {
+            let _ = std::fs::remove_dir_all(&self.directory);
         }
     }
 }

@@ -1,0 +1,200 @@
+//! The data set: documents made from their number alone, the same for every peer, in JSON and in BSON.
+//!
+//! Ten documents share a `group`, a hundred a partition key. `n` is a permutation of 0..100 within a partition. The rest
+//! fills the document up to its size with text that does not compress.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use crate::client::Bson;
+
+pub const GROUP_ITEMS: u64 = 10;
+pub const PARTITION_ITEMS: u64 = 100;
+/// How long a mortal lives.
+pub const TTL_SECONDS: u32 = 7200;
+const POOL_BYTES: usize = 1 << 20;
+
+/// Documents of one size in one container, and how many of them there are.
+pub struct DataSet {
+    /// The name of its container, collection, table or prefix.
+    pub name: String,
+    /// Of a document as JSON, about.
+    pub size: usize,
+    /// Those that are read: 0..items.
+    pub items: u64,
+    /// The next to be inserted; one for each peer.
+    next: AtomicU64,
+}
+
+impl DataSet {
+    pub fn new(name: &str, size: usize, items: u64) -> Arc<DataSet> {
+        Arc::new(DataSet { name: name.to_owned(), size, items, next: AtomicU64::new(items) })
+    }
+
+    /// A number that no document has yet.
+    pub fn fresh(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+pub fn partition(id: u64) -> u64 {
+    id / PARTITION_ITEMS
+}
+
+/// Small, fast and good enough to choose documents.
+#[derive(Clone)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(mix(seed.wrapping_add(1)))
+    }
+
+    pub fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.number() % bound.max(1)
+    }
+
+    /// In 0..1.
+    pub fn fraction(&mut self) -> f64 {
+        (self.number() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// What a document says, before it takes a form.
+pub struct Fields<'a> {
+    pub id: u64,
+    /// Another one is another version of the document.
+    pub version: u64,
+    pub text: &'a str,
+    pub mortal: bool,
+}
+
+/// Bytes of a JSON document besides `text`, about.
+const FRAME_BYTES: usize = 165;
+
+impl Fields<'static> {
+    pub fn new(id: u64, version: u64, size: usize) -> Fields<'static> {
+        static POOL: LazyLock<String> = LazyLock::new(|| {
+            let letters = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -";
+            let mut random = Random::new(7);
+            (0..POOL_BYTES).map(|_| char::from(letters[random.below(64) as usize])).collect()
+        });
+        let length = size.saturating_sub(FRAME_BYTES).max(8);
+        let at = (mix(id ^ (version << 40)) % (POOL_BYTES - length) as u64) as usize;
+        Fields { id, version, text: &POOL[at..at + length], mortal: false }
+    }
+}
+
+impl Fields<'_> {
+    pub fn n(&self) -> u64 {
+        (self.id * 37 + 11) % PARTITION_ITEMS
+    }
+
+    fn price(&self) -> u64 {
+        mix(self.id ^ (self.version << 32)) % 100_000
+    }
+
+    pub fn json(&self, out: &mut String) {
+        let Fields { id, text, .. } = self;
+        let (pk, group, n, price) = (partition(*id), id / GROUP_ITEMS, self.n(), self.price());
+        let city = id % 1000;
+        let _ = write!(
+            out,
+            "{{\"id\":\"{id}\",\"pk\":\"{pk}\",\"group\":\"g{group}\",\"n\":{n},\"price\":{price},\"active\":true,\
+             \"address\":{{\"city\":\"city{city}\",\"zip\":{city}}},\"tags\":[\"red\",\"t{n}\"],\"text\":\"{text}\"",
+        );
+        if self.mortal {
+            let _ = write!(out, ",\"ttl\":{TTL_SECONDS}");
+        }
+        out.push('}');
+    }
+
+    /// With a date to die by where it is mortal: the TTL index is on `expires`.
+    pub fn bson(&self, now_ms: i64) -> Bson {
+        let (pk, group, city) = (partition(self.id), self.id / GROUP_ITEMS, self.id % 1000);
+        let mut tags = Bson::new().text("0", "red");
+        tags = tags.text("1", &format!("t{}", self.n()));
+        let document = Bson::new()
+            .text("_id", &self.id.to_string())
+            .text("pk", &pk.to_string())
+            .text("group", &format!("g{group}"))
+            .int("n", self.n() as i32)
+            .int("price", self.price() as i32)
+            .bool("active", true)
+            .document("address", Bson::new().text("city", &format!("city{city}")).int("zip", city as i32))
+            .array_of("tags", tags)
+            .text("text", self.text);
+        if self.mortal { document.date("expires", now_ms) } else { document }
+    }
+}
+
+/// Numbers of which few are drawn often, as YCSB draws them, scattered over the whole set.
+#[derive(Clone)]
+pub struct Zipf {
+    items: u64,
+    zeta: f64,
+    eta: f64,
+    alpha: f64,
+}
+
+const THETA: f64 = 0.99;
+
+impl Zipf {
+    pub fn new(items: u64) -> Zipf {
+        let zeta_of = |count: u64| (1..=count).map(|at| (at as f64).powf(-THETA)).sum::<f64>();
+        let (zeta, zeta_two) = (zeta_of(items), zeta_of(2));
+        let eta = (1.0 - (2.0 / items as f64).powf(1.0 - THETA)) / (1.0 - zeta_two / zeta);
+        Zipf { items, zeta, eta, alpha: 1.0 / (1.0 - THETA) }
+    }
+
+    pub fn draw(&self, random: &mut Random) -> u64 {
+        let u = random.fraction();
+        let scaled = u * self.zeta;
+        let rank = if scaled < 1.0 {
+            0
+        } else if scaled < 1.0 + 0.5_f64.powf(THETA) {
+            1
+        } else {
+            (self.items as f64 * (self.eta * u - self.eta + 1.0).powf(self.alpha)) as u64
+        };
+        mix(rank) % self.items
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_has_its_size_and_is_made_from_its_number() {
+        for size in [256, 1024, 16_384] {
+            let (mut first, mut again) = (String::new(), String::new());
+            Fields::new(123_456, 0, size).json(&mut first);
+            Fields::new(123_456, 0, size).json(&mut again);
+            assert_eq!(first, again);
+            assert!(first.len().abs_diff(size) < 24, "{} instead of {size}", first.len());
+        }
+    }
+
+    #[test]
+    fn a_zipfian_draw_prefers_few() {
+        let (zipf, mut random) = (Zipf::new(10_000), Random::new(1));
+        let mut counts = vec![0_u32; 10_000];
+        (0..100_000).for_each(|_| counts[zipf.draw(&mut random) as usize] += 1);
+        counts.sort_unstable_by(|left, right| right.cmp(left));
+        let first: u32 = counts[..100].iter().sum();
+        assert!((40_000..70_000).contains(&first), "{first} of 100000 for the first hundredth");
+    }
+}

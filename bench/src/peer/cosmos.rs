@@ -1,0 +1,72 @@
+//! cosmosdb-server, an emulator in JavaScript: no authentication, no disk.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::process::{Process, first_line, free_port, new_folder};
+use super::rest::{RestConnection, prepare};
+use super::{About, Connection, Peer};
+use crate::documents::DataSet;
+use crate::workload::Kind;
+
+pub struct CosmosServer {
+    process: Process,
+    address: String,
+    about: About,
+}
+
+impl CosmosServer {
+    /// `package` is the folder that npm made of it.
+    pub fn start(package: &Path) -> Result<CosmosServer> {
+        let port = free_port()?;
+        let mut command = Command::new("node");
+        command.arg(package.join("lib/cli.js"));
+        command.args(["--no-ssl", "--host", "127.0.0.1", "--port", &port.to_string()]);
+        let process = Process::start(&mut command, new_folder("cosmos"), port)?;
+        let manifest = std::fs::read_to_string(package.join("package.json"))?;
+        let version = manifest.split("\"version\": \"").nth(1).and_then(|rest| rest.split('"').next());
+        let node = first_line(Command::new("node").arg("--version"))?;
+        let about = About {
+            version: format!("@vercel/cosmosdb-server {} on node {node}", version.unwrap_or("?")),
+            settings: "--no-ssl; it checks no signature and lets nothing expire".to_owned(),
+            durability: "none: in memory".to_owned(),
+        };
+        Ok(CosmosServer { process, address: format!("127.0.0.1:{port}"), about })
+    }
+}
+
+impl Peer for CosmosServer {
+    fn name(&self) -> &str {
+        "cosmosdb-server"
+    }
+
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn supports(&self, kind: Kind) -> bool {
+        !matches!(kind, Kind::Patch | Kind::Tail)
+    }
+
+    fn prepare(&self, set: &DataSet) -> Result<()> {
+        prepare(&self.address, set, "")
+    }
+
+    fn connect(&self, set: &DataSet) -> Result<Box<dyn Connection>> {
+        Ok(Box::new(RestConnection::connect(&self.address, set)?))
+    }
+
+    fn cpu_seconds(&self) -> Result<f64> {
+        self.process.cpu_seconds()
+    }
+
+    fn resident_mib(&self) -> Result<u64> {
+        self.process.resident_mib()
+    }
+
+    fn disk_bytes(&self) -> Result<u64> {
+        self.process.disk_bytes()
+    }
+}

@@ -1,0 +1,50 @@
+//! Whom the generator talks to: one trait for the process, one for a connection, one file for each protocol.
+
+mod cosmos;
+mod http;
+mod process;
+mod rest;
+mod wire;
+
+use anyhow::Result;
+
+pub use cosmos::CosmosServer;
+pub use rest::{BolideRest, Indexing};
+pub use wire::BolideWire;
+
+use crate::documents::DataSet;
+use crate::workload::{Kind, Operation};
+
+/// What a report must say about a peer.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// What it calls itself, with its version.
+    pub version: String,
+    pub settings: String,
+    /// What has happened to a write when it is acknowledged.
+    pub durability: String,
+}
+
+/// A server under measurement, with its own process or processes.
+pub trait Peer: Send + Sync {
+    fn name(&self) -> &str;
+    fn about(&self) -> &About;
+    fn supports(&self, kind: Kind) -> bool;
+    /// Makes the place for a set of documents.
+    fn prepare(&self, set: &DataSet) -> Result<()>;
+    fn connect(&self, set: &DataSet) -> Result<Box<dyn Connection>>;
+    /// CPU seconds that all its processes have used so far.
+    fn cpu_seconds(&self) -> Result<f64>;
+    /// Resident memory of all its processes.
+    fn resident_mib(&self) -> Result<u64>;
+    /// Bytes of its files.
+    fn disk_bytes(&self) -> Result<u64>;
+}
+
+/// One kept connection.
+pub trait Connection: Send {
+    /// Runs one operation; an answer that tells of anything but success is an error.
+    fn run(&mut self, operation: Operation) -> Result<()>;
+    /// How many documents the last answer had, or the number it told.
+    fn rows(&self) -> Result<usize>;
+}

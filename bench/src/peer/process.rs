@@ -1,0 +1,131 @@
+//! A peer's process and the folder it works in; both go when it is dropped.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::client::{cpu_seconds_of, resident_kib_of};
+
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+pub(super) struct Process {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Process {
+    /// Starts it and waits until it listens.
+    pub(super) fn start(command: &mut Command, folder: PathBuf, port: u16) -> Result<Process> {
+        let shown = command.get_program().to_string_lossy().into_owned();
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("cannot start {shown}"))?;
+        let mut process = Process { child, folder };
+        let began = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if let Some(status) = process.child.try_wait()? {
+                bail!("{shown} ended before it was ready: {status}");
+            }
+            ensure!(began.elapsed() < START_TIMEOUT, "{shown} does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(process)
+    }
+
+    /// With its children, ended ones included.
+    pub(super) fn cpu_seconds(&self) -> Result<f64> {
+        let mut seconds = cpu_seconds_of(self.child.id())?;
+        for child in children(self.child.id())? {
+            // One that ends right now is counted by its parent next time.
+            seconds += cpu_seconds_of(child).unwrap_or(0.0);
+        }
+        Ok(seconds)
+    }
+
+    pub(super) fn resident_mib(&self) -> Result<u64> {
+        let mut kib = resident_kib_of(self.child.id())?.0;
+        for child in children(self.child.id())? {
+            kib += resident_kib_of(child).map_or(0, |(now, _)| now);
+        }
+        Ok(kib / 1024)
+    }
+
+    pub(super) fn disk_bytes(&self) -> Result<u64> {
+        folder_bytes(&self.folder)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // An interrupt is a fast shutdown for PostgreSQL, which then ends its children in order.
+        let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        let began = Instant::now();
+        while began.elapsed() < STOP_TIMEOUT && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn children(parent: u32) -> Result<Vec<u32>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
+        let father = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)).unwrap_or_default();
+        if father.parse() == Ok(parent) {
+            found.push(pid);
+        }
+    }
+    Ok(found)
+}
+
+/// What the files below a folder take on disk.
+pub(super) fn folder_bytes(folder: &Path) -> Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let (mut bytes, mut waiting) = (0, vec![folder.to_path_buf()]);
+    while let Some(folder) = waiting.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            // A file may go while it is looked for.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_dir() {
+                waiting.push(entry.path());
+            } else {
+                bytes += metadata.blocks() * 512;
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+/// A port that was free a moment ago.
+pub(super) fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// A folder's name that nobody has.
+pub(super) fn new_folder(of: &str) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("bolide-bench-{of}-{}-{number}", std::process::id()))
+}
+
+/// The first line that a program prints.
+pub(super) fn first_line(command: &mut Command) -> Result<String> {
+    let output = command.stderr(Stdio::null()).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+}

@@ -1,0 +1,133 @@
+//! What users do: single operations, and mixtures of them.
+
+use std::sync::Arc;
+
+use crate::documents::{DataSet, GROUP_ITEMS, PARTITION_ITEMS, Random, Zipf};
+
+/// One operation on documents by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Insert(u64),
+    /// With a time to live.
+    InsertMortal(u64),
+    Read(u64),
+    /// With another version of the document.
+    Replace(u64, u64),
+    Upsert(u64, u64),
+    /// Sets one field.
+    Patch(u64, u64),
+    /// Ten documents by an indexed field.
+    Query(u64),
+    /// The ten highest of a partition's hundred by an indexed field.
+    Top(u64),
+    /// How many of a partition's hundred are below the middle.
+    Count(u64),
+    /// What is new since the last call on this connection.
+    Tail,
+}
+
+/// What peers can or cannot do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Insert,
+    InsertMortal,
+    Read,
+    Replace,
+    Upsert,
+    Patch,
+    Query,
+    Top,
+    Count,
+    Tail,
+    /// Half reads, half replacements.
+    Mixed50,
+    /// One replacement in twenty.
+    Mixed95,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 12] = [
+        Kind::Read,
+        Kind::Insert,
+        Kind::Replace,
+        Kind::Upsert,
+        Kind::Patch,
+        Kind::Query,
+        Kind::Top,
+        Kind::Count,
+        Kind::Mixed50,
+        Kind::Mixed95,
+        Kind::InsertMortal,
+        Kind::Tail,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Insert => "insert",
+            Kind::InsertMortal => "ttl insert",
+            Kind::Read => "point read",
+            Kind::Replace => "replace",
+            Kind::Upsert => "upsert",
+            Kind::Patch => "patch",
+            Kind::Query => "query of 10",
+            Kind::Top => "order by top 10",
+            Kind::Count => "count",
+            Kind::Tail => "feed tail",
+            Kind::Mixed50 => "mixed 50/50",
+            Kind::Mixed95 => "mixed 95/5",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// How many documents, or which number, the answer has.
+    pub fn rows(self) -> usize {
+        match self {
+            Kind::Query | Kind::Top => 10,
+            Kind::Count => 50,
+            _ => 1,
+        }
+    }
+}
+
+/// One user's stream of operations.
+pub struct Stream {
+    kind: Kind,
+    set: Arc<DataSet>,
+    random: Random,
+    zipf: Option<Zipf>,
+    turn: u64,
+}
+
+impl Stream {
+    /// `zipf` is made once for all users: it takes a while for many items.
+    pub fn new(kind: Kind, set: &Arc<DataSet>, zipf: Option<&Zipf>, seed: u64) -> Stream {
+        Stream { kind, set: Arc::clone(set), random: Random::new(seed), zipf: zipf.cloned(), turn: 0 }
+    }
+
+    pub fn operation(&mut self) -> Operation {
+        self.turn += 1;
+        let version = self.random.number() & 0xff_ffff;
+        let uniform = self.random.below(self.set.items);
+        let skewed = self.zipf.as_ref().map_or(uniform, |zipf| zipf.draw(&mut self.random));
+        match self.kind {
+            Kind::Insert => Operation::Insert(self.set.fresh()),
+            Kind::InsertMortal => Operation::InsertMortal(self.set.fresh()),
+            Kind::Read => Operation::Read(uniform),
+            Kind::Replace => Operation::Replace(uniform, version),
+            Kind::Upsert if self.turn.is_multiple_of(2) => Operation::Upsert(self.set.fresh(), version),
+            Kind::Upsert => Operation::Upsert(uniform, version),
+            Kind::Patch => Operation::Patch(uniform, version),
+            Kind::Query => Operation::Query(uniform / GROUP_ITEMS),
+            Kind::Top => Operation::Top(uniform / PARTITION_ITEMS),
+            Kind::Count => Operation::Count(uniform / PARTITION_ITEMS),
+            Kind::Tail if self.turn.is_multiple_of(2) => Operation::Tail,
+            Kind::Tail => Operation::Insert(self.set.fresh()),
+            Kind::Mixed50 if self.random.below(2) == 0 => Operation::Replace(skewed, version),
+            Kind::Mixed95 if self.random.below(20) == 0 => Operation::Replace(skewed, version),
+            Kind::Mixed50 | Kind::Mixed95 => Operation::Read(skewed),
+        }
+    }
+}
