@@ -5,8 +5,10 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `linear/` | concurrent item operations, judged by a checker of linearizability |
 //! | `process.rs` | the server as a process: started, killed, stopped, under strace if need be |
 
+pub mod linear;
 pub mod process;
 
 use std::path::{Path, PathBuf};
@@ -40,7 +42,11 @@ pub struct Check {
 }
 
 /// All checks, cheap ones first.
-pub const CHECKS: &[Check] = &[];
+pub const CHECKS: &[Check] = &[Check {
+    name: "linear",
+    what: "concurrent item operations are linearizable over both protocols",
+    run: linear::run,
+}];
 
 /// What a check is run with.
 pub struct Setting {
