@@ -5,11 +5,21 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `linear/` | concurrent item operations, judged by a checker of linearizability |
+//! | `kills.rs` | the check: kill -9 under load; `disturb.rs` is what else goes on, `verify.rs` what is compared |
+//! | `ledger.rs`, `times.rs` | what was acknowledged, and what follows from it at which time |
+//! | `world.rs`, `items.rs`, `writer.rs`, `wire_writer.rs` | what is written, and who writes it |
 //! | `process.rs` | the server as a process: started, killed, stopped, under strace if need be |
 
-pub mod linear;
+pub mod disturb;
+pub mod items;
+pub mod kills;
+pub mod ledger;
 pub mod process;
+pub mod times;
+pub mod verify;
+pub mod wire_writer;
+pub mod world;
+pub mod writer;
 
 use std::path::{Path, PathBuf};
 
@@ -42,11 +52,18 @@ pub struct Check {
 }
 
 /// All checks, cheap ones first.
-pub const CHECKS: &[Check] = &[Check {
-    name: "linear",
-    what: "concurrent item operations are linearizable over both protocols",
-    run: linear::run,
-}];
+pub const CHECKS: &[Check] = &[
+    Check {
+        name: "sabotage",
+        what: "the harness notices when acknowledged writes are taken away",
+        run: kills::sabotage,
+    },
+    Check {
+        name: "kills",
+        what: "kill -9 under load: nothing acknowledged is lost, nothing dead comes back, nothing is half there",
+        run: kills::run,
+    },
+];
 
 /// What a check is run with.
 pub struct Setting {

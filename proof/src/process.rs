@@ -119,11 +119,10 @@ impl Server {
         self.child.id()
     }
 
-    /// SIGKILL, now.
-    pub fn kill(mut self) -> Result<()> {
+    /// SIGKILL, now; whether it was still running.
+    pub fn kill(mut self) -> Result<bool> {
         self.child.kill()?;
-        self.child.wait()?;
-        Ok(())
+        Ok(self.child.wait()?.code().is_none())
     }
 
     /// Whether it ended by itself.

@@ -21,6 +21,8 @@ pub struct Answer {
     pub charge: f64,
     /// Empty if there is none; of a feed the position to go on from.
     pub etag: String,
+    /// Of a container: how much of a new index is built, in percent.
+    pub index_progress: Option<u8>,
     pub body: String,
 }
 
@@ -77,7 +79,7 @@ impl Client {
         self.stream.read_line(&mut line)?;
         let status =
             line.split(' ').nth(1).and_then(|status| status.parse().ok()).context("no status line")?;
-        let (mut length, mut charge, mut etag) = (0, 0.0, String::new());
+        let (mut length, mut charge, mut etag, mut index_progress) = (0, 0.0, String::new(), None);
         loop {
             line.clear();
             ensure!(self.stream.read_line(&mut line)? > 0, "the connection ended within an answer");
@@ -86,13 +88,16 @@ impl Client {
                 "content-length" => length = value.parse()?,
                 "x-ms-request-charge" => charge = value.parse()?,
                 "etag" => value.clone_into(&mut etag),
+                "x-ms-documentdb-collection-index-transformation-progress" => {
+                    index_progress = value.parse().ok()
+                }
                 "transfer-encoding" => bail!("a chunked answer"),
                 _ => {}
             }
         }
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;
-        Ok(Answer { status, charge, etag, body: String::from_utf8_lossy(&body).into_owned() })
+        Ok(Answer { status, charge, etag, index_progress, body: String::from_utf8_lossy(&body).into_owned() })
     }
 
     /// Makes a database.
@@ -142,7 +147,8 @@ impl Client {
         let status = self.admin("GET", "/_bolide/status", "")?.expect(200)?;
         let backlog =
             status.body.split_once("\"backlog\":").map(|(_, rest)| rest.to_owned()).unwrap_or_default();
-        let backlog = Answer { status: 0, charge: 0.0, etag: String::new(), body: backlog };
+        let backlog =
+            Answer { status: 0, charge: 0.0, etag: String::new(), index_progress: None, body: backlog };
         Ok((status.number("purgedItems").unwrap_or(0), backlog.number("items").unwrap_or(0)))
     }
 }

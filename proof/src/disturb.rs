@@ -1,0 +1,242 @@
+//! What else goes on while the server is killed: each focus makes one kind of work likely to be cut off.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use bolide_bench::client::{Client, KEY};
+use fastrand::Rng;
+
+use crate::times::Ttl;
+use crate::world::{BULK, CONTAINERS, Indexed, Lost, World, definition};
+use crate::writer::{Step, Writer};
+
+/// What a round is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Focus {
+    /// Writers alone.
+    Writes,
+    /// Hundreds of items that died in one instant are being purged.
+    Purge,
+    /// The indexing policy was changed, the new index is being built.
+    IndexBuild,
+    /// `bolide backup` reads everything.
+    Backup,
+    /// `defaultTtl` changes again and again.
+    Policy,
+    /// The journal is ended and tables are rewritten, because a container promises that bytes are gone (T24).
+    Compaction,
+    /// The server is killed again while it recovers.
+    Recovery,
+    /// The server was told to stop and is killed while it does.
+    Stopping,
+}
+
+impl Focus {
+    pub const ALL: [Focus; 8] = [
+        Focus::Writes,
+        Focus::Purge,
+        Focus::IndexBuild,
+        Focus::Backup,
+        Focus::Policy,
+        Focus::Compaction,
+        Focus::Recovery,
+        Focus::Stopping,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Focus::Writes => "writes alone",
+            Focus::Purge => "a purge",
+            Focus::IndexBuild => "an index build",
+            Focus::Backup => "a backup",
+            Focus::Policy => "a change of defaultTtl",
+            Focus::Compaction => "a compaction",
+            Focus::Recovery => "recovery",
+            Focus::Stopping => "a stop in order",
+        }
+    }
+
+    /// How long after its work has begun the server is killed at the latest.
+    pub fn window(self) -> Duration {
+        Duration::from_millis(match self {
+            Focus::Writes | Focus::Recovery | Focus::Stopping => 400,
+            Focus::Purge | Focus::Policy => 150,
+            Focus::IndexBuild | Focus::Backup => 60,
+            Focus::Compaction => 700,
+        })
+    }
+}
+
+/// What the disturber knows when the server is gone.
+#[derive(Default)]
+pub struct Tally {
+    /// Its work was cut off.
+    pub struck: AtomicBool,
+    /// Backups that were finished before.
+    pub backups: AtomicU64,
+}
+
+/// Disturbs until the server is gone. `begun` is told when there is something to cut off.
+pub struct Disturber<'a> {
+    pub world: &'a World,
+    pub client: Client,
+    pub server: &'a Path,
+    pub place: &'a Path,
+    /// Host and port of the NoSQL API.
+    pub address: &'a str,
+    pub writer: &'a mut Writer,
+    pub random: Rng,
+    pub begun: Sender<()>,
+    pub tally: &'a Tally,
+}
+
+impl Disturber<'_> {
+    pub fn run(mut self, focus: Focus) -> Result<()> {
+        match self.disturb(focus) {
+            Err(error) if error.is::<Lost>() => Ok(()),
+            other => other,
+        }
+    }
+
+    fn disturb(&mut self, focus: Focus) -> Result<()> {
+        match focus {
+            Focus::Writes | Focus::Recovery | Focus::Stopping => self.move_time(),
+            Focus::Purge => self.purge(),
+            Focus::IndexBuild => self.build_indexes(),
+            Focus::Backup => self.back_up(),
+            Focus::Policy => self.change_policy(),
+            Focus::Compaction => self.compact(),
+        }
+    }
+
+    fn begun(&self) {
+        // Nobody waits any more once the server is to be killed.
+        let _ = self.begun.send(());
+    }
+
+    fn crowd(&mut self, batches: usize, seconds: i64) -> Result<()> {
+        for _ in 0..batches {
+            match self.writer.crowd(self.world, &mut self.client, seconds)? {
+                Step::Answered => {}
+                Step::Lost => return Err(Lost.into()),
+                Step::Refused(status, why) => anyhow::bail!("refused with {status}: {why}"),
+            }
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, seconds: u64) -> Result<()> {
+        self.world.advance(&mut self.client, seconds).map_err(|_| Lost.into())
+    }
+
+    fn pause(&mut self, most_ms: u64) {
+        std::thread::sleep(Duration::from_millis(self.random.u64(1..=most_ms)));
+    }
+
+    fn move_time(&mut self) -> Result<()> {
+        self.begun();
+        loop {
+            self.pause(200);
+            let seconds = self.random.u64(1..8);
+            self.advance(seconds)?;
+        }
+    }
+
+    fn purge(&mut self) -> Result<()> {
+        self.crowd(5, 10)?;
+        self.advance(11)?;
+        self.begun();
+        loop {
+            self.pause(50);
+            self.advance(1)?;
+        }
+    }
+
+    fn build_indexes(&mut self) -> Result<()> {
+        self.crowd(4, 100)?;
+        let path = format!("/dbs/db/colls/{}", CONTAINERS[BULK]);
+        let mut indexed = if self.random.bool() { Indexed::Numbers } else { Indexed::Everything };
+        loop {
+            let body = definition(CONTAINERS[BULK], Ttl::Infinite, indexed);
+            self.begun();
+            self.client.request("PUT", &path, "", &body).map_err(|_| Lost)?.expect(200)?;
+            self.pause(60);
+            indexed = match indexed {
+                Indexed::Everything => Indexed::Numbers,
+                Indexed::Numbers => Indexed::Everything,
+            };
+        }
+    }
+
+    /// Backups one after the other, each restored elsewhere and inspected there if it was finished.
+    fn back_up(&mut self) -> Result<()> {
+        self.crowd(2, 100)?;
+        for number in 0.. {
+            let file = self.place.join(format!("{number}.backup"));
+            let _ = std::fs::remove_file(&file);
+            self.begun();
+            let status = Command::new(self.server)
+                .args(["backup", "--url", &format!("http://{}/", self.address), "--key", KEY, "--to"])
+                .arg(&file)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()?;
+            if !status.success() {
+                ensure!(!file.exists(), "a backup that failed has its name");
+                self.tally.struck.store(true, Ordering::Relaxed);
+                return Err(Lost.into());
+            }
+            self.tally.backups.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn change_policy(&mut self) -> Result<()> {
+        loop {
+            let ttl = match self.random.u8(..6) {
+                0 => Ttl::Off,
+                1 => Ttl::Infinite,
+                _ => Ttl::Seconds(self.random.i64(2..60)),
+            };
+            self.begun();
+            self.world.change_policy(&mut self.client, ttl)?;
+            self.pause(10);
+            if self.random.u8(..4) == 0 {
+                self.advance(3)?;
+            }
+        }
+    }
+
+    fn compact(&mut self) -> Result<()> {
+        self.crowd(3, 5)?;
+        promise(&mut self.client, Some(2)).map_err(|_| Lost)?;
+        let before = self.scrubs()?;
+        self.advance(6)?;
+        self.begun();
+        self.tally.struck.store(true, Ordering::Relaxed);
+        while self.scrubs()? == before {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // It was done before the server was struck.
+        self.tally.struck.store(false, Ordering::Relaxed);
+        self.move_time()
+    }
+
+    /// How often files have been rid of what was removed.
+    fn scrubs(&mut self) -> Result<u64> {
+        let figures = self.client.admin("GET", "/_bolide/purge", "").map_err(|_| Lost)?.expect(200)?;
+        figures.number("scrubs").context("no figure of scrubs")
+    }
+}
+
+/// Has container `bulk` promise that bytes of the dead are gone after so many seconds, or nothing any more.
+pub fn promise(client: &mut Client, seconds: Option<u32>) -> Result<()> {
+    let seconds = seconds.map_or("null".to_owned(), |seconds| seconds.to_string());
+    let body = format!("{{\"maxPurgeDelay\":{seconds}}}");
+    client.admin("PATCH", &format!("/_bolide/ttl/db/{}", CONTAINERS[BULK]), &body)?.expect(200).map(drop)
+}

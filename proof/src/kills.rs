@@ -1,0 +1,351 @@
+//! kill -9 under load, again and again on the same data.
+//!
+//! ```text
+//!   start -> compare everything with the ledger -> write and disturb -> SIGKILL -> bolide check (every other time) -> start ...
+//! ```
+//!
+//! What is chosen follows from the seed; when exactly the server is struck does not, the machine has its say.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use bolide_bench::client::{Client, WireClient};
+use fastrand::Rng;
+
+use crate::disturb::{self, Disturber, Focus, Tally};
+use crate::process::{Launch, Server};
+use crate::verify::{self, Everybody};
+use crate::wire_writer::WireWriter;
+use crate::world::{self, CONTAINERS, Lost, WITH_FEED, World};
+use crate::writer::{Step, Writer};
+use crate::{Outcome, Setting};
+
+const WRITERS: usize = 5;
+const WIRE_WRITERS: usize = 2;
+/// How long the work that is to be cut off may take to begin.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
+    let rounds = setting.rounds(8, 40, 500);
+    let mut kills = Kills::new(setting, place)?;
+    let begun = Instant::now();
+    let mut order: Vec<Focus> = Vec::new();
+    for round in 0..rounds {
+        if order.is_empty() {
+            order = Focus::ALL.to_vec();
+            kills.random.shuffle(&mut order);
+        }
+        let focus = order.pop().context("just filled")?;
+        kills.round(focus).with_context(|| format!("round {round}, killed during {}", focus.name()))?;
+        if (round + 1) % 25 == 0 {
+            println!("  {} rounds, {:.0} s, {}", round + 1, begun.elapsed().as_secs_f64(), kills.figures);
+        }
+    }
+    // What the last kill left.
+    kills.compare()?.stop(Duration::from_secs(30))?;
+    kills.launch.inspect()?;
+    let seconds = begun.elapsed().as_secs_f64();
+    Ok(Outcome::Held(format!("{rounds} kills in {seconds:.0} s, {}", kills.figures)))
+}
+
+/// Whether the harness would notice: the end of the journal is cut off after a kill, which takes acknowledged writes with it.
+pub fn sabotage(setting: &Setting, place: &Path) -> Result<Outcome> {
+    let rounds = setting.rounds(2, 5, 20);
+    let mut told = String::new();
+    for round in 0..rounds {
+        let place = place.join(round.to_string());
+        std::fs::create_dir_all(&place)?;
+        let mut kills = Kills::new(setting, &place)?;
+        let server = kills.launch.start()?;
+        kills.load(server, Focus::Writes, &Tally::default())?;
+        let bytes = kills.random.u64(20_000..60_000);
+        cut_journal(&kills.launch.data, bytes)?;
+        match kills.compare() {
+            Ok(_) => bail!("{bytes} bytes of the journal are gone, and nobody noticed"),
+            Err(error) => told = format!("{error:#}"),
+        }
+    }
+    Ok(Outcome::Held(format!("noticed {rounds} times, the last time so: {told}")))
+}
+
+/// Cuts off so many bytes of what was written to the newest journal file.
+fn cut_journal(data: &Path, bytes: u64) -> Result<()> {
+    let mut journals: Vec<PathBuf> = std::fs::read_dir(data)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jnl"))
+        .collect();
+    journals.sort_by_key(|path| std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok());
+    let newest = journals.last().context("a store has a journal")?;
+    let content = std::fs::read(newest)?;
+    let length = content.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
+    let file = std::fs::OpenOptions::new().write(true).open(newest)?;
+    Ok(file.set_len(length.saturating_sub(bytes))?)
+}
+
+struct Kills {
+    setting_server: PathBuf,
+    place: PathBuf,
+    launch: Launch,
+    world: World,
+    everybody: Everybody,
+    random: Rng,
+    figures: Figures,
+    /// Whether a container has a promise that the next round takes back.
+    promised: bool,
+    /// The next start tells whether this was cut off.
+    unfinished: Option<Focus>,
+}
+
+#[derive(Default)]
+struct Figures {
+    acknowledged: u64,
+    items: u64,
+    events: u64,
+    made: u64,
+    not_made: u64,
+    inspections: u64,
+    restores: u64,
+    /// Rounds by focus: the work was under way when the server was struck, out of all.
+    struck: BTreeMap<&'static str, (u64, u64)>,
+}
+
+impl Figures {
+    fn struck(&mut self, focus: Focus, struck: bool) {
+        let (cut, all) = self.struck.entry(focus.name()).or_default();
+        *cut += u64::from(struck);
+        *all += 1;
+    }
+}
+
+impl std::fmt::Display for Figures {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Figures { acknowledged, items, events, made, not_made, inspections, restores, struck } = self;
+        let struck: Vec<String> =
+            struck.iter().map(|(name, (cut, all))| format!("{name} {cut} of {all}")).collect();
+        write!(
+            formatter,
+            "{acknowledged} writes acknowledged, {items} items and {events} feed events compared, of the writes on \
+             their way {made} were made and {not_made} not, {inspections} inspections, {restores} backups restored; \
+             struck during: {}",
+            struck.join(", ")
+        )
+    }
+}
+
+impl Kills {
+    fn new(setting: &Setting, place: &Path) -> Result<Kills> {
+        let mut random = Rng::with_seed(setting.seed);
+        let launch = Launch::new(&setting.server, place);
+        let world = World::default();
+        let server = launch.start()?;
+        let mut client = Client::connect(&server.address)?;
+        world.make(&mut client, &mut WireClient::connect(&server.mongo)?)?;
+        let mut everybody = Everybody {
+            writers: (0..=WRITERS).map(|number| Writer::new(number, random.fork())).collect(),
+            wire_writers: (0..WIRE_WRITERS).map(|number| WireWriter::new(number, random.fork())).collect(),
+            told: Default::default(),
+        };
+        for (told, at) in everybody.told.iter_mut().zip(WITH_FEED) {
+            world::follow(&mut client, CONTAINERS[at], told)?;
+        }
+        server.kill()?;
+        Ok(Kills {
+            setting_server: setting.server.clone(),
+            place: place.to_owned(),
+            launch,
+            world,
+            everybody,
+            random,
+            figures: Figures::default(),
+            promised: false,
+            unfinished: None,
+        })
+    }
+
+    /// Starts the server and compares.
+    fn compare(&mut self) -> Result<Server> {
+        let server = self.launch.start()?;
+        if let Some(focus) = self.unfinished.take() {
+            let struck = left_over(focus, &mut Client::connect(&server.address)?)?;
+            self.figures.struck(focus, struck);
+        }
+        let compared = verify::everything(&self.world, &server, &mut self.everybody)?;
+        self.figures.items += compared.items;
+        self.figures.events += compared.events;
+        self.figures.made += compared.made;
+        self.figures.not_made += compared.not_made;
+        Ok(server)
+    }
+
+    fn round(&mut self, focus: Focus) -> Result<()> {
+        let server = self.compare()?;
+        if std::mem::take(&mut self.promised) {
+            disturb::promise(&mut Client::connect(&server.address)?, None)?;
+        }
+        let tally = Tally::default();
+        let was_running = self.load(server, focus, &tally)?;
+        self.promised = focus == Focus::Compaction;
+        match focus {
+            Focus::Writes => self.figures.struck(focus, self.everybody.is_writing()),
+            Focus::Policy => self.figures.struck(focus, self.world.is_changing_policy()),
+            Focus::Stopping => self.figures.struck(focus, was_running),
+            Focus::Backup | Focus::Compaction => {
+                self.figures.struck(focus, tally.struck.load(Ordering::Relaxed));
+            }
+            Focus::Recovery => {
+                let struck = self.strike_recovery()?;
+                self.figures.struck(focus, struck);
+            }
+            // What is left to do is seen after the start.
+            Focus::Purge | Focus::IndexBuild => self.unfinished = Some(focus),
+        }
+        if tally.backups.load(Ordering::Relaxed) > 0 {
+            self.restore()?;
+        }
+        // The other times it is the server that recovers.
+        if self.random.bool() {
+            self.launch.inspect()?;
+            self.figures.inspections += 1;
+        }
+        Ok(())
+    }
+
+    /// Everybody writes until the server is killed; whether it was running until then.
+    fn load(&mut self, server: Server, focus: Focus, tally: &Tally) -> Result<bool> {
+        let (world, figures) = (&self.world, &mut self.figures);
+        let Everybody { writers, wire_writers, told } = &mut self.everybody;
+        let (crowd_writer, writers) = writers.split_last_mut().context("there are writers")?;
+        let before: u64 = count(writers, wire_writers, crowd_writer);
+        let (begun, wait) = mpsc::channel();
+        let (address, mongo) = (server.address.clone(), server.mongo.clone());
+        let disturber = Disturber {
+            world,
+            client: Client::connect(&address)?,
+            server: &self.setting_server,
+            place: &self.place,
+            address: &address,
+            writer: crowd_writer,
+            random: self.random.fork(),
+            begun,
+            tally,
+        };
+        let fuse = self.random.f64();
+        let was_running = std::thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for writer in writers.iter_mut() {
+                let mut client = Client::connect(&address)?;
+                threads.push(scope.spawn(move || drive(|| writer.step(world, &mut client))));
+            }
+            for writer in wire_writers.iter_mut() {
+                let mut wire = WireClient::connect(&mongo)?;
+                threads.push(scope.spawn(move || drive(|| writer.step(world, &mut wire))));
+            }
+            let client = Client::connect(&address)?;
+            threads.push(scope.spawn(move || consume(client, told)));
+            threads.push(scope.spawn(move || disturber.run(focus)));
+            let lit = wait.recv_timeout(PATIENCE);
+            std::thread::sleep(focus.window().mul_f64(fuse));
+            if focus == Focus::Stopping {
+                Command::new("kill").args(["-TERM", &server.id().to_string()]).status()?;
+                std::thread::sleep(Duration::from_millis(40).mul_f64(fuse));
+            }
+            let was_running = server.kill()?;
+            let outcomes = threads.into_iter().map(|thread| thread.join().expect("it does not panic"));
+            outcomes.collect::<Result<()>>()?;
+            ensure!(lit.is_ok(), "{} did not begin", focus.name());
+            Ok(was_running)
+        })?;
+        figures.acknowledged += count(writers, wire_writers, crowd_writer) - before;
+        Ok(was_running)
+    }
+
+    /// Kills the server while it starts; whether it had not got ready.
+    fn strike_recovery(&mut self) -> Result<bool> {
+        let mut early = false;
+        for _ in 0..self.random.u8(1..4) {
+            let delay = Duration::from_micros(self.random.u64(500..60_000));
+            let mut child = Command::new(&self.launch.binary)
+                .args(["serve", "--test-clock", "--listen", "127.0.0.1:0", "--mongo-listen", "off", "--data"])
+                .arg(&self.launch.data)
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()?;
+            std::thread::sleep(delay);
+            child.kill()?;
+            early |= child.wait_with_output()?.stdout.is_empty();
+        }
+        Ok(early)
+    }
+
+    /// Restores the last whole backup, which is inspected on the way.
+    fn restore(&mut self) -> Result<()> {
+        let mut files: Vec<PathBuf> = std::fs::read_dir(&self.place)?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|extension| extension == "backup"))
+            .collect();
+        files.sort();
+        let last = files.last().context("a whole backup has its name")?;
+        let data = self.place.join("restored");
+        let output = Command::new(&self.launch.binary)
+            .args(["restore", "--test-clock"])
+            .arg(last)
+            .arg("--data")
+            .arg(&data)
+            .output()?;
+        if !output.status.success() {
+            bail!("a backup does not restore: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        std::fs::remove_dir_all(&data)?;
+        for file in files {
+            std::fs::remove_file(file)?;
+        }
+        self.figures.restores += 1;
+        Ok(())
+    }
+}
+
+/// Whether there is still something of the work to do.
+fn left_over(focus: Focus, client: &mut Client) -> Result<bool> {
+    if focus == Focus::Purge {
+        return Ok(client.purge()?.1 > 0);
+    }
+    let path = format!("/dbs/db/colls/{}", CONTAINERS[world::BULK]);
+    let answer = client.request("GET", &path, "", "")?.expect(200)?;
+    Ok(answer.index_progress.is_some_and(|percent| percent < 100))
+}
+
+fn count(writers: &[Writer], wire_writers: &[WireWriter], crowd_writer: &Writer) -> u64 {
+    let nosql: u64 = writers.iter().map(|writer| writer.acknowledged).sum();
+    let wire: u64 = wire_writers.iter().map(|writer| writer.acknowledged).sum();
+    nosql + wire + crowd_writer.acknowledged
+}
+
+/// Steps until the server is gone.
+fn drive(mut step: impl FnMut() -> Result<Step>) -> Result<()> {
+    loop {
+        match step()? {
+            Step::Answered => {}
+            Step::Lost => return Ok(()),
+            Step::Refused(status, why) => bail!("a write was refused with {status}: {why}"),
+        }
+    }
+}
+
+/// Follows the feeds until the server is gone.
+fn consume(mut client: Client, told: &mut [world::Told]) -> Result<()> {
+    loop {
+        for (told, at) in told.iter_mut().zip(WITH_FEED) {
+            match world::follow(&mut client, CONTAINERS[at], told) {
+                Err(error) if error.is::<Lost>() => return Ok(()),
+                other => other?,
+            }
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

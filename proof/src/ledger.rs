@@ -1,0 +1,261 @@
+//! What was acknowledged, what is on its way, and what may therefore be there.
+//!
+//! Every item belongs to one writer, so that its writes come one after the other: at most one of them has an unknown
+//! outcome, the one that was on its way when the server went. Everything else is known.
+//!
+//! Every version has a number of its own (`rev`), twice in the item, and a text that follows from the number of the
+//! version that wrote it: an item of which only a part was written is told.
+
+use anyhow::{Result, bail, ensure};
+
+use crate::times::{Death, Rules, Span};
+
+/// A version of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    pub rev: u64,
+    pub death: Death,
+    /// When it was last seen alive, in the server's time.
+    pub alive: i64,
+}
+
+/// What the writer knows of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    There,
+    Gone,
+    /// It dies about now.
+    Either,
+}
+
+/// What a write leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Put(u64),
+    Delete,
+}
+
+/// A write whose outcome is not known.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    pub change: Change,
+    /// Writes of one group happen together or not at all.
+    pub group: u64,
+    /// Whether what it puts may have died before anybody looks.
+    pub mortal: bool,
+}
+
+/// What became of a write that was on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// There was none.
+    Nothing,
+    Made,
+    NotMade,
+    /// Nothing that is left tells.
+    Unknown(Change),
+}
+
+/// One item.
+#[derive(Clone, Debug, Default)]
+pub struct Entry {
+    /// The last acknowledged version; none if it was deleted, or seen to be gone.
+    pub version: Option<Version>,
+    pub attempt: Option<Attempt>,
+    /// What was acknowledged since the feed was last compared.
+    pub changes: Vec<Change>,
+    /// The version that the feed told last; none if it told of its end.
+    pub told: Option<u64>,
+}
+
+impl Entry {
+    pub fn presence(&self, rules: &Rules, now: Span) -> Presence {
+        let Some(version) = self.version else { return Presence::Gone };
+        match rules.dead(version.death, version.alive, now) {
+            (true, _) => Presence::Gone,
+            (false, true) => Presence::Either,
+            (false, false) => Presence::There,
+        }
+    }
+
+    /// A write was acknowledged.
+    pub fn acknowledged(&mut self, change: Change, version: Option<Version>) {
+        self.attempt = None;
+        self.version = version;
+        self.changes.push(change);
+    }
+
+    /// The write on its way was refused: nothing has changed.
+    pub fn refused(&mut self) {
+        self.attempt = None;
+    }
+
+    /// The item was not there when somebody looked.
+    pub fn seen_gone(&mut self) {
+        self.version = None;
+    }
+
+    /// Compares with what is there after a restart, `found` being its version. Tells what became of the write that
+    /// was on its way.
+    pub fn settle(&mut self, found: Option<Version>, rules: &Rules, now: Span) -> Result<Settled> {
+        let presence = self.presence(rules, now);
+        let attempt = self.attempt.take();
+        let Some(found) = found else {
+            let settled = match (attempt, presence) {
+                (None, Presence::There) => bail!("acknowledged version {:?} is lost", self.version),
+                (Some(Attempt { change: Change::Put(_), mortal: false, .. }), Presence::There) => {
+                    bail!("acknowledged version {:?} is lost, and nothing took its place", self.version)
+                }
+                (None, _) => Settled::Nothing,
+                (Some(attempt), Presence::There) => self.made(attempt.change),
+                (Some(Attempt { change: Change::Put(_), mortal: false, .. }), _) => Settled::NotMade,
+                (Some(attempt), _) => Settled::Unknown(attempt.change),
+            };
+            self.version = None;
+            return Ok(settled);
+        };
+        let (dead, _) = rules.dead(found.death, i64::MIN, now);
+        ensure!(!dead, "{found:?} is dead and shown at {now:?}");
+        let settled = match (self.version, attempt) {
+            (_, Some(Attempt { change: change @ Change::Put(rev), .. })) if rev == found.rev => {
+                self.made(change)
+            }
+            (Some(version), attempt) if version.rev == found.rev => {
+                ensure!(presence != Presence::Gone, "{version:?} was dead and is back at {now:?}");
+                ensure!(version.death == found.death, "{version:?} has become {found:?}");
+                attempt.map_or(Settled::Nothing, |_| Settled::NotMade)
+            }
+            (version, attempt) => {
+                bail!("{found:?} is there instead of {version:?} (on its way: {attempt:?})")
+            }
+        };
+        self.version = Some(found);
+        Ok(settled)
+    }
+
+    fn made(&mut self, change: Change) -> Settled {
+        self.changes.push(change);
+        Settled::Made
+    }
+
+    /// Compares what the feed told since the last time with what was written. `settled` is what became of the write
+    /// that was on its way, `now` the time after the feed was read.
+    pub fn compare_feed(
+        &mut self,
+        events: &[Event],
+        settled: Settled,
+        rules: &Rules,
+        now: Span,
+    ) -> Result<()> {
+        let mut told = Vec::new();
+        for event in events {
+            ensure!(event.previous == self.told, "{event:?} follows {:?}", self.told);
+            self.told = event.current;
+            match (event.current, event.expired) {
+                (Some(rev), _) => told.push(Change::Put(rev)),
+                (None, false) => told.push(Change::Delete),
+                (None, true) => {}
+            }
+        }
+        let mut expected = std::mem::take(&mut self.changes);
+        if let (Settled::Unknown(change), true) = (settled, told.len() > expected.len()) {
+            expected.push(change);
+        }
+        ensure!(told == expected, "the feed tells of {told:?}, acknowledged were {expected:?}");
+        let there = self.version.map(|version| version.rev);
+        let died_since = self.version.is_some_and(|version| {
+            let expired = events.last().is_some_and(|event| event.expired);
+            expired && self.told.is_none() && rules.dead(version.death, version.alive, now).1
+        });
+        ensure!(self.told == there || died_since, "the feed ends with {:?}, there is {there:?}", self.told);
+        Ok(())
+    }
+}
+
+/// What the feed of all versions tells of an item: which version was followed by which, if any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub previous: Option<u64>,
+    pub current: Option<u64>,
+    /// Whether it ended by its time.
+    pub expired: bool,
+}
+
+/// The text of a version.
+pub fn fill(rev: u64, length: usize) -> String {
+    let mut random = fastrand::Rng::with_seed(rev);
+    std::iter::repeat_with(|| random.alphanumeric()).take(length).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::times::Ttl;
+
+    const NOW: Span = Span { low: 1000, high: 1001 };
+
+    fn version(rev: u64, death: Death) -> Version {
+        Version { rev, death, alive: 0 }
+    }
+
+    fn entry(version: Option<Version>, change: Option<Change>) -> Entry {
+        let attempt = change.map(|change| Attempt { change, group: 1, mortal: false });
+        Entry { version, attempt, ..Entry::default() }
+    }
+
+    fn settle(mut entry: Entry, found: Option<Version>) -> Result<Settled> {
+        entry.settle(found, &Rules::new(Ttl::Infinite), NOW)
+    }
+
+    #[test]
+    fn what_is_on_its_way_is_there_or_not() {
+        let (old, new) = (version(1, Death::Never), version(2, Death::Never));
+        let put = || entry(Some(old), Some(Change::Put(2)));
+        assert_eq!(settle(put(), Some(old)).unwrap(), Settled::NotMade);
+        assert_eq!(settle(put(), Some(new)).unwrap(), Settled::Made);
+        assert!(settle(put(), None).is_err(), "neither is there");
+        assert!(settle(put(), Some(version(3, Death::Never))).is_err(), "nobody wrote this");
+        let delete = || entry(Some(old), Some(Change::Delete));
+        assert_eq!(settle(delete(), Some(old)).unwrap(), Settled::NotMade);
+        assert_eq!(settle(delete(), None).unwrap(), Settled::Made);
+    }
+
+    #[test]
+    fn what_was_acknowledged_is_there() {
+        let old = version(1, Death::Never);
+        assert!(settle(entry(Some(old), None), Some(old)).is_ok());
+        assert!(settle(entry(Some(old), None), None).is_err());
+        assert!(settle(entry(None, None), Some(old)).is_err(), "deleted, and back");
+    }
+
+    #[test]
+    fn t13_what_was_dead_does_not_come_back() {
+        let dead = version(1, Death::At(900));
+        assert!(settle(entry(Some(dead), None), None).is_ok());
+        assert!(settle(entry(Some(dead), None), Some(dead)).is_err());
+        let dying = version(1, Death::At(1001));
+        assert!(settle(entry(Some(dying), None), None).is_ok());
+        assert!(settle(entry(Some(dying), None), Some(dying)).is_ok());
+    }
+
+    #[test]
+    fn the_feed_tells_each_write_once_and_in_order() {
+        let now = Some(version(3, Death::Never));
+        let event = |previous, current| Event { previous, current, expired: false };
+        let compare = |events: &[Event], settled| {
+            let changes = vec![Change::Put(1), Change::Delete, Change::Put(3)];
+            let mut entry = Entry { version: now, changes, ..Entry::default() };
+            entry.compare_feed(events, settled, &Rules::new(Ttl::Infinite), NOW)
+        };
+        let all = [event(None, Some(1)), event(Some(1), None), event(None, Some(3))];
+        assert!(compare(&all, Settled::Nothing).is_ok());
+        assert!(compare(&all[..2], Settled::Nothing).is_err(), "one is missing");
+        assert!(compare(&[all[0], all[2]], Settled::Nothing).is_err(), "one in the middle is missing");
+        assert!(compare(&[all[0], all[1], all[1], all[2]], Settled::Nothing).is_err(), "one comes twice");
+        let more = [all[0], all[1], all[2], event(Some(3), Some(4))];
+        assert!(compare(&more, Settled::Unknown(Change::Put(4))).is_err(), "told, but not there");
+        let expired = Event { previous: Some(3), current: None, expired: true };
+        let gone = [all[0], all[1], all[2], expired];
+        assert!(compare(&gone, Settled::Nothing).is_err(), "it cannot have died");
+    }
+}

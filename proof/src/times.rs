@@ -1,0 +1,209 @@
+//! What a client can know of the server's time, and of the rules by which items die there.
+//!
+//! A client never knows the server's `now` exactly, only bounds of it. So everything here is told twice: what is
+//! certain, and what is possible. What is neither certainly there nor certainly gone proves nothing.
+
+use std::time::Instant;
+
+/// How long the server's time may stand still while a commit is on its way.
+const STANDSTILL_SECONDS: f64 = 3.0;
+
+/// An interval of the server's time in which its `now` lies, in whole seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub low: i64,
+    pub high: i64,
+}
+
+/// The server's time, followed by the machine's own.
+pub struct Clock {
+    origin: Instant,
+    low_offset: f64,
+    high_offset: f64,
+}
+
+impl Clock {
+    pub fn new() -> Clock {
+        Clock { origin: Instant::now(), low_offset: f64::NEG_INFINITY, high_offset: f64::INFINITY }
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.origin.elapsed().as_secs_f64()
+    }
+
+    /// A moment to begin a reading at.
+    pub fn begin(&self) -> f64 {
+        self.elapsed()
+    }
+
+    /// The server, asked since `begun`, said that it is `now`.
+    pub fn read(&mut self, begun: f64, now: i64) {
+        self.low_offset = now as f64 - self.elapsed();
+        self.high_offset = now as f64 + 1.0 - begun;
+    }
+
+    /// The clock is about to be moved; it may be so from now on.
+    pub fn advancing(&mut self, seconds: u64) {
+        self.high_offset += seconds as f64;
+    }
+
+    /// The clock was moved, for certain.
+    pub fn advanced(&mut self, seconds: u64) {
+        self.low_offset += seconds as f64;
+    }
+
+    pub fn now(&self) -> Span {
+        let elapsed = self.elapsed();
+        let low = elapsed + self.low_offset - STANDSTILL_SECONDS;
+        Span { low: low.floor() as i64, high: (elapsed + self.high_offset).ceil() as i64 }
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock::new()
+    }
+}
+
+/// `defaultTtl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ttl {
+    Off,
+    Infinite,
+    Seconds(i64),
+}
+
+/// What an item says of its own death.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Death {
+    /// `ttl` is -1.
+    Never,
+    /// The instant follows from its own `ttl`, or from a date.
+    At(i64),
+    /// It was written then, and the container's default counts.
+    Inherited(i64),
+}
+
+/// A stretch of time with one `defaultTtl`.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    ttl: Ttl,
+    from: Span,
+    until: Span,
+}
+
+/// The rules of a container over time.
+#[derive(Clone, Debug)]
+pub struct Rules(Vec<Stretch>);
+
+const ALWAYS: Span = Span { low: i64::MIN, high: i64::MAX };
+
+impl Rules {
+    /// A rule since ever.
+    pub fn new(ttl: Ttl) -> Rules {
+        let from = Span { low: i64::MIN, high: i64::MIN };
+        Rules(vec![Stretch { ttl, from, until: Span { low: i64::MAX, high: i64::MAX } }])
+    }
+
+    /// The rule in force, as far as known.
+    pub fn last(&self) -> Ttl {
+        self.0.last().map_or(Ttl::Off, |stretch| stretch.ttl)
+    }
+
+    /// The rule may change from `begun` on.
+    pub fn changing(&mut self, ttl: Ttl, begun: Span) {
+        if let Some(last) = self.0.last_mut() {
+            // Until it is known that it is over, only this is certain: it was in force when the change began.
+            last.until = Span { low: begun.low, high: i64::MAX };
+        }
+        self.0.push(Stretch { ttl, from: Span { low: begun.low, high: i64::MAX }, until: ALWAYS });
+    }
+
+    /// The change that was begun last was made, and was so at `ended`.
+    pub fn changed(&mut self, ended: Span) {
+        let count = self.0.len();
+        if let [.., before, last] = self.0.as_mut_slice() {
+            before.until.high = ended.high;
+            last.from.high = ended.high;
+            last.until = Span { low: i64::MAX, high: i64::MAX };
+        }
+        // An item of long ago is not asked about again: everything is looked at in every round.
+        if count > 64 {
+            self.0.drain(..count - 32);
+        }
+    }
+
+    /// The change that was begun last was not made.
+    pub fn unchanged(&mut self) {
+        self.0.pop();
+        if let Some(last) = self.0.last_mut() {
+            last.until = Span { low: i64::MAX, high: i64::MAX };
+        }
+    }
+
+    /// Whether an item that was alive at `alive` is dead at `now`: certainly, possibly.
+    pub fn dead(&self, death: Death, alive: i64, now: Span) -> (bool, bool) {
+        let (mut certainly, mut possibly) = (false, false);
+        for stretch in &self.0 {
+            let deadline = match (death, stretch.ttl) {
+                (Death::Never, _) | (_, Ttl::Off) | (Death::Inherited(_), Ttl::Infinite) => continue,
+                (Death::At(deadline), _) => deadline,
+                (Death::Inherited(written), Ttl::Seconds(seconds)) => written + seconds,
+            };
+            certainly |= stretch.until.low.min(now.low) >= stretch.from.high.max(deadline);
+            possibly |= stretch.until.high.min(now.high) >= stretch.from.low.max(deadline).max(alive);
+        }
+        (certainly, possibly)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Span {
+        Span { low: second, high: second }
+    }
+
+    #[test]
+    fn a_deadline_counts_unless_the_rule_is_off() {
+        for (ttl, expected) in [(Ttl::Off, false), (Ttl::Infinite, true), (Ttl::Seconds(500), true)] {
+            let rules = Rules::new(ttl);
+            assert_eq!(rules.dead(Death::At(100), 0, at(100)), (expected, expected));
+            assert_eq!(rules.dead(Death::At(100), 0, at(99)), (false, false));
+            assert_eq!(rules.dead(Death::Never, 0, at(99_999)), (false, false));
+        }
+        assert_eq!(Rules::new(Ttl::Seconds(5)).dead(Death::Inherited(10), 0, at(15)), (true, true));
+        assert_eq!(Rules::new(Ttl::Infinite).dead(Death::Inherited(10), 0, at(15)), (false, false));
+    }
+
+    #[test]
+    fn between_two_bounds_nothing_is_certain() {
+        let rules = Rules::new(Ttl::Infinite);
+        assert_eq!(rules.dead(Death::At(100), 0, Span { low: 98, high: 101 }), (false, true));
+    }
+
+    #[test]
+    fn t13_what_died_under_a_rule_is_dead_under_the_next() {
+        let mut rules = Rules::new(Ttl::Seconds(5));
+        rules.changing(Ttl::Off, at(20));
+        assert_eq!(
+            rules.dead(Death::Inherited(10), 0, at(21)),
+            (true, true),
+            "while it is being changed, too"
+        );
+        rules.changed(at(22));
+        assert_eq!(rules.dead(Death::Inherited(10), 0, at(99)), (true, true));
+        assert_eq!(rules.dead(Death::Inherited(16), 0, at(99)), (false, true), "it may have died at 21");
+        assert_eq!(rules.dead(Death::Inherited(16), 23, at(99)), (false, false), "but was seen alive later");
+        assert_eq!(rules.dead(Death::Inherited(18), 0, at(99)), (false, false));
+    }
+
+    #[test]
+    fn a_change_that_was_not_made_leaves_the_rule_in_force() {
+        let mut rules = Rules::new(Ttl::Seconds(5));
+        rules.changing(Ttl::Off, at(20));
+        rules.unchanged();
+        assert_eq!(rules.dead(Death::Inherited(30), 0, at(40)), (true, true));
+    }
+}

@@ -1,0 +1,162 @@
+//! After a restart: everything that was acknowledged is there, nothing else is, and the feeds tell the same.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, Result, ensure};
+use bolide_bench::client::{Client, WireClient};
+
+use crate::ledger::{Entry, Presence, Settled, Version};
+use crate::process::Server;
+use crate::times::{Rules, Span};
+use crate::wire_writer::WireWriter;
+use crate::world::{self, CONTAINERS, Told, WITH_FEED, World};
+use crate::writer::{Item, Writer};
+
+/// Everybody who writes, and what the feeds told.
+pub struct Everybody {
+    pub writers: Vec<Writer>,
+    pub wire_writers: Vec<WireWriter>,
+    pub told: [Told; WITH_FEED.len()],
+}
+
+impl Everybody {
+    /// Whether a write is on its way.
+    pub fn is_writing(&self) -> bool {
+        let nosql = self.writers.iter().flat_map(|writer| writer.items.iter().flatten());
+        let wire = self.wire_writers.iter().flat_map(|writer| &writer.items);
+        nosql.chain(wire).any(|item| item.entry.attempt.is_some())
+    }
+}
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Compared {
+    pub items: u64,
+    pub events: u64,
+    /// Writes of unknown outcome that turned out to be made, and not to be made.
+    pub made: u64,
+    pub not_made: u64,
+}
+
+/// Whether writes that belong together were made together.
+#[derive(Default)]
+struct Groups(HashMap<u64, bool>);
+
+impl Groups {
+    fn add(&mut self, group: u64, settled: Settled) -> Result<()> {
+        let made = match settled {
+            Settled::Made => true,
+            Settled::NotMade => false,
+            Settled::Nothing | Settled::Unknown(_) => return Ok(()),
+        };
+        let before = *self.0.entry(group).or_insert(made);
+        ensure!(before == made, "a part of a batch was made and another was not");
+        Ok(())
+    }
+}
+
+/// Compares everything with a server on which nobody writes.
+pub fn everything(world: &World, server: &Server, everybody: &mut Everybody) -> Result<Compared> {
+    let mut compared = Compared::default();
+    let mut client = Client::connect(&server.address)?;
+    world.read_clock(&mut client)?;
+    world.settle_policy(&mut client)?;
+    let mut groups = Groups::default();
+    for (at, name) in CONTAINERS.iter().enumerate() {
+        let low = world.read_clock(&mut client)?;
+        let mut found = world::living(&mut client, name, low)?;
+        let now = Span { low, high: world.read_clock(&mut client)? };
+        let rules = world.rules[at].lock().clone();
+        let mut settled = Vec::new();
+        for item in everybody.writers.iter_mut().flat_map(|writer| &mut writer.items[at]) {
+            let outcome = settle(item, found.remove(&item.id), &rules, now, &mut groups, &mut compared)
+                .with_context(|| format!("item {} in {name}", item.id))?;
+            settled.push(outcome);
+        }
+        ensure!(found.is_empty(), "nobody wrote what is in {name}: {found:?}");
+        if let Some(told) = WITH_FEED.iter().position(|with| *with == at).map(|at| &mut everybody.told[at]) {
+            world::follow(&mut client, name, told).with_context(|| format!("the feed of {name}"))?;
+            let now = Span { low, high: world.read_clock(&mut client)? };
+            let items = everybody.writers.iter_mut().flat_map(|writer| &mut writer.items[at]);
+            for (item, settled) in items.zip(settled) {
+                let events = told.events.remove(&item.id).unwrap_or_default();
+                compared.events += events.len() as u64;
+                item.entry
+                    .compare_feed(&events, settled, &rules, now)
+                    .with_context(|| format!("item {} in the feed of {name}: {events:?}", item.id))?;
+            }
+            ensure!(told.events.is_empty(), "the feed of {name} tells of others: {:?}", told.events);
+        } else {
+            everybody.writers.iter_mut().flat_map(|writer| &mut writer.items[at]).for_each(forget_changes);
+        }
+    }
+    documents(world, server, &mut client, &mut everybody.wire_writers, &mut compared)?;
+    everybody.writers.iter_mut().for_each(Writer::tidy);
+    sample(world, &mut client, everybody)?;
+    Ok(compared)
+}
+
+fn forget_changes(item: &mut Item) {
+    item.entry.changes.clear();
+}
+
+fn settle(
+    item: &mut Item,
+    found: Option<Version>,
+    rules: &Rules,
+    now: Span,
+    groups: &mut Groups,
+    compared: &mut Compared,
+) -> Result<Settled> {
+    let Entry { attempt, .. } = item.entry;
+    let settled = item.entry.settle(found, rules, now)?;
+    if let Some(attempt) = attempt {
+        groups.add(attempt.group, settled)?;
+    }
+    compared.items += 1;
+    compared.made += u64::from(settled == Settled::Made);
+    compared.not_made += u64::from(settled == Settled::NotMade);
+    Ok(settled)
+}
+
+fn documents(
+    world: &World,
+    server: &Server,
+    client: &mut Client,
+    writers: &mut [WireWriter],
+    compared: &mut Compared,
+) -> Result<()> {
+    let mut wire = WireClient::connect(&server.mongo)?;
+    let low = world.read_clock(client)?;
+    let mut found = world::living_documents(&mut wire, low)?;
+    let now = Span { low, high: world.read_clock(client)? };
+    let mut groups = Groups::default();
+    for item in writers.iter_mut().flat_map(|writer| &mut writer.items) {
+        let found = found.remove(&item.id);
+        settle(item, found, &world.date_rules, now, &mut groups, compared)
+            .with_context(|| format!("document {}", item.id))?;
+        forget_changes(item);
+    }
+    ensure!(found.is_empty(), "nobody wrote these documents: {found:?}");
+    Ok(())
+}
+
+/// Reads an item of each writer in each container by its id: the feed is not the only way to it.
+fn sample(world: &World, client: &mut Client, everybody: &mut Everybody) -> Result<()> {
+    for (at, name) in CONTAINERS.iter().enumerate() {
+        for writer in &everybody.writers {
+            let Some(item) = fastrand::choice(&writer.items[at]) else { continue };
+            let low = world.read_clock(client)?;
+            let answer = client.read(name, &writer.pk(), &item.id)?;
+            let now = Span { low, high: world.read_clock(client)? };
+            let presence = item.entry.presence(&world.rules[at].lock(), now);
+            let right = match answer.status {
+                200 => presence != Presence::Gone,
+                404 => presence != Presence::There,
+                _ => false,
+            };
+            ensure!(right, "{} of {name} read by id: {} ({presence:?})", item.id, answer.status);
+        }
+    }
+    Ok(())
+}
