@@ -307,7 +307,10 @@ impl Run {
     /// What is left of index builds, in both worlds: how a query goes depends on which index is whole.
     fn finish_indexes(&mut self) -> Result<(), String> {
         for world in [&self.main, &self.twin] {
-            while world.index_step(DRAIN_LIMIT)? {}
+            while world.index_step(DRAIN_LIMIT)? {
+                // A build that is under way leaves nothing wrong behind at any moment.
+                world.check_store()?;
+            }
         }
         Ok(())
     }

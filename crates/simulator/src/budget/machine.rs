@@ -60,10 +60,8 @@ impl Machine {
         Ok(self.engine().now().map_err(text)?.millis())
     }
 
-    /// Creates an item that dies by itself.
-    pub(super) fn create(&self, name: u64, ttl: u64, padding: usize) -> Outcome {
-        let body = format!(r#"{{"id":"{name}","pk":"p","ttl":{ttl},"pad":"{}"}}"#, "x".repeat(padding));
-        let body = Document::from_json(body.as_bytes()).expect("the text is a document");
+    /// Creates an item.
+    pub(super) fn create(&self, body: Document) -> Outcome {
         let written = self.engine().write(&self.container(), None, Operation::Create { body }).wait();
         outcome(written)
     }
@@ -117,6 +115,12 @@ impl Machine {
     fn engine(&self) -> &Engine {
         self.engine.as_ref().expect("a process runs")
     }
+}
+
+/// An item that dies by itself.
+pub(super) fn mortal(name: u64, ttl: u64, padding: usize) -> Document {
+    let body = format!(r#"{{"id":"{name}","pk":"p","ttl":{ttl},"pad":"{}"}}"#, "x".repeat(padding));
+    Document::from_json(body.as_bytes()).expect("the text is a document")
 }
 
 fn outcome(answer: engine::Result<engine::Outcome>) -> Outcome {

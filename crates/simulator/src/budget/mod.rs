@@ -157,7 +157,8 @@ impl Life {
     fn create(&mut self, padding: usize) -> Result<(), String> {
         self.names += 1;
         let (name, ttl) = (self.names, self.random.u64(1..12));
-        if let Some((number, cost)) = self.request(|machine| machine.create(name, ttl, padding))? {
+        let body = machine::mortal(name, ttl, padding);
+        if let Some((number, cost)) = self.request(|machine| machine.create(body.clone()))? {
             let dies_ms = (self.now_ms()? / 1000 + ttl) * 1000;
             self.items.push(Mortal { number, dies_ms, cost });
         }

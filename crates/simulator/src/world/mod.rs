@@ -268,7 +268,6 @@ impl World {
     /// One step of index builds, in the twin too: it is no purge.
     pub(crate) fn index_step(&self, limit: usize) -> Result<bool, String> {
         let report = self.process().engine.index_step(limit).map_err(|error| error.to_string())?;
-        self.check_store()?;
         Ok(report.more)
     }
 
