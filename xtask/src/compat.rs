@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -13,7 +14,7 @@ use crate::package;
 use crate::paths;
 use crate::process::{self, install};
 use crate::published;
-use crate::report::{Outcome, Report, count_before};
+use crate::report::{Outcome, Part, Report, count_before};
 use crate::rust::{counted, verdict};
 use crate::server;
 use crate::tour;
@@ -37,17 +38,18 @@ pub(crate) enum Suite {
 }
 
 impl Suite {
+    /// The longest first, so that all lanes end at about the same time.
     const ALL: [Suite; 10] = [
-        Suite::Python,
-        Suite::JavaScript,
-        Suite::Rust,
         Suite::Published,
-        Suite::MongoPython,
+        Suite::Python,
         Suite::MongoPublished,
-        Suite::MongoJavaScript,
-        Suite::MongoRust,
         Suite::Explorer,
+        Suite::JavaScript,
+        Suite::MongoPython,
+        Suite::MongoJavaScript,
+        Suite::Rust,
         Suite::Tour,
+        Suite::MongoRust,
     ];
 
     pub(crate) fn named(name: &str) -> Option<Suite> {
@@ -119,9 +121,9 @@ impl Suite {
 /// Every suite against one build of the server.
 pub(crate) fn all(report: &mut Report, tier: Tier) {
     with_server(report, |report, binary| {
-        for suite in Suite::ALL {
-            report.part(suite.title(), || suite.run(binary, tier));
-        }
+        let suites = Suite::ALL
+            .map(|suite| Part { name: suite.title(), run: Box::new(move || suite.run(binary, tier)) });
+        report.beside(suites.into());
         package::check(report, binary);
     });
 }
@@ -183,8 +185,12 @@ pub(crate) fn node_modules_in(folder: &Path) -> Result<()> {
     })
 }
 
+/// Suites that share a folder of packages may start together: one fills, the other waits and finds it filled.
+static FILLING: Mutex<()> = Mutex::new(());
+
 /// Runs `fill` unless `folder` was filled from exactly this lock file before.
 fn unless_fresh(folder: &Path, lock: &Path, fill: impl FnOnce() -> Result<()>) -> Result<()> {
+    let _alone = FILLING.lock().expect("who fills does not panic");
     let wanted = fs::read_to_string(lock).with_context(|| paths::shown(lock))?;
     let mark = folder.join("bolide-lock");
     if fs::read_to_string(&mark).is_ok_and(|found| found == wanted) {

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::report;
+
 const INSTALL_TIMEOUT: Duration = Duration::from_mins(10);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -56,7 +58,7 @@ fn run_with(command: &mut Command, timeout: Duration, echo: Echo) -> Result<Fini
     loop {
         while let Ok(line) = lines.recv_timeout(POLL) {
             if echo == Echo::Yes {
-                println!("{line}");
+                report::show(&line);
             }
             output.push_str(&line);
             output.push('\n');

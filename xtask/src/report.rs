@@ -1,7 +1,10 @@
 //! What ran, how it ended and how long it took; printed once at the end.
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::thread;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -24,6 +27,25 @@ struct Row {
     seconds: f64,
 }
 
+/// A part that can run beside others.
+pub(crate) struct Part<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) run: Box<dyn FnOnce() -> Result<Outcome> + Send + 'a>,
+}
+
+/// How many parts run side by side where they may: most of them wait for clients more than they compute.
+const LANES: usize = 2;
+
+thread_local! {
+    /// What a line printed by this thread begins with: whose it is, where several parts run at once.
+    static WHOSE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Prints a line of the part that runs on this thread.
+pub(crate) fn show(line: &str) {
+    WHOSE.with_borrow(|whose| println!("{whose}{line}"));
+}
+
 /// The parts that ran so far.
 pub(crate) struct Report {
     rows: Vec<Row>,
@@ -37,18 +59,28 @@ impl Report {
 
     /// Runs one part under a heading. An error counts as a failure of that part.
     pub(crate) fn part(&mut self, name: &str, run: impl FnOnce() -> Result<Outcome>) {
-        println!("\n=== {name}");
-        let started = Instant::now();
-        let outcome = run().unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
-        let seconds = started.elapsed().as_secs_f64();
-        match &outcome {
-            Outcome::Passed(_) => {}
-            Outcome::Failed(text) => println!("{name}: FAILED: {text}"),
-            Outcome::Missing(text) | Outcome::Unreachable(text) => {
-                println!("\n{0}\n{name}: DID NOT RUN: {text}\n{0}", "!".repeat(100));
+        self.rows.push(Row::of(name, run));
+    }
+
+    /// Runs parts in their order, several at a time. Each line that they print says whose it is.
+    pub(crate) fn beside(&mut self, parts: Vec<Part<'_>>) {
+        let waiting = Mutex::new(parts.into_iter().enumerate());
+        let ended = Mutex::new(Vec::new());
+        let next = || waiting.lock().expect("no part runs while this is held").next();
+        thread::scope(|scope| {
+            for _ in 0..LANES {
+                scope.spawn(|| {
+                    while let Some((place, Part { name, run })) = next() {
+                        WHOSE.set(format!("{name} | "));
+                        let row = Row::of(name, run);
+                        ended.lock().expect("a push does not panic").push((place, row));
+                    }
+                });
             }
-        }
-        self.rows.push(Row { name: name.to_owned(), outcome, seconds });
+        });
+        let mut ended = ended.into_inner().expect("a push does not panic");
+        ended.sort_by_key(|(place, _)| *place);
+        self.rows.extend(ended.into_iter().map(|(_, row)| row));
     }
 
     /// Prints the summary; anything that failed makes the exit code 1.
@@ -78,6 +110,21 @@ impl Report {
 }
 
 impl Row {
+    fn of(name: &str, run: impl FnOnce() -> Result<Outcome>) -> Row {
+        println!("\n=== {name}");
+        let started = Instant::now();
+        let outcome = run().unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
+        let seconds = started.elapsed().as_secs_f64();
+        match &outcome {
+            Outcome::Passed(_) => {}
+            Outcome::Failed(text) => println!("{name}: FAILED: {text}"),
+            Outcome::Missing(text) | Outcome::Unreachable(text) => {
+                println!("\n{0}\n{name}: DID NOT RUN: {text}\n{0}", "!".repeat(100));
+            }
+        }
+        Row { name: name.to_owned(), outcome, seconds }
+    }
+
     fn is_bad(&self, strict: bool) -> bool {
         match self.outcome {
             Outcome::Passed(_) | Outcome::Unreachable(_) => false,
@@ -109,6 +156,27 @@ mod tests {
         assert_eq!(count_before(cargo, "ignored"), 3);
         assert_eq!(count_before("2 failed, 140 passed in 3.1s", "passed"), 140);
         assert_eq!(count_before("nothing here", "passed"), 0);
+    }
+
+    #[test]
+    fn parts_that_run_beside_each_other_are_told_in_their_order_and_all_of_them() {
+        let (first, second) = std::sync::mpsc::channel();
+        let mut report = Report::new();
+        report.beside(vec![
+            // Ends only after the second has begun.
+            Part { name: "one", run: Box::new(move || Ok(Outcome::Passed(second.recv()?))) },
+            Part {
+                name: "two",
+                run: Box::new(move || {
+                    first.send("begun".to_owned())?;
+                    Ok(Outcome::Passed(String::new()))
+                }),
+            },
+            Part { name: "three", run: Box::new(|| anyhow::bail!("three fails")) },
+        ]);
+        let names: Vec<&str> = report.rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["one", "two", "three"]);
+        assert!(matches!(&report.rows[2].outcome, Outcome::Failed(text) if text == "three fails"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::paths;
 use crate::process::{self, Finished};
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::server::Server;
 
 const ADDRESS: &str = "127.0.0.1:8081";
@@ -108,7 +108,7 @@ impl<'a> Walk<'a> {
             } else {
                 continue;
             }
-            println!("{here}: {} does what the page says", block.language);
+            report::show(&format!("{here}: {} does what the page says", block.language));
             ran += 1;
         }
         self.stop_server()?;
