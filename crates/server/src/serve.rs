@@ -129,6 +129,8 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         tracing::info!("seed: {outcome}");
     }
     let shutdown = signals()?;
+    let hangup = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
+    let renewal = tokio::spawn(tls.renewal.keep(Arc::clone(&clock), hangup));
     let wall_seconds = Arc::new(move || clock.wall().seconds());
     let registry = Arc::new(Registry::new(Some(host::process), config.slow));
     announce(
@@ -159,6 +161,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         }
     };
     tokio::join!(nosql::serve(listener, Arc::new(service), until(shutdown.clone())), mongo);
+    renewal.abort();
     purge.abort();
     let _ = purge.await;
     Ok(())

@@ -38,7 +38,7 @@ const DAY_SECONDS: u64 = 24 * 60 * 60;
 const ROOT_DAYS: u64 = 20 * 365;
 /// Apple's systems accept no certificate for longer than 825 days.
 const CERTIFICATE_DAYS: u64 = 800;
-/// A certificate that ends sooner is made anew at the start.
+/// A certificate that ends sooner is made anew.
 const RENEWAL_DAYS: u64 = 30;
 
 /// Signs certificates.
@@ -150,7 +150,7 @@ impl Authority {
             };
             names.iter().all(|name| accepts(name).is_some()).then_some(())
         };
-        pem.key.starts_with(&heading(names)) && pem.config().is_ok() && check().is_some()
+        pem.key.starts_with(&heading(names)) && pem.certified().is_ok() && check().is_some()
     }
 }
 

@@ -2,9 +2,11 @@
 //! this server by.
 //!
 //! Clients trust the authority's root, `tls/root.pem` in the data directory, which stays for as long as the data; the
-//! certificate itself comes and goes with names and time. A store in memory has a new authority at each start.
+//! certificate itself comes and goes with names and time, also while the server runs. A store in memory has a new authority
+//! at each start.
 
 mod authority;
+mod served;
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -17,9 +19,12 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::sign::CertifiedKey;
 
 use crate::config::{Certificate, Config, Place};
 use authority::Authority;
+pub(crate) use served::Renewal;
+use served::{Served, Source};
 
 /// Below the data directory.
 const FOLDER: &str = "tls";
@@ -31,6 +36,7 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 pub(crate) struct Tls {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) root: Root,
+    pub(crate) renewal: Renewal,
 }
 
 /// What clients should trust.
@@ -43,27 +49,36 @@ pub(crate) struct Root {
 /// Reads or makes what TLS needs. Certificates are made for real time, whatever a test clock says.
 pub(crate) fn open(config: &Config, now_seconds: u64) -> Result<Tls> {
     let names = names(config);
-    let (pem, root) = match (&config.certificate, &config.place) {
+    let (source, root) = match (&config.certificate, &config.place) {
         (Certificate::Given { certificate, key }, _) => {
-            let pem = Pem::read(certificate, key)?;
-            let root = Root { pem: pem.last()?, path: Some(certificate.clone()) };
-            (pem, root)
+            let root = Root { pem: Pem::read(certificate, key)?.last()?, path: Some(certificate.clone()) };
+            (Source::Given { certificate: certificate.clone(), key: key.clone() }, root)
         }
         (Certificate::Own, Place::Directory(data)) => {
             let folder = data.join(FOLDER);
-            let keep = || -> Result<_> {
-                let authority = Authority::kept(&folder, now_seconds)?;
-                Ok((authority.certificate_in(&folder, &names, now_seconds)?, authority.root()))
-            };
-            let (pem, root) = keep().with_context(|| format!("in '{}'", folder.display()))?;
-            (pem, Root { pem: root, path: Some(folder.join(authority::ROOT)) })
+            let authority = Authority::kept(&folder, now_seconds)
+                .with_context(|| format!("in '{}'", folder.display()))?;
+            let root = Root { pem: authority.root(), path: Some(folder.join(authority::ROOT)) };
+            (Source::Kept { folder, names }, root)
         }
         (Certificate::Own, Place::Memory) => {
             let authority = Authority::made(now_seconds)?;
-            (authority.certificate(&names, now_seconds)?, Root { pem: authority.root(), path: None })
+            let made = authority.certificate(&names, now_seconds)?;
+            (Source::Made(made), Root { pem: authority.root(), path: None })
         }
     };
-    Ok(Tls { config: Arc::new(pem.config()?), root })
+    let renewal = Renewal::new(source, now_seconds)?;
+    Ok(Tls { config: Arc::new(config_for(renewal.served())?), root, renewal })
+}
+
+fn config_for(served: Arc<Served>) -> Result<ServerConfig> {
+    let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .context("TLS is not available")?
+        .with_no_client_auth()
+        .with_cert_resolver(served);
+    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+    Ok(config)
 }
 
 /// What clients should trust, as far as it is there without a server.
@@ -125,6 +140,7 @@ fn server_name(name: &str) -> Option<ServerName<'static>> {
 }
 
 /// A certificate with its chain, and its key, as text.
+#[derive(Clone)]
 struct Pem {
     certificate: String,
     key: String,
@@ -162,17 +178,11 @@ impl Pem {
         Ok(chain.last().map(|last| armoured("CERTIFICATE", last)).unwrap_or_default())
     }
 
-    fn config(&self) -> Result<ServerConfig> {
+    /// As handshakes need it. The certificate and the key belong together.
+    fn certified(&self) -> Result<CertifiedKey> {
         let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).with_context(|| self.complaint())?;
-        let mut config =
-            ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-                .with_safe_default_protocol_versions()
-                .context("TLS is not available")?
-                .with_no_client_auth()
-                .with_single_cert(self.chain()?, key)
-                .with_context(|| self.complaint())?;
-        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-        Ok(config)
+        let provider = rustls::crypto::ring::default_provider();
+        CertifiedKey::from_der(self.chain()?, key, &provider).with_context(|| self.complaint())
     }
 }
 

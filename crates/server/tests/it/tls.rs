@@ -110,3 +110,26 @@ fn a_certificate_of_the_operators_is_served() {
     assert!(!data.path().join("tls").exists(), "nothing is made that nobody needs");
     assert_eq!(server.open("/_explorer/emulator.pem").1, std::fs::read_to_string(path("root.pem")).unwrap());
 }
+
+/// As a renewal by the operator's tools goes: new files, then a signal.
+#[test]
+fn a_new_certificate_is_served_without_a_restart() {
+    let [first, second, data] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    for made in [&first, &second] {
+        Server::in_directory(made.path(), &[]).terminate();
+    }
+    let file = |made: &tempfile::TempDir, name: &str| made.path().join("tls").join(name);
+    let shown = |name: &str| file(&first, name).to_str().unwrap().to_owned();
+    let given = ["--tls-cert", &shown("certificate.pem"), "--tls-key", &shown("key.pem")];
+    let server = Server::in_directory(data.path(), &given);
+    accepted(&openssl(&server.address, &root(first.path()), &[]));
+    for name in ["certificate.pem", "key.pem"] {
+        std::fs::copy(file(&second, name), file(&first, name)).unwrap();
+    }
+    server.signal("HUP");
+    for address in [server.address.clone(), mongo_address(&server)] {
+        let mut attempts = (0..1000).map(|_| openssl(&address, &root(second.path()), &[]));
+        assert!(attempts.any(|answer| answer.status.success()), "the new certificate is served on {address}");
+    }
+    assert_eq!(server.terminate(), Some(0));
+}
