@@ -1,0 +1,86 @@
+// A container of 100,000 items beside one of ten: pages of both take the same time.
+
+import { execFileSync } from "node:child_process";
+import { createWriteStream } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import assert from "node:assert/strict";
+
+import { Session } from "./browser.mjs";
+
+const SIZES = { small: 10, large: 100_000 };
+const PAGES = ["", "/timeline", "/feed", "/holds", "/settings", "/query"];
+const ATTEMPTS = 5;
+/** A page has up to fifty rows, the small container ten. */
+const RATIO = 5;
+/** What a busy machine adds to any answer. */
+const NOISE_MS = 50;
+
+async function fill(session, name, items) {
+  const folder = await mkdtemp(join(tmpdir(), "bolide-large-"));
+  const file = join(folder, "items.jsonl");
+  const lines = createWriteStream(file);
+  for (let n = 0; n < items; n++) {
+    const item = { id: `item ${n}`, pk: `p${n % 100}`, n, kind: `kind ${n % 8}`, ttl: 600 + n * 300, text: "x".repeat(200) };
+    lines.write(JSON.stringify(item) + "\n");
+  }
+  lines.end();
+  await once(lines, "close");
+  const tool = ["import", "--url", session.server.endpoint, "--file", file, "--partition-key", "/pk", `shop/${name}`];
+  execFileSync(process.env.BOLIDE_BIN, tool, { stdio: "pipe" });
+  await rm(folder, { recursive: true });
+}
+
+describe("the explorer over a large container", () => {
+  let session, page;
+
+  before(async () => {
+    session = await Session.start();
+    page = session.page;
+    for (const [name, items] of Object.entries(SIZES)) await fill(session, name, items);
+    await session.signIn();
+  });
+
+  after(async () => {
+    await session.stop();
+    assert.deepEqual(session.complaints, []);
+  });
+
+  /** The best of a few attempts, from the request to the last byte. */
+  async function fetched(path) {
+    let best = Infinity;
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const began = performance.now();
+      const answer = await page.request.get(session.url(path));
+      await answer.body();
+      best = Math.min(best, performance.now() - began);
+      assert.equal(answer.status(), 200);
+    }
+    return best;
+  }
+
+  for (const tab of PAGES) {
+    test(`shows ${tab || "its items"} as fast as of a small one`, async () => {
+      const [small, large] = [await fetched(`c/nosql/shop/small${tab}`), await fetched(`c/nosql/shop/large${tab}`)];
+      console.log(`${tab || "items"}: ${small.toFixed(1)} ms of ten items, ${large.toFixed(1)} ms of 100,000`);
+      assert.ok(large < small * RATIO + NOISE_MS, `${large} ms instead of ${small} ms`);
+    });
+  }
+
+  test("counts them all, and goes on to the next page", async () => {
+    await session.open("c/nosql/shop/large");
+    await page.getByText("100,000").first().waitFor();
+    await page.getByRole("link", { name: /next/i }).first().click();
+    await page.getByRole("row", { name: /^item 60 / }).waitFor();
+  });
+
+  test("answers a query for the last of them", async () => {
+    await session.open("c/nosql/shop/large/query");
+    await page.locator("textarea").first().fill("SELECT TOP 1 c.n FROM c ORDER BY c.n DESC");
+    await page.getByRole("button", { name: /^Run/ }).click();
+    await page.getByText("99999").first().waitFor();
+  });
+});
