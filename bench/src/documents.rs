@@ -32,6 +32,17 @@ impl DataSet {
         Arc::new(DataSet { name: name.to_owned(), size, items, next: AtomicU64::new(items) })
     }
 
+    /// The same container when it has grown: `items` of its documents are read from now on.
+    pub fn grown(&self, items: u64) -> Arc<DataSet> {
+        let next = AtomicU64::new(self.used().max(items));
+        Arc::new(DataSet { name: self.name.clone(), size: self.size, items, next })
+    }
+
+    /// Where the numbers of documents end.
+    pub fn used(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+
     /// A number that no document has yet.
     pub fn fresh(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)

@@ -168,6 +168,9 @@ fn user(
 /// Inserts the set's documents 0..items.
 pub fn load(peer: &dyn Peer, set: &Arc<DataSet>, connections: usize) -> Result<()> {
     peer.prepare(set)?;
+    if !peer.supports(Kind::Insert) {
+        return Ok(());
+    }
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| -> Result<()> {
         let mut loaders = Vec::new();

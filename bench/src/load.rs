@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use bolide_bench::client::{Client, Server};
 
+use crate::purge::Lines;
+
 /// Items in one logical partition.
 const PARTITION_ITEMS: u64 = 1000;
 const BATCH_ITEMS: u64 = 100;
@@ -114,17 +116,17 @@ impl Figures {
         }
     }
 
-    pub fn show(&self, when: &str) {
+    pub fn show(&self, when: &str, lines: &mut Lines) {
         for kind in [Kind::Read, Kind::Write] {
             let latencies = self.of(kind);
             let [p50, p99, p999, max] =
                 [50.0, 99.0, 99.9, 100.0].map(|percent| latencies.percentile(percent));
             let count = latencies.0.len();
-            println!(
+            lines.say(format!(
                 "{when}: {count} {kind:?}s, p50 {p50:.0} us, p99 {p99:.0} us, p99.9 {p999:.0} us, max {max:.0} us"
-            );
+            ));
         }
-        println!("{when}: {} looks at mortals", self.looks);
+        lines.say(format!("{when}: {} looks at mortals", self.looks));
     }
 }
 

@@ -1,187 +1,44 @@
-//! What a running release server costs, and what its purge costs others: ratios within one run.
+//! Bolide measured: what its operations cost beside what people use instead, how costs grow, what the purge costs others.
 //!
 //! ```text
+//! cargo run --release -- SERVER compare OPTIONS           everything, into a report: `cargo xtask bench` does it
 //! cargo run --release -- SERVER cost [rounds] [names]     server CPU for each operation, of every API
+//! cargo run --release -- SERVER grow [items]              costs, memory, disk and starts from 10,000 items up
 //! cargo run --release -- SERVER storm [items] [seconds]   many items die in one instant under users
 //! cargo run --release -- SERVER quota [items]             400 RU/s, enforced and used up
 //! cargo run --release -- SERVER crowd [containers]        expiries in many containers at once, one of them huge
 //! ```
 //!
-//! `SERVER` is the binary to measure. Figures and what they mean: docs/purge.md.
+//! `SERVER` is the binary to measure. Figures and what they mean: docs/benchmarks and docs/purge.md.
 
+mod compare;
 mod cost;
+mod grow;
 mod load;
+mod purge;
+mod report;
+mod svg;
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use bolide_bench::client::{Client, Server};
-use load::{Kind, Latencies, Requests, Users, insert};
+use anyhow::{Result, bail};
 
-/// Longer than inserting takes, so that what was inserted first is alive when the last is inserted.
-const TTL_SECONDS: u64 = 7200;
-/// So many items are inserted one by one, to see what that costs.
-const SINGLY_ITEMS: u64 = 20_000;
-const USAGE: &str = "usage: bolide-bench SERVER cost [rounds] [names] | storm [items] [seconds] | quota [items] | crowd [containers]";
+const USAGE: &str = "usage: bolide-bench SERVER compare OPTIONS | cost [rounds] [names] | grow [items] | \
+     storm [items] [seconds] | quota [items] | crowd [containers]";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize, default: u64| arguments.get(at).map_or(Ok(default), |text| text.parse());
     let (Some(server), Some(scenario)) = (arguments.first(), arguments.get(1)) else { bail!(USAGE) };
+    let server = Path::new(server);
     match scenario.as_str() {
-        "storm" => storm(Path::new(server), number(2, 1_000_000)?, Duration::from_secs(number(3, 30)?)),
-        "quota" => quota(Path::new(server), number(2, 100_000)?),
-        "cost" => cost::run(Path::new(server), &arguments[2..]),
-        "crowd" => crowd(Path::new(server), number(2, 1000)?),
+        "compare" => compare::run(server, &arguments[2..]),
+        "cost" => cost::run(server, &arguments[2..]),
+        "grow" => grow::run(server, number(2, 1_000_000)?).map(drop),
+        "storm" => purge::storm(server, number(2, 1_000_000)?, Duration::from_secs(number(3, 30)?)).map(drop),
+        "quota" => purge::quota(server, number(2, 100_000)?),
+        "crowd" => purge::crowd(server, number(2, 1000)?),
         _ => bail!(USAGE),
-    }
-}
-
-/// One container of mortals; users read and write living items in it, others look for the dead.
-fn storm(binary: &Path, items: u64, phase: Duration) -> Result<()> {
-    let server = Server::start(binary, &[])?;
-    let mut operator = server.client()?;
-    operator.database("db")?;
-    operator.container("c", &format!(",\"defaultTtl\":{TTL_SECONDS}"), "")?;
-    operator.container("singly", &format!(",\"defaultTtl\":{TTL_SECONDS}"), "")?;
-    let singly_cpu = insert(&server, "singly", SINGLY_ITEMS, Requests::OfOne)?;
-    let began = Instant::now();
-    let insert_cpu = insert(&server, "c", items, Requests::OfMany)?;
-    println!(
-        "inserted {items} items at {:.0}/s, {:.0} us of CPU each; one by one {:.0} us",
-        items as f64 / began.elapsed().as_secs_f64(),
-        insert_cpu * 1e6,
-        singly_cpu * 1e6
-    );
-    // The server closes a connection that says nothing for so long.
-    operator = server.client()?;
-    forecast(&mut operator)?;
-    let users = Users::start(&server, "c", items)?;
-    sleep(Duration::from_secs(15));
-    users.take();
-    sleep(phase);
-    let before = users.take();
-    before.show("before");
-    operator = server.client()?;
-    operator.advance(2 * TTL_SECONDS)?;
-    users.the_dead_are_dead.store(true, Ordering::SeqCst);
-    sleep(phase);
-    let during = users.take();
-    during.show("while they are purged");
-    let (purged, left) = operator.purge()?;
-    println!("purged {purged} meanwhile, {left} wait; dead items seen: {}", during.ghosts);
-    for kind in [Kind::Read, Kind::Write] {
-        let ratio = during.of(kind).percentile(99.0) / before.of(kind).percentile(99.0);
-        println!("{kind:?}: p99 is {ratio:.2} of what it was");
-    }
-    users.stop();
-    drain(&server, &mut operator, insert_cpu)
-}
-
-/// How long it takes to tell what will expire.
-fn forecast(operator: &mut Client) -> Result<()> {
-    for question in ["forecast=minute&count=180", "forecast=hour&count=24", "defaultTtl=60"] {
-        let mut times = Latencies::default();
-        for _ in 0..20 {
-            let began = Instant::now();
-            operator.admin("GET", &format!("/_bolide/ttl/db/c?{question}"), "")?.expect(200)?;
-            times.add(began.elapsed());
-        }
-        let [median, slowest] = [50.0, 100.0].map(|percent| times.percentile(percent) / 1000.0);
-        println!("?{question}: median {median:.1} ms, slowest {slowest:.1} ms");
-    }
-    Ok(())
-}
-
-/// Waits until nothing is left, with nobody else there, and tells speed and cost.
-fn drain(server: &Server, operator: &mut Client, insert_cpu: f64) -> Result<()> {
-    let (purged, _) = operator.purge()?;
-    let (began, cpu) = (Instant::now(), server.cpu_seconds()?);
-    let (done, elapsed) = loop {
-        let (now, left) = operator.purge()?;
-        if left == 0 {
-            break (now - purged, began.elapsed());
-        }
-        sleep(Duration::from_millis(500));
-    };
-    let cost = (server.cpu_seconds()? - cpu) / done.max(1) as f64;
-    println!(
-        "without users: {done} items at {:.0}/s, {:.0} us of CPU each ({:.2} of an insert), {} MiB resident",
-        done as f64 / elapsed.as_secs_f64(),
-        cost * 1e6,
-        cost / insert_cpu,
-        server.resident_mib()?
-    );
-    Ok(())
-}
-
-/// A container of 400 RU/s that users want more of than there is, with dead items in it.
-fn quota(binary: &Path, items: u64) -> Result<()> {
-    let server = Server::start(binary, &[])?;
-    let mut operator = server.client()?;
-    operator.database("db")?;
-    operator.container("c", &format!(",\"defaultTtl\":{TTL_SECONDS}"), "x-ms-offer-throughput: 400\r\n")?;
-    operator.upsert("c", "u", "{\"id\":\"living\",\"pk\":\"u\",\"ttl\":-1}")?.expect(201)?;
-    insert(&server, "c", items, Requests::OfMany)?;
-    // Inserting so much at 400 RU/s would take hours, so the throughput is enforced from here on.
-    let server = server.restart(binary, &["--enforce-throughput"])?;
-    let mut operator = server.client()?;
-    let calm = load::saturate(&server, Duration::from_secs(10))?;
-    operator.advance(2 * TTL_SECONDS)?;
-    let (before, _) = operator.purge()?;
-    let stormy = load::saturate(&server, Duration::from_secs(20))?;
-    let (after, left) = operator.purge()?;
-    println!("without dead items: {calm}");
-    println!("with them:          {stormy}");
-    println!("purged meanwhile: {}, {left} wait", after - before);
-    for _ in 0..6 {
-        let (before, _) = operator.purge()?;
-        sleep(Duration::from_secs(5));
-        let (after, left) = operator.purge()?;
-        println!("users gone: {:.0} items/s, {left} wait", (after - before) as f64 / 5.0);
-    }
-    Ok(())
-}
-
-/// Many small containers and a huge one; all expire at once.
-fn crowd(binary: &Path, containers: u64) -> Result<()> {
-    const SMALL_ITEMS: u64 = 20;
-    let server = Server::start(binary, &[])?;
-    let mut operator = server.client()?;
-    operator.database("db")?;
-    let more = format!(",\"defaultTtl\":{TTL_SECONDS}");
-    operator.container("huge", &more, "")?;
-    insert(&server, "huge", 200 * containers, Requests::OfMany)?;
-    for number in 0..containers {
-        let name = format!("small{number}");
-        operator.container(&name, &more, "")?;
-        let bodies: Vec<String> =
-            (0..SMALL_ITEMS).map(|item| format!("{{\"id\":\"{item}\",\"pk\":\"a\"}}")).collect();
-        operator.batch(&name, "a", &bodies)?;
-    }
-    let began = Instant::now();
-    operator.advance(2 * TTL_SECONDS)?;
-    let mut small_done = None;
-    loop {
-        let status = operator.admin("GET", "/_bolide/purge", "")?.expect(200)?;
-        let waiting = status.body.split("\"container\":\"small").skip(1);
-        let waiting = waiting.filter(|one| !one.contains("\"backlog\":{\"items\":0,")).count() as u64;
-        let told = status.body.matches("\"container\":\"small").count() as u64;
-        if told == containers && waiting == 0 && small_done.is_none() {
-            let left = status.number("items").context("a backlog")?;
-            small_done = Some(began.elapsed());
-            println!(
-                "{containers} small containers drained after {:?}, {left} of the huge one left",
-                began.elapsed()
-            );
-        }
-        if status.number("items") == Some(0) {
-            println!("all drained after {:?}", began.elapsed());
-            return Ok(());
-        }
-        sleep(Duration::from_millis(100));
     }
 }

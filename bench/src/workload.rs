@@ -46,15 +46,16 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// What only reads comes first: the others make a set larger.
     pub const ALL: [Kind; 12] = [
         Kind::Read,
-        Kind::Insert,
-        Kind::Replace,
-        Kind::Upsert,
-        Kind::Patch,
         Kind::Query,
         Kind::Top,
         Kind::Count,
+        Kind::Insert,
+        Kind::Replace,
+        Kind::Patch,
+        Kind::Upsert,
         Kind::Mixed50,
         Kind::Mixed95,
         Kind::InsertMortal,
@@ -76,10 +77,6 @@ impl Kind {
             Kind::Mixed50 => "mixed 50/50",
             Kind::Mixed95 => "mixed 95/5",
         }
-    }
-
-    pub fn named(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// How many documents, or which number, the answer has.

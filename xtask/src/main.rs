@@ -9,6 +9,7 @@
 //!                                       explorer)
 //! tour                                  runs the code blocks of the README and the guides
 //! package [--check]                     builds the Debian package; --check also installs it and lints what is beside it
+//! bench [--quick|--long]                measures beside other databases into docs/benchmarks; --quick in ten minutes
 //! fuzz <target> <seconds>               looks for inputs that break a language: see fuzz/README.md
 //! ```
 //!
@@ -20,6 +21,7 @@
     reason = "automation starts processes and waits for them; it is no part of the server"
 )]
 
+mod bench;
 mod compat;
 mod deny;
 mod fuzz;
@@ -41,6 +43,7 @@ use anyhow::{Result, bail};
 use crate::report::Report;
 
 const USAGE: &str = "usage: cargo xtask test [--long] | tidy | deny | compat [SUITE] | tour | package [--check] | \
+     bench [--quick|--long] | \
      fuzz syntax|evaluation|bson|message|filter|update|pipeline <seconds>";
 
 fn main() -> ExitCode {
@@ -71,6 +74,9 @@ fn dispatch(arguments: &[String], report: &mut Report) -> Result<()> {
             Some(target) => fuzz::run(report, *target, seconds.parse()?),
             None => bail!("{USAGE}"),
         },
+        ["bench"] => bench::run(report, bench::Extent::Full),
+        ["bench", "--quick"] => bench::run(report, bench::Extent::Quick),
+        ["bench", "--long"] => bench::run(report, bench::Extent::Long),
         ["package"] => compat::with_server(report, |report, binary| package::build_one(report, binary)),
         ["package", "--check"] => {
             compat::with_server(report, |report, binary| package::check(report, binary));

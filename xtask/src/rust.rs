@@ -31,7 +31,7 @@ pub(crate) fn format(report: &mut Report) {
     report.part("format", || {
         let main = process::run(&mut cargo(&["fmt", "--all", "--check"]), BUILD_TIMEOUT)?;
         let mut good = main.success;
-        for own in ["compat/rust", "compat/mongo/rust", "fuzz", "bench", "proof"] {
+        for own in ["compat/rust", "compat/mongo/rust", "fuzz", "bench", "bench/baselines", "proof"] {
             let own = paths::root().join(own);
             good &= process::run(cargo(&["fmt", "--check"]).current_dir(own), BUILD_TIMEOUT)?.success;
         }
@@ -45,7 +45,7 @@ pub(crate) fn lint(report: &mut Report) {
         let mut good = process::run(&mut cargo(&arguments), BUILD_TIMEOUT)?.success;
         // These are workspaces of their own, which nothing else here builds.
         for own in ["fuzz", "bench", "proof"] {
-            let mut own_lints = cargo(&["clippy", "--locked", "--", "-D", "warnings"]);
+            let mut own_lints = cargo(&["clippy", "--workspace", "--locked", "--", "-D", "warnings"]);
             own_lints.current_dir(paths::root().join(own));
             good &= process::run(&mut own_lints, BUILD_TIMEOUT)?.success;
         }

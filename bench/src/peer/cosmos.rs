@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::process::{Process, first_line, free_port, new_folder};
-use super::rest::{RestConnection, prepare};
+use super::rest::{Dialect, RestConnection, prepare};
 use super::{About, Connection, Peer};
 use crate::documents::DataSet;
 use crate::workload::Kind;
@@ -55,7 +55,7 @@ impl Peer for CosmosServer {
     }
 
     fn connect(&self, set: &DataSet) -> Result<Box<dyn Connection>> {
-        Ok(Box::new(RestConnection::connect(&self.address, set)?))
+        Ok(Box::new(RestConnection::connect(&self.address, set, Dialect::Text)?))
     }
 
     fn cpu_seconds(&self) -> Result<f64> {

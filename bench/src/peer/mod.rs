@@ -1,14 +1,20 @@
 //! Whom the generator talks to: one trait for the process, one for a connection, one file for each protocol.
 
 mod cosmos;
+mod floor;
 mod http;
+mod postgres;
 mod process;
+mod redis;
 mod rest;
 mod wire;
 
 use anyhow::Result;
 
 pub use cosmos::CosmosServer;
+pub use floor::{Floor, Loop};
+pub use postgres::Postgres;
+pub use redis::Redis;
 pub use rest::{BolideRest, Indexing};
 pub use wire::BolideWire;
 

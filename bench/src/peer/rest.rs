@@ -81,7 +81,7 @@ impl Peer for BolideRest {
     }
 
     fn connect(&self, set: &DataSet) -> Result<Box<dyn Connection>> {
-        Ok(Box::new(RestConnection::connect(&self.server.address, set)?))
+        Ok(Box::new(RestConnection::connect(&self.server.address, set, Dialect::Header)?))
     }
 
     fn cpu_seconds(&self) -> Result<f64> {
@@ -99,7 +99,7 @@ impl Peer for BolideRest {
 
 /// Makes the database, unless it is there, and a container in which items may have a time to live.
 pub(super) fn prepare(address: &str, set: &DataSet, more: &str) -> Result<()> {
-    let mut connection = RestConnection::connect(address, set)?;
+    let mut connection = RestConnection::connect(address, set, Dialect::Header)?;
     let status = connection.send("POST", "dbs", "", "", "", "{\"id\":\"db\"}")?;
     ensure!(matches!(status, 201 | 409), "{status} for a database: {}", connection.shown());
     let body = format!(
@@ -118,6 +118,7 @@ pub(super) struct RestConnection {
     /// `dbs/db/colls/NAME`
     container: String,
     size: usize,
+    dialect: Dialect,
     request: String,
     body: String,
     link: String,
@@ -126,18 +127,33 @@ pub(super) struct RestConnection {
     etag: String,
 }
 
+const EVERYWHERE: &str = "x-ms-documentdb-query-enablecrosspartition: True\r\n";
 const TEN_BY_GROUP: &str = "SELECT * FROM c WHERE c.group = @g";
-const TOP: &str = "SELECT TOP 10 * FROM c ORDER BY c.n DESC";
-const COUNT: &str = "SELECT VALUE COUNT(1) FROM c WHERE c.n < 50";
+const TOP: [&str; 2] =
+    ["SELECT TOP 10 * FROM c ORDER BY c.n DESC", "SELECT TOP 10 * FROM c WHERE c.pk = @g ORDER BY c.n DESC"];
+const COUNT: [&str; 2] = [
+    "SELECT VALUE COUNT(1) FROM c WHERE c.n < 50",
+    "SELECT VALUE COUNT(1) FROM c WHERE c.pk = @g AND c.n < 50",
+];
+
+/// How a query is told its partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// By the header, as SDKs do.
+    Header,
+    /// In the text, for servers that do not look at the header.
+    Text,
+}
 
 impl RestConnection {
-    pub(super) fn connect(address: &str, set: &DataSet) -> Result<RestConnection> {
+    pub(super) fn connect(address: &str, set: &DataSet, dialect: Dialect) -> Result<RestConnection> {
         let now = date();
         Ok(RestConnection {
             http: Http::connect(address)?,
             address: address.to_owned(),
             container: format!("dbs/db/colls/{}", set.name),
             size: set.size,
+            dialect,
             request: String::new(),
             body: String::new(),
             link: String::new(),
@@ -167,7 +183,7 @@ impl RestConnection {
         let _ = write!(
             self.request,
             "{method} {}{path} HTTP/1.1\r\nhost: {}\r\nx-ms-date: {}\r\nx-ms-version: 2020-07-15\r\n\
-             authorization: {token}\r\naccept: application/json\r\n{headers}content-length: {}\r\n\r\n{body}",
+             authorization: {token}\r\naccept: application/json\r\nconnection: keep-alive\r\n{headers}content-length: {}\r\n\r\n{body}",
             if path.is_empty() { format!("/{link}") } else { String::new() },
             self.address,
             self.date.2,
@@ -212,20 +228,25 @@ impl RestConnection {
         self.on_all(&headers)
     }
 
-    fn query(&mut self, text: &str, parameter: Option<u64>, partition: Option<u64>) -> Result<u16> {
+    fn query(&mut self, text: &str, parameter: Option<&str>, place: &str) -> Result<u16> {
         self.body.clear();
         let _ = write!(self.body, "{{\"query\":\"{text}\",\"parameters\":[");
-        if let Some(group) = parameter {
-            let _ = write!(self.body, "{{\"name\":\"@g\",\"value\":\"g{group}\"}}");
+        if let Some(value) = parameter {
+            let _ = write!(self.body, "{{\"name\":\"@g\",\"value\":\"{value}\"}}");
         }
         self.body.push_str("]}");
-        let place = match partition {
-            Some(pk) => format!("x-ms-documentdb-partitionkey: [\"{pk}\"]\r\n"),
-            None => "x-ms-documentdb-query-enablecrosspartition: True\r\n".to_owned(),
-        };
         let headers =
             format!("{place}x-ms-documentdb-isquery: True\r\ncontent-type: application/query+json\r\n");
         self.on_all(&headers)
+    }
+
+    fn query_in(&mut self, texts: [&str; 2], pk: u64) -> Result<u16> {
+        match self.dialect {
+            Dialect::Header => {
+                self.query(texts[0], None, &format!("x-ms-documentdb-partitionkey: [\"{pk}\"]\r\n"))
+            }
+            Dialect::Text => self.query(texts[1], Some(&pk.to_string()), EVERYWHERE),
+        }
     }
 
     /// The change feed from where the last call on this connection ended; the first begins now.
@@ -274,9 +295,9 @@ impl Connection for RestConnection {
                 );
                 self.on_one("PATCH", id, "content-type: application/json_patch+json\r\n")?
             }
-            Operation::Query(group) => self.query(TEN_BY_GROUP, Some(group), None)?,
-            Operation::Top(pk) => self.query(TOP, None, Some(pk))?,
-            Operation::Count(pk) => self.query(COUNT, None, Some(pk))?,
+            Operation::Query(group) => self.query(TEN_BY_GROUP, Some(&format!("g{group}")), EVERYWHERE)?,
+            Operation::Top(pk) => self.query_in(TOP, pk)?,
+            Operation::Count(pk) => self.query_in(COUNT, pk)?,
             Operation::Tail => self.tail()?,
         };
         let good = match operation {
@@ -293,7 +314,7 @@ impl Connection for RestConnection {
     fn rows(&self) -> Result<usize> {
         let body = self.http.body();
         match self.last {
-            Operation::Query(_) | Operation::Top(_) => Ok(occurrences(body, b"\"_rid\"").saturating_sub(1)),
+            Operation::Query(_) | Operation::Top(_) => Ok(occurrences(body, b"\"_etag\"")),
             Operation::Count(_) => {
                 let at = find(body, b"\"Documents\":[").context("no documents")? + 13;
                 let text = std::str::from_utf8(&body[at..])?;

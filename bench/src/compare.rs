@@ -1,0 +1,351 @@
+//! Everything against everybody, interleaved: each workload goes round the peers, and round again, so that what the machine
+//! does meanwhile falls on all of them.
+//!
+//! A run that goes badly ends neither the others nor up in a table: the report lists it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use bolide_bench::client::Server;
+use bolide_bench::documents::DataSet;
+use bolide_bench::drive::{Figures, Pace, Plan, drive, load, verify};
+use bolide_bench::peer::{
+    About, BolideRest, BolideWire, CosmosServer, Floor, Indexing, Loop, Peer, Postgres, Redis,
+};
+use bolide_bench::workload::Kind;
+
+use crate::grow::{self, Growth};
+use crate::purge;
+use crate::report;
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// In under ten minutes.
+    Quick,
+    /// In about an hour.
+    Full,
+    /// Also ten million items, forty times the cache.
+    Long,
+}
+
+pub struct Options {
+    pub extent: Extent,
+    /// Where the report goes.
+    pub out: PathBuf,
+    /// The program of `baselines/`.
+    baselines: PathBuf,
+    /// npm's folder of cosmosdb-server.
+    cosmos: Option<PathBuf>,
+}
+
+/// What one peer showed in one workload.
+pub struct Run {
+    pub section: Section,
+    pub kind: Kind,
+    pub size: usize,
+    pub connections: usize,
+    pub peer: String,
+    pub rounds: Vec<Figures>,
+    pub failure: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Section {
+    /// 1 KB, 16 connections.
+    Main,
+    Connections,
+    Sizes,
+    /// At a fixed rate.
+    OpenLoop,
+}
+
+impl Run {
+    /// The middle one by CPU.
+    pub fn middle(&self) -> Option<&Figures> {
+        let mut sorted: Vec<&Figures> = self.rounds.iter().collect();
+        sorted.sort_by(|left, right| left.server_us.total_cmp(&right.server_us));
+        sorted.get(sorted.len() / 2).copied()
+    }
+}
+
+/// The bare store doing an insert's commits.
+pub struct Bare {
+    pub indexing: &'static str,
+    pub cpu_us: f64,
+    pub per_second: f64,
+    pub entries: u64,
+}
+
+/// All that a report is made of.
+#[derive(Default)]
+pub struct Results {
+    pub peers: Vec<(String, About)>,
+    /// What could not be measured, and why.
+    pub missing: Vec<String>,
+    pub runs: Vec<Run>,
+    pub bare: Vec<Bare>,
+    pub growth: Option<Growth>,
+    pub storm: Vec<String>,
+    pub seconds: f64,
+}
+
+/// A peer and its sets of documents.
+struct Place {
+    peer: Box<dyn Peer>,
+    sets: Vec<Arc<DataSet>>,
+}
+
+pub const SIZES: [usize; 3] = [1024, 256, 16_384];
+pub const CONNECTIONS: usize = 16;
+pub const OPEN_RATE: f64 = 500.0;
+const WARM_UP: Duration = Duration::from_millis(200);
+
+pub fn run(binary: &Path, arguments: &[String]) -> Result<()> {
+    let options = options(arguments)?;
+    let began = Instant::now();
+    let before = report::load_average();
+    let mut results = Results::default();
+    let mut places = start(binary, &options, &mut results)?;
+    fill(&mut places, &options, &mut results);
+    let everybody: Vec<&Place> = places.iter().collect();
+    main_part(&everybody, &options, &mut results);
+    connections_part(&everybody, &options, &mut results);
+    sizes_part(&everybody, &options, &mut results);
+    open_loop_part(&everybody, &options, &mut results);
+    drop(places);
+    note(&mut results, "bare store", |results| bare_store(binary, &options, results));
+    note(&mut results, "growth", |results| {
+        results.growth = Some(grow::run(binary, most_items(options.extent))?);
+        Ok(())
+    });
+    note(&mut results, "mass expiry", |results| {
+        let (items, seconds) = if options.extent == Extent::Quick { (50_000, 8) } else { (1_000_000, 30) };
+        results.storm = purge::storm(binary, items, Duration::from_secs(seconds))?.0;
+        Ok(())
+    });
+    results.seconds = began.elapsed().as_secs_f64();
+    report::write(&options, &results, &before)
+}
+
+/// What fails is noted, and the rest goes on.
+fn note(results: &mut Results, what: &str, part: impl FnOnce(&mut Results) -> Result<()>) {
+    println!("{what}");
+    if let Err(error) = part(results) {
+        results.missing.push(format!("{what}: {error:#}"));
+    }
+}
+
+fn options(arguments: &[String]) -> Result<Options> {
+    let mut options = Options {
+        extent: Extent::Full,
+        out: PathBuf::from("."),
+        baselines: std::env::current_exe()?.with_file_name("bolide-baselines"),
+        cosmos: None,
+    };
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--quick" => options.extent = Extent::Quick,
+            "--long" => options.extent = Extent::Long,
+            "--out" => options.out = words.next().context("--out DIR")?.into(),
+            "--baselines" => options.baselines = words.next().context("--baselines FILE")?.into(),
+            "--cosmosdb-server" => options.cosmos = words.next().map(PathBuf::from),
+            other => bail!("compare does not know '{other}'"),
+        }
+    }
+    Ok(options)
+}
+
+fn most_items(extent: Extent) -> u64 {
+    match extent {
+        Extent::Quick => 100_000,
+        Extent::Full => 1_000_000,
+        Extent::Long => 10_000_000,
+    }
+}
+
+impl Options {
+    fn items(&self) -> u64 {
+        if self.extent == Extent::Quick { 10_000 } else { 50_000 }
+    }
+
+    fn rounds(&self) -> u64 {
+        if self.extent == Extent::Quick { 2 } else { 5 }
+    }
+
+    fn length(&self) -> Duration {
+        if self.extent == Extent::Quick { Duration::from_secs(1) } else { Duration::from_secs(3) }
+    }
+}
+
+/// Starts everybody who is there. Bolide must be; of the others it is noted who is not.
+fn start(binary: &Path, options: &Options, results: &mut Results) -> Result<Vec<Place>> {
+    let server = || Ok::<_, anyhow::Error>(Arc::new(Server::start(binary, &[])?));
+    let mut peers: Vec<Box<dyn Peer>> = vec![
+        Box::new(BolideRest::new(server()?, binary, Indexing::EveryPath)?),
+        Box::new(BolideRest::new(server()?, binary, Indexing::OnePath)?),
+        Box::new(BolideWire::new(server()?, binary)?),
+    ];
+    let mut others: Vec<(&str, Result<Box<dyn Peer>>)> = Vec::new();
+    let postgres = Postgres::installed().context("it is not installed").and_then(|at| Postgres::start(&at));
+    others.push(("postgresql", postgres.map(|peer| Box::new(peer) as Box<dyn Peer>)));
+    let cosmos = options.cosmos.as_deref().context("it is not installed").and_then(CosmosServer::start);
+    others.push(("cosmosdb-server", cosmos.map(|peer| Box::new(peer) as Box<dyn Peer>)));
+    others.push(("redis", Redis::start().map(|peer| Box::new(peer) as Box<dyn Peer>)));
+    for (name, of) in [("empty http loop", Loop::Http), ("empty wire loop", Loop::Wire)] {
+        others.push((name, Floor::start(&options.baselines, of).map(|peer| Box::new(peer) as Box<dyn Peer>)));
+    }
+    for (name, started) in others {
+        match started {
+            Ok(peer) => peers.push(peer),
+            Err(error) => results.missing.push(format!("{name}: not measured: {error:#}")),
+        }
+    }
+    results.peers = peers.iter().map(|peer| (peer.name().to_owned(), peer.about().clone())).collect();
+    Ok(peers.into_iter().map(|peer| Place { peer, sets: Vec::new() }).collect())
+}
+
+/// Loads all sets; whoever cannot take them leaves.
+fn fill(places: &mut Vec<Place>, options: &Options, results: &mut Results) {
+    places.retain_mut(|place| {
+        for size in SIZES {
+            let items = if size == SIZES[0] { options.items() } else { options.items() / 10 };
+            let set = DataSet::new(&format!("c{size}"), size, items);
+            let filled = load(place.peer.as_ref(), &set, CONNECTIONS)
+                .and_then(|()| verify(place.peer.as_ref(), &set, &Kind::ALL));
+            if let Err(error) = filled {
+                results.missing.push(format!("{}: {error:#}", place.peer.name()));
+                return false;
+            }
+            place.sets.push(set);
+        }
+        println!("loaded {}", place.peer.name());
+        true
+    });
+}
+
+/// One workload round the peers, as often as there are rounds.
+fn go_round(
+    places: &[&Place],
+    options: &Options,
+    results: &mut Results,
+    section: Section,
+    plan: Plan,
+    set: usize,
+) {
+    let mut runs: Vec<Run> = Vec::new();
+    for place in places.iter().filter(|place| place.peer.supports(plan.kind)) {
+        runs.push(Run {
+            section,
+            kind: plan.kind,
+            size: SIZES[set],
+            connections: plan.connections,
+            peer: place.peer.name().to_owned(),
+            rounds: Vec::new(),
+            failure: None,
+        });
+    }
+    let rounds = if section == Section::Main { options.rounds() } else { options.rounds().div_ceil(2) };
+    for round in 0..rounds {
+        for run in &mut runs {
+            let place = places.iter().find(|place| place.peer.name() == run.peer).expect("it was just there");
+            match drive(place.peer.as_ref(), &place.sets[set], Plan { seed: round, ..plan }) {
+                Ok(figures) => run.rounds.push(figures),
+                Err(error) => run.failure = Some(format!("{error:#}")),
+            }
+        }
+    }
+    for run in &runs {
+        if let Some(figures) = run.middle() {
+            println!(
+                "{:<16} {:>6} B {:>3} connections  {:<22} {:>8.1} us of CPU, {:>7.0}/s, p99 {:>8.0} us",
+                run.kind.name(),
+                run.size,
+                run.connections,
+                run.peer,
+                figures.server_us,
+                figures.per_second(),
+                figures.latencies.percentile(99.0)
+            );
+        }
+    }
+    results.runs.extend(runs);
+}
+
+fn plan(kind: Kind, connections: usize, pace: Pace, options: &Options) -> Plan {
+    Plan { kind, connections, pace, warm_up: WARM_UP, length: options.length(), seed: 0 }
+}
+
+fn main_part(places: &[&Place], options: &Options, results: &mut Results) {
+    for kind in Kind::ALL {
+        go_round(places, options, results, Section::Main, plan(kind, CONNECTIONS, Pace::Closed, options), 0);
+    }
+}
+
+fn connections_part(places: &[&Place], options: &Options, results: &mut Results) {
+    for connections in [1, 64] {
+        for kind in [Kind::Read, Kind::Insert] {
+            let plan = plan(kind, connections, Pace::Closed, options);
+            go_round(places, options, results, Section::Connections, plan, 0);
+        }
+    }
+}
+
+fn sizes_part(places: &[&Place], options: &Options, results: &mut Results) {
+    let kinds: &[Kind] = match options.extent {
+        Extent::Quick => &[Kind::Read, Kind::Insert],
+        _ => &[Kind::Read, Kind::Query, Kind::Insert, Kind::Replace, Kind::Patch],
+    };
+    // The empty loops answer 1 KB whatever they are asked for.
+    let sized: Vec<&Place> =
+        places.iter().copied().filter(|place| !place.peer.name().starts_with("empty")).collect();
+    for set in 1..SIZES.len() {
+        for kind in kinds {
+            let plan = plan(*kind, CONNECTIONS, Pace::Closed, options);
+            go_round(&sized, options, results, Section::Sizes, plan, set);
+        }
+    }
+}
+
+fn open_loop_part(places: &[&Place], options: &Options, results: &mut Results) {
+    for kind in [Kind::Read, Kind::Insert, Kind::Mixed50] {
+        let plan = plan(kind, CONNECTIONS, Pace::Open(OPEN_RATE), options);
+        go_round(places, options, results, Section::OpenLoop, plan, 0);
+    }
+}
+
+/// Fills a server with one container, stops it, and lets the bare store do the same commits.
+fn bare_store(binary: &Path, options: &Options, results: &mut Results) -> Result<()> {
+    for (name, indexing) in [("every path", Indexing::EveryPath), ("one path", Indexing::OnePath)] {
+        let directory = std::env::temp_dir().join(format!("bolide-bench-bare-{}", std::process::id()));
+        let server = Arc::new(Server::start_in(binary, &directory, &[])?);
+        let peer = BolideRest::new(Arc::clone(&server), binary, indexing)?;
+        load(&peer, &DataSet::new("c1024", SIZES[0], options.items().max(20_000)), CONNECTIONS)?;
+        drop(peer);
+        Arc::into_inner(server).context("somebody else has the server")?.stop()?;
+        let seconds = options.length().as_secs() * 2;
+        let mut command = Command::new(&options.baselines);
+        command.arg("store").arg(&directory).args([CONNECTIONS.to_string(), seconds.to_string()]);
+        let output = command.output().context("cannot start the baselines");
+        let _ = std::fs::remove_dir_all(&directory);
+        let output = output?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        ensure!(output.status.success(), "the bare store: {}", String::from_utf8_lossy(&output.stderr));
+        println!("bare store, {name}: {}", text.trim());
+        let number = |key: &str| -> Result<f64> {
+            let rest = text.split(&format!("{key}=")).nth(1).context("no such number")?;
+            Ok(rest.split_whitespace().next().unwrap_or_default().parse()?)
+        };
+        results.bare.push(Bare {
+            indexing: name,
+            cpu_us: number("cpu_us")?,
+            per_second: number("per_second")?,
+            entries: number("entries")? as u64,
+        });
+    }
+    Ok(())
+}

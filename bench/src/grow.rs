@@ -1,0 +1,169 @@
+//! How costs grow with a container: the same operations at ten thousand items, a hundred thousand, a million, ten million,
+//! with the memory and the disk they take, and how soon the server is there again.
+//!
+//! At a million items of 1 KB the data set is four times the cache, at ten million forty times.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use bolide_bench::client::Server;
+use bolide_bench::documents::{DataSet, Fields, PARTITION_ITEMS, partition};
+use bolide_bench::drive::{Pace, Plan, drive};
+use bolide_bench::peer::{BolideRest, Indexing, Peer};
+use bolide_bench::workload::Kind;
+
+pub const KINDS: [Kind; 5] = [Kind::Read, Kind::Query, Kind::Insert, Kind::Replace, Kind::Patch];
+const STEPS: [u64; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
+const LOADERS: usize = 4;
+const CONNECTIONS: usize = 16;
+const SIZE: usize = 960;
+const WARM_UP: Duration = Duration::from_millis(500);
+const LENGTH: Duration = Duration::from_secs(3);
+
+/// What was found at one size.
+pub struct Step {
+    pub items: u64,
+    /// Server CPU in microseconds, in the order of `KINDS`.
+    pub costs: Vec<f64>,
+    pub resident_mib: u64,
+    pub peak_mib: u64,
+    /// For each item, as the server leaves it.
+    pub disk_bytes: f64,
+    pub start_after_stop: Duration,
+    pub start_after_kill: Duration,
+}
+
+pub struct Growth {
+    pub start_empty: Duration,
+    pub steps: Vec<Step>,
+    /// For each item, after `bolide compact`.
+    pub compacted_bytes: f64,
+    /// Of one document as JSON.
+    pub document_bytes: usize,
+}
+
+/// Up to so many items.
+pub fn run(binary: &Path, most: u64) -> Result<Growth> {
+    let directory = std::env::temp_dir().join(format!("bolide-bench-grow-{}", std::process::id()));
+    let grown = grow(binary, most, &directory);
+    let _ = std::fs::remove_dir_all(&directory);
+    grown
+}
+
+fn grow(binary: &Path, most: u64, directory: &Path) -> Result<Growth> {
+    let began = Instant::now();
+    let mut server = Arc::new(Server::start_in(binary, directory, &[])?);
+    let start_empty = began.elapsed();
+    println!("ready after {:.0} ms on an empty store", start_empty.as_secs_f64() * 1e3);
+    let mut set = DataSet::new("grow", SIZE, 0);
+    BolideRest::new(Arc::clone(&server), binary, Indexing::EveryPath)?.prepare(&set)?;
+    let mut steps = Vec::new();
+    for items in STEPS.into_iter().filter(|items| *items <= most) {
+        fill(&server, &set, items)?;
+        set = set.grown(items);
+        let peer = BolideRest::new(Arc::clone(&server), binary, Indexing::EveryPath)?;
+        let mut costs = Vec::new();
+        for kind in KINDS {
+            let plan = Plan {
+                kind,
+                connections: CONNECTIONS,
+                pace: Pace::Closed,
+                warm_up: WARM_UP,
+                length: LENGTH,
+                seed: items,
+            };
+            costs.push(drive(&peer, &set, plan)?.server_us);
+        }
+        let (resident_mib, peak_mib) = (server.resident_mib()?, server.peak_resident_mib()?);
+        let disk_bytes = peer.disk_bytes()? as f64 / set.used() as f64;
+        drop(peer);
+        let start_after_kill;
+        (server, start_after_kill) = again(server, binary, directory, Server::kill)?;
+        let start_after_stop;
+        (server, start_after_stop) = again(server, binary, directory, Server::stop)?;
+        let step =
+            Step { items, costs, resident_mib, peak_mib, disk_bytes, start_after_stop, start_after_kill };
+        show(&step);
+        steps.push(step);
+    }
+    let compacted_bytes = compacted(server, binary, directory)? / set.used().max(1) as f64;
+    println!("{compacted_bytes:.0} bytes on disk for each item after compaction");
+    let mut document = String::new();
+    Fields::new(most, 0, SIZE).json(&mut document);
+    Ok(Growth { start_empty, steps, compacted_bytes, document_bytes: document.len() })
+}
+
+/// Inserts until there are `items`, a partition's worth in one request.
+fn fill(server: &Server, set: &DataSet, items: u64) -> Result<()> {
+    let next = AtomicU64::new(set.used());
+    std::thread::scope(|scope| -> Result<()> {
+        let mut loaders = Vec::new();
+        for _ in 0..LOADERS {
+            let mut client = server.client()?;
+            let next = &next;
+            loaders.push(scope.spawn(move || -> Result<()> {
+                loop {
+                    let ahead = |first: u64| Some((first / PARTITION_ITEMS + 1) * PARTITION_ITEMS);
+                    let first = next
+                        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, ahead)
+                        .expect("the function always gives a number");
+                    if first >= items {
+                        return Ok(());
+                    }
+                    let last = ((first / PARTITION_ITEMS + 1) * PARTITION_ITEMS).min(items);
+                    let mut bodies = Vec::new();
+                    for id in first..last {
+                        let mut body = String::new();
+                        Fields::new(id, 0, set.size).json(&mut body);
+                        bodies.push(body);
+                    }
+                    client.batch(&set.name, &partition(first).to_string(), &bodies)?;
+                }
+            }));
+        }
+        loaders.into_iter().try_for_each(|loader| loader.join().expect("a loader does not panic"))
+    })
+}
+
+/// Ends the server in some way and starts it on the same data; back comes how long the start took.
+fn again(
+    server: Arc<Server>,
+    binary: &Path,
+    directory: &Path,
+    end: fn(Server) -> Result<()>,
+) -> Result<(Arc<Server>, Duration)> {
+    end(Arc::into_inner(server).expect("nobody else has it"))?;
+    let began = Instant::now();
+    let server = Server::start_in(binary, directory, &[])?;
+    Ok((Arc::new(server), began.elapsed()))
+}
+
+/// Bytes on disk when `bolide compact` has been there.
+fn compacted(server: Arc<Server>, binary: &Path, directory: &Path) -> Result<f64> {
+    Arc::into_inner(server).expect("nobody else has it").stop()?;
+    let done = Command::new(binary).arg("compact").arg("--data").arg(directory).output()?;
+    ensure!(done.status.success(), "bolide compact: {}", String::from_utf8_lossy(&done.stderr));
+    let size = Command::new("du").args(["-s", "--block-size=1"]).arg(directory).output()?;
+    let text = String::from_utf8_lossy(&size.stdout);
+    Ok(text.split_whitespace().next().unwrap_or_default().parse()?)
+}
+
+fn show(step: &Step) {
+    let costs: Vec<String> =
+        KINDS.iter().zip(&step.costs).map(|(kind, us)| format!("{} {us:.1} us", kind.name())).collect();
+    println!(
+        "{} items: {}; {} MiB resident (at most {}), {:.0} bytes on disk each, ready {:.0} ms after a stop, {:.0} ms \
+         after kill -9",
+        step.items,
+        costs.join(", "),
+        step.resident_mib,
+        step.peak_mib,
+        step.disk_bytes,
+        step.start_after_stop.as_secs_f64() * 1e3,
+        step.start_after_kill.as_secs_f64() * 1e3
+    );
+}

@@ -1,0 +1,183 @@
+//! What the purge costs others: storms, quotas, crowds. Figures and what they mean: docs/purge.md.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use bolide_bench::client::{Client, Server};
+
+use crate::load::{self, Kind, Latencies, Requests, Users, insert};
+
+/// Longer than inserting takes, so that what was inserted first is alive when the last is inserted.
+const TTL_SECONDS: u64 = 7200;
+/// So many items are inserted one by one, to see what that costs.
+const SINGLY_ITEMS: u64 = 20_000;
+
+/// What is said on the way, kept for a report.
+#[derive(Default)]
+pub struct Lines(pub Vec<String>);
+
+impl Lines {
+    pub fn say(&mut self, line: String) {
+        println!("{line}");
+        self.0.push(line);
+    }
+}
+
+/// One container of mortals; users read and write living items in it, others look for the dead.
+pub fn storm(binary: &Path, items: u64, phase: Duration) -> Result<Lines> {
+    let mut lines = Lines::default();
+    let server = Server::start(binary, &[])?;
+    let mut operator = server.client()?;
+    operator.database("db")?;
+    operator.container("c", &format!(",\"defaultTtl\":{TTL_SECONDS}"), "")?;
+    operator.container("singly", &format!(",\"defaultTtl\":{TTL_SECONDS}"), "")?;
+    let singly_cpu = insert(&server, "singly", SINGLY_ITEMS, Requests::OfOne)?;
+    let began = Instant::now();
+    let insert_cpu = insert(&server, "c", items, Requests::OfMany)?;
+    lines.say(format!(
+        "inserted {items} items at {:.0}/s, {:.0} us of CPU each; one by one {:.0} us",
+        items as f64 / began.elapsed().as_secs_f64(),
+        insert_cpu * 1e6,
+        singly_cpu * 1e6
+    ));
+    // The server closes a connection that says nothing for so long.
+    operator = server.client()?;
+    forecast(&mut operator, &mut lines)?;
+    let users = Users::start(&server, "c", items)?;
+    sleep(Duration::from_secs(15));
+    users.take();
+    sleep(phase);
+    let before = users.take();
+    before.show("before", &mut lines);
+    operator = server.client()?;
+    operator.advance(2 * TTL_SECONDS)?;
+    users.the_dead_are_dead.store(true, Ordering::SeqCst);
+    sleep(phase);
+    let during = users.take();
+    during.show("while they are purged", &mut lines);
+    let (purged, left) = operator.purge()?;
+    lines.say(format!("purged {purged} meanwhile, {left} wait; dead items seen: {}", during.ghosts));
+    for kind in [Kind::Read, Kind::Write] {
+        let ratio = during.of(kind).percentile(99.0) / before.of(kind).percentile(99.0);
+        lines.say(format!("{kind:?}: p99 is {ratio:.2} of what it was"));
+    }
+    users.stop();
+    drain(&server, &mut operator, insert_cpu, singly_cpu, &mut lines)?;
+    Ok(lines)
+}
+
+/// How long it takes to tell what will expire.
+fn forecast(operator: &mut Client, lines: &mut Lines) -> Result<()> {
+    for question in ["forecast=minute&count=180", "forecast=hour&count=24", "defaultTtl=60"] {
+        let mut times = Latencies::default();
+        for _ in 0..20 {
+            let began = Instant::now();
+            operator.admin("GET", &format!("/_bolide/ttl/db/c?{question}"), "")?.expect(200)?;
+            times.add(began.elapsed());
+        }
+        let [median, slowest] = [50.0, 100.0].map(|percent| times.percentile(percent) / 1000.0);
+        lines.say(format!("?{question}: median {median:.1} ms, slowest {slowest:.1} ms"));
+    }
+    Ok(())
+}
+
+/// Waits until nothing is left, with nobody else there, and tells speed and cost.
+fn drain(
+    server: &Server,
+    operator: &mut Client,
+    insert_cpu: f64,
+    singly_cpu: f64,
+    lines: &mut Lines,
+) -> Result<()> {
+    let (purged, _) = operator.purge()?;
+    let (began, cpu) = (Instant::now(), server.cpu_seconds()?);
+    let (done, elapsed) = loop {
+        let (now, left) = operator.purge()?;
+        if left == 0 {
+            break (now - purged, began.elapsed());
+        }
+        sleep(Duration::from_millis(500));
+    };
+    let cost = (server.cpu_seconds()? - cpu) / done.max(1) as f64;
+    lines.say(format!(
+        "without users: {done} items at {:.0}/s, {:.0} us of CPU each ({:.2} of an insert in a batch, {:.2} of one alone), \
+         {} MiB resident",
+        done as f64 / elapsed.as_secs_f64(),
+        cost * 1e6,
+        cost / insert_cpu,
+        cost / singly_cpu,
+        server.resident_mib()?
+    ));
+    Ok(())
+}
+
+/// A container of 400 RU/s that users want more of than there is, with dead items in it.
+pub fn quota(binary: &Path, items: u64) -> Result<()> {
+    let server = Server::start(binary, &[])?;
+    let mut operator = server.client()?;
+    operator.database("db")?;
+    operator.container("c", &format!(",\"defaultTtl\":{TTL_SECONDS}"), "x-ms-offer-throughput: 400\r\n")?;
+    operator.upsert("c", "u", "{\"id\":\"living\",\"pk\":\"u\",\"ttl\":-1}")?.expect(201)?;
+    insert(&server, "c", items, Requests::OfMany)?;
+    // Inserting so much at 400 RU/s would take hours, so the throughput is enforced from here on.
+    let server = server.restart(binary, &["--enforce-throughput"])?;
+    let mut operator = server.client()?;
+    let calm = load::saturate(&server, Duration::from_secs(10))?;
+    operator.advance(2 * TTL_SECONDS)?;
+    let (before, _) = operator.purge()?;
+    let stormy = load::saturate(&server, Duration::from_secs(20))?;
+    let (after, left) = operator.purge()?;
+    println!("without dead items: {calm}");
+    println!("with them:          {stormy}");
+    println!("purged meanwhile: {}, {left} wait", after - before);
+    for _ in 0..6 {
+        let (before, _) = operator.purge()?;
+        sleep(Duration::from_secs(5));
+        let (after, left) = operator.purge()?;
+        println!("users gone: {:.0} items/s, {left} wait", (after - before) as f64 / 5.0);
+    }
+    Ok(())
+}
+
+/// Many small containers and a huge one; all expire at once.
+pub fn crowd(binary: &Path, containers: u64) -> Result<()> {
+    const SMALL_ITEMS: u64 = 20;
+    let server = Server::start(binary, &[])?;
+    let mut operator = server.client()?;
+    operator.database("db")?;
+    let more = format!(",\"defaultTtl\":{TTL_SECONDS}");
+    operator.container("huge", &more, "")?;
+    insert(&server, "huge", 200 * containers, Requests::OfMany)?;
+    for number in 0..containers {
+        let name = format!("small{number}");
+        operator.container(&name, &more, "")?;
+        let bodies: Vec<String> =
+            (0..SMALL_ITEMS).map(|item| format!("{{\"id\":\"{item}\",\"pk\":\"a\"}}")).collect();
+        operator.batch(&name, "a", &bodies)?;
+    }
+    let began = Instant::now();
+    operator.advance(2 * TTL_SECONDS)?;
+    let mut small_done = None;
+    loop {
+        let status = operator.admin("GET", "/_bolide/purge", "")?.expect(200)?;
+        let waiting = status.body.split("\"container\":\"small").skip(1);
+        let waiting = waiting.filter(|one| !one.contains("\"backlog\":{\"items\":0,")).count() as u64;
+        let told = status.body.matches("\"container\":\"small").count() as u64;
+        if told == containers && waiting == 0 && small_done.is_none() {
+            let left = status.number("items").context("a backlog")?;
+            small_done = Some(began.elapsed());
+            println!(
+                "{containers} small containers drained after {:?}, {left} of the huge one left",
+                began.elapsed()
+            );
+        }
+        if status.number("items") == Some(0) {
+            println!("all drained after {:?}", began.elapsed());
+            return Ok(());
+        }
+        sleep(Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,153 @@
+//! What was aimed at, and by how much it is met or missed.
+
+use std::fmt::Write as _;
+
+use bolide_bench::workload::Kind;
+
+use super::main_figures;
+use crate::compare::Results;
+
+const REST: &str = "bolide rest";
+const ONE_PATH: &str = "bolide rest, one path";
+const WIRE: &str = "bolide wire";
+
+/// At most so many microseconds of server CPU, with 1 KB documents and 16 connections.
+const COSTS: [(Kind, &str, f64); 8] = [
+    (Kind::Read, REST, 25.0),
+    (Kind::Read, WIRE, 15.0),
+    (Kind::Insert, REST, 100.0),
+    (Kind::Insert, ONE_PATH, 60.0),
+    (Kind::Query, REST, 105.0),
+    (Kind::Query, WIRE, 90.0),
+    (Kind::Replace, REST, 120.0),
+    (Kind::Replace, WIRE, 70.0),
+];
+
+struct Aim {
+    what: String,
+    at_most: f64,
+    found: Option<f64>,
+    unit: &'static str,
+}
+
+pub(super) fn table(text: &mut String, results: &Results) {
+    text.push_str("## Aims\n\n| aim | at most | measured | |\n|---|---|---|---|\n");
+    let mut aims = costs(results);
+    aims.extend(ratios(results));
+    aims.extend(grown(results));
+    for aim in aims {
+        let (found, verdict) = match aim.found {
+            None => ("-".to_owned(), "not measured".to_owned()),
+            Some(found) => {
+                let verdict = if found <= aim.at_most {
+                    "met".to_owned()
+                } else {
+                    format!("**missed by {:.0} %**", (found / aim.at_most - 1.0) * 100.0)
+                };
+                (number(found), verdict)
+            }
+        };
+        let (what, unit) = (&aim.what, aim.unit);
+        let _ = writeln!(text, "| {what} | {}{unit} | {found}{unit} | {verdict} |", number(aim.at_most));
+    }
+    text.push('\n');
+}
+
+fn number(value: f64) -> String {
+    if value < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") }
+}
+
+fn costs(results: &Results) -> Vec<Aim> {
+    let aim = |(kind, peer, at_most): (Kind, &str, f64)| Aim {
+        what: format!("CPU of one {}, {peer}", kind.name()),
+        at_most,
+        found: main_figures(results, kind, peer).map(|figures| figures.server_us),
+        unit: " us",
+    };
+    COSTS.map(aim).into()
+}
+
+fn ratios(results: &Results) -> Vec<Aim> {
+    let cost = |kind, peer: &str| main_figures(results, kind, peer).map(|figures| figures.server_us);
+    let ratio = |left: Option<f64>, right: Option<f64>| Some(left? / right?);
+    let mut aims = vec![
+        Aim {
+            what: "point read over REST / empty HTTP loop".to_owned(),
+            at_most: 1.6,
+            found: ratio(cost(Kind::Read, REST), cost(Kind::Read, "empty http loop")),
+            unit: "",
+        },
+        Aim {
+            what: "patch / replace, REST".to_owned(),
+            at_most: 1.0,
+            found: ratio(cost(Kind::Patch, REST), cost(Kind::Replace, REST)),
+            unit: "",
+        },
+        Aim {
+            what: "patch / replace, wire".to_owned(),
+            at_most: 1.0,
+            found: ratio(cost(Kind::Patch, WIRE), cost(Kind::Replace, WIRE)),
+            unit: "",
+        },
+    ];
+    for bare in &results.bare {
+        let peer = if bare.indexing == "every path" { REST } else { ONE_PATH };
+        aims.push(Aim {
+            what: format!("insert / bare store's commit, {} indexed", bare.indexing),
+            at_most: 1.5,
+            found: ratio(cost(Kind::Insert, peer), Some(bare.cpu_us)),
+            unit: "",
+        });
+    }
+    for (kind, peer) in [Kind::Read, Kind::Insert, Kind::Query, Kind::Replace, Kind::Patch]
+        .into_iter()
+        .flat_map(|kind| [(kind, REST), (kind, WIRE)])
+    {
+        aims.push(Aim {
+            what: format!("{} / PostgreSQL's, {peer}", kind.name()),
+            at_most: 1.0,
+            found: ratio(cost(kind, peer), cost(kind, "postgresql")),
+            unit: "",
+        });
+    }
+    aims
+}
+
+fn grown(results: &Results) -> Vec<Aim> {
+    let Some(growth) = &results.growth else { return Vec::new() };
+    let Some((first, last)) = growth.steps.first().zip(growth.steps.last()) else { return Vec::new() };
+    let mut aims = vec![Aim {
+        what: "ready on an empty store".to_owned(),
+        at_most: 100.0,
+        found: Some(growth.start_empty.as_secs_f64() * 1e3),
+        unit: " ms",
+    }];
+    for (what, at_most, found) in [
+        ("ready after a stop", 1000.0, last.start_after_stop),
+        ("ready after kill -9", 10_000.0, last.start_after_kill),
+    ] {
+        let what = format!("{what}, {} items", last.items);
+        aims.push(Aim { what, at_most, found: Some(found.as_secs_f64() * 1e3), unit: " ms" });
+    }
+    aims.push(Aim {
+        what: format!("resident memory at most, {} items", last.items),
+        at_most: 512.0,
+        found: Some(last.peak_mib as f64),
+        unit: " MiB",
+    });
+    aims.push(Aim {
+        what: format!("on disk after compaction for a document of {} bytes", growth.document_bytes),
+        at_most: 1300.0,
+        found: Some(growth.compacted_bytes),
+        unit: " bytes",
+    });
+    for ((kind, few), many) in crate::grow::KINDS.iter().zip(&first.costs).zip(&last.costs) {
+        aims.push(Aim {
+            what: format!("CPU of one {} at {} items / at {}", kind.name(), last.items, first.items),
+            at_most: 1.2,
+            found: Some(many / few),
+            unit: "",
+        });
+    }
+    aims
+}
