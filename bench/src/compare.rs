@@ -18,7 +18,7 @@ use bolide_bench::peer::{
 use bolide_bench::workload::Kind;
 
 use crate::grow::{self, Growth};
-use crate::purge;
+use crate::purge::{self, Storm};
 use crate::report;
 
 /// How much is measured.
@@ -89,7 +89,7 @@ pub struct Results {
     pub runs: Vec<Run>,
     pub bare: Vec<Bare>,
     pub growth: Option<Growth>,
-    pub storm: Vec<String>,
+    pub storm: Option<Storm>,
     pub seconds: f64,
 }
 
@@ -124,7 +124,7 @@ pub fn run(binary: &Path, arguments: &[String]) -> Result<()> {
     });
     note(&mut results, "mass expiry", |results| {
         let (items, seconds) = if options.extent == Extent::Quick { (50_000, 8) } else { (1_000_000, 30) };
-        results.storm = purge::storm(binary, items, Duration::from_secs(seconds))?.0;
+        results.storm = Some(purge::storm(binary, items, Duration::from_secs(seconds))?);
         Ok(())
     });
     results.seconds = began.elapsed().as_secs_f64();

@@ -26,8 +26,21 @@ impl Lines {
     }
 }
 
+/// What a storm did to users.
+pub struct Storm {
+    pub lines: Vec<String>,
+    /// Dead items that were shown.
+    pub ghosts: u64,
+    pub read_p99_ms: f64,
+    /// Of p99 during to p99 before.
+    pub read_ratio: f64,
+    pub worst_write_ms: f64,
+    /// CPU of a purged item to that of an item inserted by a request of its own.
+    pub purge_to_insert: f64,
+}
+
 /// One container of mortals; users read and write living items in it, others look for the dead.
-pub fn storm(binary: &Path, items: u64, phase: Duration) -> Result<Lines> {
+pub fn storm(binary: &Path, items: u64, phase: Duration) -> Result<Storm> {
     let mut lines = Lines::default();
     let server = Server::start(binary, &[])?;
     let mut operator = server.client()?;
@@ -60,13 +73,22 @@ pub fn storm(binary: &Path, items: u64, phase: Duration) -> Result<Lines> {
     during.show("while they are purged", &mut lines);
     let (purged, left) = operator.purge()?;
     lines.say(format!("purged {purged} meanwhile, {left} wait; dead items seen: {}", during.ghosts));
+    let ratio = |kind: Kind| during.of(kind).percentile(99.0) / before.of(kind).percentile(99.0);
     for kind in [Kind::Read, Kind::Write] {
-        let ratio = during.of(kind).percentile(99.0) / before.of(kind).percentile(99.0);
+        let ratio = ratio(kind);
         lines.say(format!("{kind:?}: p99 is {ratio:.2} of what it was"));
     }
+    let read_ratio = ratio(Kind::Read);
     users.stop();
-    drain(&server, &mut operator, insert_cpu, singly_cpu, &mut lines)?;
-    Ok(lines)
+    let purge_cpu = drain(&server, &mut operator, insert_cpu, singly_cpu, &mut lines)?;
+    Ok(Storm {
+        lines: lines.0,
+        ghosts: during.ghosts,
+        read_p99_ms: during.of(Kind::Read).percentile(99.0) / 1e3,
+        read_ratio,
+        worst_write_ms: during.of(Kind::Write).percentile(100.0) / 1e3,
+        purge_to_insert: purge_cpu / singly_cpu,
+    })
 }
 
 /// How long it takes to tell what will expire.
@@ -84,14 +106,14 @@ fn forecast(operator: &mut Client, lines: &mut Lines) -> Result<()> {
     Ok(())
 }
 
-/// Waits until nothing is left, with nobody else there, and tells speed and cost.
+/// Waits until nothing is left, with nobody else there, and tells speed and cost: CPU seconds for each item.
 fn drain(
     server: &Server,
     operator: &mut Client,
     insert_cpu: f64,
     singly_cpu: f64,
     lines: &mut Lines,
-) -> Result<()> {
+) -> Result<f64> {
     let (purged, _) = operator.purge()?;
     let (began, cpu) = (Instant::now(), server.cpu_seconds()?);
     let (done, elapsed) = loop {
@@ -111,7 +133,7 @@ fn drain(
         cost / singly_cpu,
         server.resident_mib()?
     ));
-    Ok(())
+    Ok(cost)
 }
 
 /// A container of 400 RU/s that users want more of than there is, with dead items in it.

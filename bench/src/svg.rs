@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 const COLOURS: [&str; 8] =
     ["#1b6ca8", "#5fa8d3", "#0b3954", "#d1495b", "#edae49", "#66a182", "#999999", "#bbbbbb"];
-const WIDTH: f64 = 960.0;
+const WIDTH: f64 = 1100.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 72.0;
 const HEIGHT: f64 = 300.0;
-const BOTTOM: f64 = 64.0;
+const BOTTOM: f64 = 32.0;
 
 /// Groups of bars on a logarithmic scale: `values[group][series]`, none where there is nothing to show.
 pub fn bars(
@@ -128,7 +128,7 @@ fn frame(title: &str, unit: &str, series: &[&str], scale: &Scale) -> String {
             "<rect x=\"{x:.0}\" y=\"38\" width=\"12\" height=\"12\" fill=\"{colour}\"/><text x=\"{:.0}\" y=\"48\">{name}</text>",
             x + 16.0
         );
-        x += 30.0 + 7.0 * name.len() as f64;
+        x += 28.0 + 6.5 * name.len() as f64;
     }
     svg
 }

@@ -71,7 +71,7 @@ impl Kind {
             Kind::Upsert => "upsert",
             Kind::Patch => "patch",
             Kind::Query => "query of 10",
-            Kind::Top => "order by top 10",
+            Kind::Top => "top 10",
             Kind::Count => "count",
             Kind::Tail => "feed tail",
             Kind::Mixed50 => "mixed 50/50",

@@ -38,8 +38,8 @@ impl Peer for BolideWire {
         &self.about
     }
 
-    fn supports(&self, kind: Kind) -> bool {
-        kind != Kind::Tail
+    fn supports(&self, _: Kind) -> bool {
+        true
     }
 
     fn prepare(&self, set: &DataSet) -> Result<()> {
@@ -76,13 +76,21 @@ pub(super) struct WireConnection {
     collection: String,
     size: usize,
     last: Operation,
+    /// Of the change stream, once it is open.
+    cursor: Option<i64>,
 }
 
 impl WireConnection {
     pub(super) fn connect(address: &str, set: &DataSet) -> Result<WireConnection> {
         let mut client = WireClient::connect(address)?;
         client.command("admin", Bson::new().int("hello", 1))?;
-        Ok(WireConnection { client, collection: set.name.clone(), size: set.size, last: Operation::Tail })
+        Ok(WireConnection {
+            client,
+            collection: set.name.clone(),
+            size: set.size,
+            last: Operation::Tail,
+            cursor: None,
+        })
     }
 
     fn insert(&self, id: u64, mortal: bool) -> Bson {
@@ -131,7 +139,32 @@ impl WireConnection {
                 let query = Bson::new().text("pk", &pk.to_string()).document("n", below);
                 Bson::new().text("count", &self.collection).document("query", query)
             }
-            Operation::Tail => Bson::new().int("ping", 1),
+            Operation::Tail => self.tail(),
+        }
+    }
+
+    /// What the change stream has by now; the first call opens it.
+    fn tail(&self) -> Bson {
+        match self.cursor {
+            None => {
+                let stage = Bson::new().document("$changeStream", Bson::new()).finish();
+                Bson::new()
+                    .text("aggregate", &self.collection)
+                    .array("pipeline", [stage])
+                    .document("cursor", Bson::new())
+            }
+            Some(cursor) => Bson::new()
+                .long("getMore", cursor)
+                .text("collection", &self.collection)
+                .int("maxTimeMS", 1000),
+        }
+    }
+
+    fn opened(&self) -> Result<i64> {
+        let cursor = Value::field(self.client.checked()?, "cursor")?.context("no cursor")?;
+        match Value::field(cursor.bytes().context("no document")?, "id")? {
+            Some(Value::Long(id)) => Ok(id),
+            other => anyhow::bail!("a cursor named {other:?}"),
         }
     }
 
@@ -147,6 +180,10 @@ impl Connection for WireConnection {
         let message = message(DATABASE, self.command(operation));
         self.client.exchange(&message)?;
         let answer = self.client.checked()?;
+        if operation == Operation::Tail {
+            self.cursor = Some(self.opened()?);
+            return Ok(());
+        }
         let changed = matches!(
             operation,
             Operation::Insert(_) | Operation::InsertMortal(_) | Operation::Replace(..) | Operation::Patch(..)

@@ -34,6 +34,7 @@ pub(super) fn table(text: &mut String, results: &Results) {
     text.push_str("## Aims\n\n| aim | at most | measured | |\n|---|---|---|---|\n");
     let mut aims = costs(results);
     aims.extend(ratios(results));
+    aims.extend(expired(results));
     aims.extend(grown(results));
     for aim in aims {
         let (found, verdict) = match aim.found {
@@ -111,6 +112,23 @@ fn ratios(results: &Results) -> Vec<Aim> {
         });
     }
     aims
+}
+
+fn expired(results: &Results) -> Vec<Aim> {
+    let Some(storm) = &results.storm else { return Vec::new() };
+    let aim = |what: &str, at_most: f64, found: f64, unit| Aim {
+        what: format!("mass expiry: {what}"),
+        at_most,
+        found: Some(found),
+        unit,
+    };
+    vec![
+        aim("dead items seen", 0.0, storm.ghosts as f64, ""),
+        aim("readers' p99 during / before", 1.3, storm.read_ratio, ""),
+        aim("readers' p99", 10.0, storm.read_p99_ms, " ms"),
+        aim("slowest write", 100.0, storm.worst_write_ms, " ms"),
+        aim("CPU of a purged item / of its insert", 1.0, storm.purge_to_insert, ""),
+    ]
 }
 
 fn grown(results: &Results) -> Vec<Aim> {

@@ -2,6 +2,7 @@
 //!
 //! Everything in it is generated; what people have to say about it stands in docs/benchmarks/README.md.
 
+mod against;
 mod aims;
 mod machine;
 
@@ -23,6 +24,7 @@ const UNSTEADY: f64 = 0.35;
 
 pub fn write(options: &Options, results: &Results, load_before: &str) -> Result<()> {
     std::fs::create_dir_all(&options.out)?;
+    against::compare(&options.out.join("results.tsv"), results);
     let mut text = String::new();
     head(&mut text, options, results, load_before);
     aims::table(&mut text, results);
@@ -208,11 +210,12 @@ fn growth(text: &mut String, results: &Results) {
 }
 
 fn storm(text: &mut String, results: &Results) {
+    let Some(storm) = &results.storm else { return };
     let _ = write!(
         text,
         "## Mass expiry\n\nAll items of a container die in one instant while users read and write others of it: \
          `bolide-bench SERVER storm`, explained in [docs/purge.md](../purge.md).\n\n```text\n{}\n```\n\n",
-        results.storm.join("\n")
+        storm.lines.join("\n")
     );
 }
 
