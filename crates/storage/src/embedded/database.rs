@@ -26,6 +26,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+/// The directory of fjall's keyspaces.
+const KEYSPACES: &str = "keyspaces";
 /// The keyspace of the store's own record.
 const OWN_KEYSPACE: &str = "store";
 const RECORD_KEY: &[u8] = b"record";
@@ -45,6 +47,7 @@ const WORKERS: usize = 1;
 /// own only, and the writer makes the others when they are first written to, or before, when it has nothing to do.
 pub(super) struct Database {
     fjall: fjall::Database,
+    path: PathBuf,
     keyspaces: [OnceLock<fjall::Keyspace>; Keyspace::ALL.len()],
     own: fjall::Keyspace,
     /// Who reads.
@@ -56,7 +59,24 @@ pub(super) struct Database {
 impl Database {
     /// Whether there is a fjall database in `path`.
     pub(super) fn exists(path: &Path) -> bool {
-        path.join("keyspaces").exists()
+        path.join(KEYSPACES).exists()
+    }
+
+    /// Removes what there is of a database whose making was cut off: fjall neither opens it nor makes it anew.
+    pub(super) fn remove_unfinished(path: &Path) -> Result<()> {
+        let remove = || {
+            for entry in std::fs::read_dir(path)? {
+                let entry = entry?.path();
+                let name = entry.file_name().unwrap_or_default();
+                if name == KEYSPACES {
+                    std::fs::remove_dir_all(&entry)?;
+                } else if name == "lock" || name == "version" || is_journal(&entry) {
+                    std::fs::remove_file(&entry)?;
+                }
+            }
+            Ok::<_, std::io::Error>(())
+        };
+        remove().map_err(|error| Error::io("remove an unfinished store", &error))
     }
 
     pub(super) fn open(options: &EmbeddedOptions) -> Result<Self> {
@@ -84,9 +104,17 @@ impl Database {
         };
         let own = fjall.keyspace(OWN_KEYSPACE, own_options);
         let own = own.map_err(|error| cannot("open a keyspace", &error))?;
+        // A store that was killed may have made some whose names are not durable yet.
+        sync_keyspaces(&options.path)?;
         let keyspaces = [const { OnceLock::new() }; Keyspace::ALL.len()];
-        let database =
-            Self { fjall, keyspaces, own, readers: Readers::default(), compacting: Mutex::default() };
+        let database = Self {
+            fjall,
+            path: options.path.clone(),
+            keyspaces,
+            own,
+            readers: Readers::default(),
+            compacting: Mutex::default(),
+        };
         for keyspace in Keyspace::ALL {
             if database.fjall.keyspace_exists(keyspace.name()) {
                 database.make(keyspace)?;
@@ -101,8 +129,12 @@ impl Database {
         if let Some(made) = place.get() {
             return Ok(made);
         }
+        let is_new = !self.fjall.keyspace_exists(keyspace.name());
         let made = self.fjall.keyspace(keyspace.name(), || keyspace_options(keyspace));
         let made = made.map_err(|error| cannot("open a keyspace", &error))?;
+        if is_new {
+            sync_keyspaces(&self.path)?;
+        }
         Ok(place.get_or_init(|| made))
     }
 
@@ -325,6 +357,33 @@ pub(super) fn cannot(doing: &'static str, error: &fjall::Error) -> Error {
             Error::Poisoned { cause: format!("cannot {doing}: an earlier write or flush failed") }
         }
         other => Error::Corrupt { what: format!("cannot {doing}: {other}") },
+    }
+}
+
+/// Whether this is a file of fjall's journal.
+pub(super) fn is_journal(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "jnl")
+}
+
+/// Makes the names of new keyspaces durable: fjall syncs what is in the directory of a keyspace, but not where that stands.
+fn sync_keyspaces(path: &Path) -> Result<()> {
+    sync_directory(&path.join(KEYSPACES)).map_err(|error| Error::io("sync the names of keyspaces", &error))
+}
+
+/// Makes a directory if it is not there, for good: with its name in the directory above it.
+pub(super) fn make_directory(path: &Path) -> std::io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
+        make_directory(above)?;
+    }
+    match std::fs::create_dir(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        Ok(()) | Err(_) => {
+            let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+            sync_directory(above.unwrap_or(Path::new(".")))
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! be durable is kept in a file of its own, raised with every renewal of the clock's lease (every few seconds
 //! under load, never when idle) and on close: a recovery that finds fewer commits has lost some, and says so.
 //!
-//! Text, so that an operator can read it: `bolide store 1`, `commit 4711`, `clean` or `open`, each on its line.
+//! Text, so that an operator can read it: `bolide store 1`, `commit 4711`, and `clean`, `open` or `making`, each on its line.
 
 use crate::record::{FORMAT, READABLE};
 use crate::{Error, Result};
@@ -29,6 +29,20 @@ pub(super) struct Marker {
 pub(super) enum State {
     Clean,
     Open,
+    /// The store's files are being made: nothing was ever written to it, and what there is of them can go.
+    Making,
+}
+
+impl State {
+    const ALL: [Self; 3] = [Self::Clean, Self::Open, Self::Making];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Open => "open",
+            Self::Making => "making",
+        }
+    }
 }
 
 impl Marker {
@@ -55,21 +69,13 @@ impl Marker {
             return Err(Error::Unsupported { found, supported: FORMAT });
         }
         let commit = lines.next().and_then(|line| line.strip_prefix("commit ")?.parse().ok());
-        let state = match lines.next() {
-            Some("clean") => State::Clean,
-            Some("open") => State::Open,
-            _ => return Err(unreadable()),
-        };
-        Ok(Self { commit: commit.ok_or_else(unreadable)?, state })
+        let state = lines.next().and_then(|name| State::ALL.into_iter().find(|state| state.name() == name));
+        Ok(Self { commit: commit.ok_or_else(unreadable)?, state: state.ok_or_else(unreadable)? })
     }
 
     /// Replaces the marker in `directory`: after a crash either this one is there or the one before.
     pub(super) fn write(self, directory: &Path) -> Result<()> {
-        let state = match self.state {
-            State::Clean => "clean",
-            State::Open => "open",
-        };
-        let text = format!("bolide store {FORMAT}\ncommit {}\n{state}\n", self.commit);
+        let text = format!("bolide store {FORMAT}\ncommit {}\n{}\n", self.commit, self.state.name());
         let new = directory.join(NEW_FILE);
         let write = || {
             let mut file = fs::File::create(&new)?;
@@ -95,7 +101,7 @@ mod tests {
     fn a_marker_reads_back_as_written() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(Marker::read(directory.path()), Ok(None));
-        for state in [State::Clean, State::Open] {
+        for state in State::ALL {
             let marker = Marker { commit: 4711, state };
             marker.write(directory.path()).unwrap();
             assert_eq!(Marker::read(directory.path()), Ok(Some(marker)));

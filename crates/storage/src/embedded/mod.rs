@@ -109,32 +109,52 @@ impl EmbeddedStore {
     /// Opens the store in `options.path`, a new one if there is none.
     pub fn open(options: EmbeddedOptions) -> Result<Self> {
         let path = options.path.clone();
-        fs::create_dir_all(&path).map_err(|error| Error::io("make the data directory", &error))?;
+        database::make_directory(&path).map_err(|error| Error::io("make the data directory", &error))?;
         let lock = lock(&path)?;
         let found = Marker::read(&path)?;
         if found.is_none() && Database::exists(&path) {
             let what = format!("{} has data but no {}", path.display(), marker::FILE);
             return Err(Error::Corrupt { what });
         }
-        let before = found.unwrap_or(Marker { commit: 0, state: State::Clean });
-        // From here on a crash finds a store that was not closed.
-        Marker { state: State::Open, ..before }.write(&path)?;
+        let before = found.unwrap_or(Marker { commit: 0, state: State::Making });
+        let database = match before.state {
+            State::Making => Self::make(&options)?,
+            // From here on a crash finds a store that was not closed.
+            State::Clean | State::Open => {
+                Marker { state: State::Open, ..before }.write(&path)?;
+                None
+            }
+        };
         let rescue = match before.state {
-            State::Clean => None,
+            State::Clean | State::Making => None,
             State::Open => Some(Rescue::prepare(&path)?),
         };
-        let database = Database::open(&options)?;
+        let database = match (database, &rescue) {
+            (Some(database), _) => database,
+            (None, None) => Database::open(&options)?,
+            (None, Some(rescue)) => recover(&options, rescue)?,
+        };
         let record = database.record()?;
         let commits = record.as_ref().map_or(0, |record| record.commit);
         check_commit(&before, commits)?;
         let dropped = rescue.map(Rescue::finish).transpose()?.unwrap_or_default();
         let recovery = Recovery {
-            clean: before.state == State::Clean,
+            clean: before.state != State::Open,
             commits,
             dropped_bytes: dropped.bytes,
             dropped_file: dropped.file,
         };
         Self::start(options, database, record, recovery, lock)
+    }
+
+    /// Makes the files of a new store, which is there only when all of them are: fjall does not go on with half of them.
+    fn make(options: &EmbeddedOptions) -> Result<Option<Database>> {
+        let marker = Marker { commit: 0, state: State::Making };
+        marker.write(&options.path)?;
+        Database::remove_unfinished(&options.path)?;
+        let database = Database::open(options)?;
+        Marker { state: State::Open, ..marker }.write(&options.path)?;
+        Ok(Some(database))
     }
 
     fn start(
@@ -348,10 +368,25 @@ fn lock(path: &Path) -> Result<fs::File> {
     Ok(file)
 }
 
+/// Opens a store that was not closed.
+///
+/// fjall discards a last commit that has no end, but refuses one that has an end and not the right bytes before it. That is
+/// what a power loss may leave of a commit of several pages, which reach the disk in any order. Only the last commit can be
+/// in that state, and nobody was told of it: without its end it is discarded, too. If that does not help it is damage.
+fn recover(options: &EmbeddedOptions, rescue: &Rescue) -> Result<Database> {
+    match Database::open(options) {
+        Err(Error::Corrupt { what }) => {
+            rescue.cut_last_end()?;
+            Database::open(options).map_err(|_| Error::Corrupt { what })
+        }
+        other => other,
+    }
+}
+
 /// Compares the recovered commit number with the one the marker vouches for.
 fn check_commit(marker: &Marker, commits: u64) -> Result<()> {
     let lost = match marker.state {
-        State::Clean => commits != marker.commit,
+        State::Clean | State::Making => commits != marker.commit,
         State::Open => commits < marker.commit,
     };
     if lost {

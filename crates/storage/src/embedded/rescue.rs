@@ -5,6 +5,7 @@
 //! compared afterwards, and what was cut off is kept. If opening fails the copies stay, and another attempt does
 //! not overwrite them with what the first one left.
 
+use super::database::is_journal;
 use crate::{Error, Result};
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -49,7 +50,7 @@ impl Rescue {
         let mut journals = Vec::new();
         for entry in fs::read_dir(path)? {
             let path = entry?.path();
-            if path.extension().is_none_or(|extension| extension != "jnl") {
+            if !is_journal(&path) {
                 continue;
             }
             let Some(name) = path.file_name() else { continue };
@@ -66,6 +67,19 @@ impl Rescue {
             journals.push(Journal { path, copy, length });
         }
         Ok(Self { directory: directory.to_path_buf(), journals })
+    }
+
+    /// Takes its end from the last commit of the newest journal file.
+    pub(super) fn cut_last_end(&self) -> Result<()> {
+        let cut = || {
+            let number = |journal: &&Journal| journal.path.file_stem()?.to_str()?.parse::<u64>().ok();
+            let Some(newest) = self.journals.iter().max_by_key(number) else { return Ok(()) };
+            let mut file = fs::OpenOptions::new().read(true).write(true).open(&newest.path)?;
+            let length = content_length(&mut file)?;
+            file.set_len(length.saturating_sub(1))?;
+            file.sync_all()
+        };
+        cut().map_err(|error: io::Error| Error::io("cut a torn commit off the journal", &error))
     }
 
     /// Compares the journal with its copy, keeps what is missing and removes the copies.

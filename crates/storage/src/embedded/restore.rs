@@ -3,7 +3,7 @@
 //! The marker is written last: a directory in which a restore broke off has data and no marker, and no store opens it.
 
 use super::compactor::{self, Bell};
-use super::database::{Committer, Database, cannot};
+use super::database::{Committer, Database, cannot, make_directory};
 use super::marker::{Marker, State};
 use super::{Durability, EmbeddedOptions, EmbeddedStore, lock};
 use crate::backup::BackupReader;
@@ -31,7 +31,7 @@ impl EmbeddedStore {
         if record.clock.advanced_ms > 0 && !options.clock.test_clock {
             return Err(Error::TestClockStore { advanced_ms: record.clock.advanced_ms });
         }
-        fs::create_dir_all(path).map_err(|error| Error::io("make the data directory", &error))?;
+        make_directory(path).map_err(|error| Error::io("make the data directory", &error))?;
         check_empty(path)?;
         let lock = lock(path)?;
         let filled = fill(options, backup, &record, &mut seen);

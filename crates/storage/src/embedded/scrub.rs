@@ -15,7 +15,7 @@
 //!
 //! Reading and writing go on meanwhile.
 
-use super::database::{Database, cannot, pause};
+use super::database::{Database, cannot, is_journal, pause};
 use crate::{Error, Keyspace, Result, Scrubbed};
 use fjall::PersistMode;
 use std::collections::BTreeSet;
@@ -138,7 +138,7 @@ impl Scrub<'_> {
     /// The files of the journal.
     fn journals(&self) -> Result<BTreeSet<PathBuf>> {
         let mut found = files(self.directory)?;
-        found.retain(|file| file.extension().is_some_and(|extension| extension == "jnl"));
+        found.retain(|file| is_journal(file));
         Ok(found)
     }
 }
