@@ -19,10 +19,9 @@ use fastrand::Rng;
 
 use crate::disturb::{self, Disturber, Focus, Tally};
 use crate::process::{Launch, Server};
-use crate::verify::{self, Everybody};
-use crate::wire_writer::WireWriter;
+use crate::verify::{self, Everybody, Feeds};
 use crate::world::{self, CONTAINERS, Lost, WITH_FEED, World};
-use crate::writer::{Step, Writer};
+use crate::writer::Step;
 use crate::{Outcome, Setting};
 
 const WRITERS: usize = 5;
@@ -145,11 +144,7 @@ impl Kills {
         let server = launch.start()?;
         let mut client = Client::connect(&server.address)?;
         world.make(&mut client, &mut WireClient::connect(&server.mongo)?)?;
-        let mut everybody = Everybody {
-            writers: (0..=WRITERS).map(|number| Writer::new(number, random.fork())).collect(),
-            wire_writers: (0..WIRE_WRITERS).map(|number| WireWriter::new(number, random.fork())).collect(),
-            told: Default::default(),
-        };
+        let mut everybody = Everybody::new(WRITERS, WIRE_WRITERS, &mut random);
         for (told, at) in everybody.told.iter_mut().zip(WITH_FEED) {
             world::follow(&mut client, CONTAINERS[at], told)?;
         }
@@ -174,7 +169,7 @@ impl Kills {
             let struck = left_over(focus, &mut Client::connect(&server.address)?)?;
             self.figures.struck(focus, struck);
         }
-        let compared = verify::everything(&self.world, &server, &mut self.everybody)?;
+        let compared = verify::everything(&self.world, &server, &mut self.everybody, Feeds::Compared)?;
         self.figures.items += compared.items;
         self.figures.events += compared.events;
         self.figures.made += compared.made;
@@ -217,10 +212,10 @@ impl Kills {
 
     /// Everybody writes until the server is killed; whether it was running until then.
     fn load(&mut self, server: Server, focus: Focus, tally: &Tally) -> Result<bool> {
-        let (world, figures) = (&self.world, &mut self.figures);
+        let world = &self.world;
+        let before = self.everybody.acknowledged();
         let Everybody { writers, wire_writers, told } = &mut self.everybody;
         let (crowd_writer, writers) = writers.split_last_mut().context("there are writers")?;
-        let before: u64 = count(writers, wire_writers, crowd_writer);
         let (begun, wait) = mpsc::channel();
         let (address, mongo) = (server.address.clone(), server.mongo.clone());
         let disturber = Disturber {
@@ -260,7 +255,7 @@ impl Kills {
             ensure!(lit.is_ok(), "{} did not begin", focus.name());
             Ok(was_running)
         })?;
-        figures.acknowledged += count(writers, wire_writers, crowd_writer) - before;
+        self.figures.acknowledged += self.everybody.acknowledged() - before;
         Ok(was_running)
     }
 
@@ -318,12 +313,6 @@ fn left_over(focus: Focus, client: &mut Client) -> Result<bool> {
     let path = format!("/dbs/db/colls/{}", CONTAINERS[world::BULK]);
     let answer = client.request("GET", &path, "", "")?.expect(200)?;
     Ok(answer.index_progress.is_some_and(|percent| percent < 100))
-}
-
-fn count(writers: &[Writer], wire_writers: &[WireWriter], crowd_writer: &Writer) -> u64 {
-    let nosql: u64 = writers.iter().map(|writer| writer.acknowledged).sum();
-    let wire: u64 = wire_writers.iter().map(|writer| writer.acknowledged).sum();
-    nosql + wire + crowd_writer.acknowledged
 }
 
 /// Steps until the server is gone.

@@ -66,9 +66,39 @@ pub struct Entry {
     pub changes: Vec<Change>,
     /// The version that the feed told last; none if it told of its end.
     pub told: Option<u64>,
+    /// What was known at which moment of the machine's clock, where that is asked for.
+    pub past: Option<Vec<Moment>>,
+}
+
+/// What was known of an item from a moment on, in seconds since 1970.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    pub since: f64,
+    pub version: Option<Version>,
+    pub attempt: Option<Attempt>,
 }
 
 impl Entry {
+    /// A write is about to be sent.
+    pub fn attempts(&mut self, attempt: Attempt) {
+        self.attempt = Some(attempt);
+        self.remember();
+    }
+
+    fn remember(&mut self) {
+        if let Some(past) = &mut self.past {
+            past.push(Moment { since: wall_clock(), version: self.version, attempt: self.attempt });
+        }
+    }
+
+    /// The entry as it was at a moment.
+    pub fn as_of(&self, moment: f64) -> Entry {
+        let past = self.past.as_deref().unwrap_or_default();
+        let known = past.iter().rev().find(|known| known.since <= moment);
+        let (version, attempt) = known.map_or((None, None), |known| (known.version, known.attempt));
+        Entry { version, attempt, ..Entry::default() }
+    }
+
     pub fn presence(&self, rules: &Rules, now: Span) -> Presence {
         let Some(version) = self.version else { return Presence::Gone };
         match rules.dead(version.death, version.alive, now) {
@@ -83,16 +113,19 @@ impl Entry {
         self.attempt = None;
         self.version = version;
         self.changes.push(change);
+        self.remember();
     }
 
     /// The write on its way was refused: nothing has changed.
     pub fn refused(&mut self) {
         self.attempt = None;
+        self.remember();
     }
 
     /// The item was not there when somebody looked.
     pub fn seen_gone(&mut self) {
         self.version = None;
+        self.remember();
     }
 
     /// Compares with what is there after a restart, `found` being its version. Tells what became of the write that
@@ -112,6 +145,7 @@ impl Entry {
                 (Some(attempt), _) => Settled::Unknown(attempt.change),
             };
             self.version = None;
+            self.remember();
             return Ok(settled);
         };
         let (dead, _) = rules.dead(found.death, i64::MIN, now);
@@ -130,6 +164,7 @@ impl Entry {
             }
         };
         self.version = Some(found);
+        self.remember();
         Ok(settled)
     }
 
@@ -179,6 +214,12 @@ pub struct Event {
     pub current: Option<u64>,
     /// Whether it ended by its time.
     pub expired: bool,
+}
+
+/// Seconds since 1970 by the machine's clock, which strace goes by, too.
+pub fn wall_clock() -> f64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64())
 }
 
 /// The text of a version.

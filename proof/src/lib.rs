@@ -6,15 +6,22 @@
 //! | file | what |
 //! |---|---|
 //! | `kills.rs` | the check: kill -9 under load; `disturb.rs` is what else goes on, `verify.rs` what is compared |
+//! | `powerloss.rs` | the check: power loss after each sync; `recording.rs` reads what strace saw, `disk.rs` is the disk that is left |
+//! | `failures.rs`, `diskfull.rs` | the checks: operations that fail one after the other, and no room on the disk |
 //! | `ledger.rs`, `times.rs` | what was acknowledged, and what follows from it at which time |
 //! | `world.rs`, `items.rs`, `writer.rs`, `wire_writer.rs` | what is written, and who writes it |
 //! | `process.rs` | the server as a process: started, killed, stopped, under strace if need be |
 
+pub mod disk;
+pub mod diskfull;
 pub mod disturb;
+pub mod failures;
 pub mod items;
 pub mod kills;
 pub mod ledger;
+pub mod powerloss;
 pub mod process;
+pub mod recording;
 pub mod times;
 pub mod verify;
 pub mod wire_writer;
@@ -62,6 +69,21 @@ pub const CHECKS: &[Check] = &[
         name: "kills",
         what: "kill -9 under load: nothing acknowledged is lost, nothing dead comes back, nothing is half there",
         run: kills::run,
+    },
+    Check {
+        name: "powerloss",
+        what: "the power goes after each sync: what was acknowledged is there, whatever became of the rest",
+        run: powerloss::run,
+    },
+    Check {
+        name: "failures",
+        what: "writes, syncs and renames fail one after the other: no acknowledgement is broken, and the reason is told",
+        run: failures::run,
+    },
+    Check {
+        name: "diskfull",
+        what: "no room on the disk: reads go on, writes say why, with room again nothing is missing",
+        run: diskfull::run,
     },
 ];
 

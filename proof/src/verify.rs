@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use anyhow::{Context, Result, ensure};
 use bolide_bench::client::{Client, WireClient};
+use fastrand::Rng;
 
 use crate::ledger::{Entry, Presence, Settled, Version};
 use crate::process::Server;
@@ -19,7 +20,48 @@ pub struct Everybody {
     pub told: [Told; WITH_FEED.len()],
 }
 
+/// What is compared with the feeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feeds {
+    Compared,
+    /// The consumer was not there all the time.
+    LeftAlone,
+}
+
 impl Everybody {
+    /// So many writers of each API, and one more of the NoSQL API for whoever disturbs.
+    pub fn new(writers: usize, wire_writers: usize, random: &mut Rng) -> Everybody {
+        Everybody {
+            writers: (0..=writers).map(|number| Writer::new(number, random.fork())).collect(),
+            wire_writers: (0..wire_writers).map(|number| WireWriter::new(number, random.fork())).collect(),
+            told: Default::default(),
+        }
+    }
+
+    fn items_mut(&mut self) -> impl Iterator<Item = &mut Item> {
+        let nosql = self.writers.iter_mut().flat_map(|writer| writer.items.iter_mut().flatten());
+        nosql.chain(self.wire_writers.iter_mut().flat_map(|writer| &mut writer.items))
+    }
+
+    /// From now on everybody remembers when what was known.
+    pub fn remember(&mut self) {
+        self.items_mut().for_each(|item| item.entry.past = Some(Vec::new()));
+    }
+
+    /// What everybody knew at a moment.
+    pub fn as_of(&self, moment: f64) -> Everybody {
+        let (writers, wire_writers) = (self.writers.clone(), self.wire_writers.clone());
+        let mut then = Everybody { writers, wire_writers, told: Default::default() };
+        then.items_mut().for_each(|item| item.entry = item.entry.as_of(moment));
+        then
+    }
+
+    /// Writes that were acknowledged so far.
+    pub fn acknowledged(&self) -> u64 {
+        let nosql: u64 = self.writers.iter().map(|writer| writer.acknowledged).sum();
+        nosql + self.wire_writers.iter().map(|writer| writer.acknowledged).sum::<u64>()
+    }
+
     /// Whether a write is on its way.
     pub fn is_writing(&self) -> bool {
         let nosql = self.writers.iter().flat_map(|writer| writer.items.iter().flatten());
@@ -56,7 +98,12 @@ impl Groups {
 }
 
 /// Compares everything with a server on which nobody writes.
-pub fn everything(world: &World, server: &Server, everybody: &mut Everybody) -> Result<Compared> {
+pub fn everything(
+    world: &World,
+    server: &Server,
+    everybody: &mut Everybody,
+    feeds: Feeds,
+) -> Result<Compared> {
     let mut compared = Compared::default();
     let mut client = Client::connect(&server.address)?;
     world.read_clock(&mut client)?;
@@ -74,7 +121,8 @@ pub fn everything(world: &World, server: &Server, everybody: &mut Everybody) -> 
             settled.push(outcome);
         }
         ensure!(found.is_empty(), "nobody wrote what is in {name}: {found:?}");
-        if let Some(told) = WITH_FEED.iter().position(|with| *with == at).map(|at| &mut everybody.told[at]) {
+        let told = WITH_FEED.iter().position(|with| *with == at && feeds == Feeds::Compared);
+        if let Some(told) = told.map(|at| &mut everybody.told[at]) {
             world::follow(&mut client, name, told).with_context(|| format!("the feed of {name}"))?;
             let now = Span { low, high: world.read_clock(&mut client)? };
             let items = everybody.writers.iter_mut().flat_map(|writer| &mut writer.items[at]);

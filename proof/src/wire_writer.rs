@@ -13,6 +13,7 @@ use crate::writer::{Item, Step};
 
 const ITEMS: usize = 20;
 
+#[derive(Clone)]
 pub struct WireWriter {
     pub items: Vec<Item>,
     pub acknowledged: u64,
@@ -50,7 +51,7 @@ impl WireWriter {
         let Item { id, entry } = &mut self.items[at];
         let change = if act == Act::Delete { Change::Delete } else { Change::Put(rev) };
         let mortal = dies.is_some() || act == Act::Set;
-        entry.attempt = Some(Attempt { change, group: world.number(), mortal });
+        entry.attempts(Attempt { change, group: world.number(), mortal });
         let Ok(answer) = wire.exchange(&message(DATABASE, command(act, id, rev, size, dies))) else {
             return Ok(Step::Lost);
         };

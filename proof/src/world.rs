@@ -67,18 +67,23 @@ pub struct Told {
 
 impl Default for World {
     fn default() -> World {
-        World {
-            clock: Mutex::default(),
-            shown: AtomicI64::new(0),
-            changing: Mutex::default(),
-            rules: [Ttl::Infinite, Ttl::Seconds(60), Ttl::Infinite].map(|ttl| Mutex::new(Rules::new(ttl))),
-            date_rules: Rules::new(Ttl::Infinite),
-            numbers: AtomicU64::new(1),
-        }
+        World::with_rules([Ttl::Infinite, Ttl::Seconds(60), Ttl::Infinite])
     }
 }
 
 impl World {
+    /// One in which the containers have these rules from the beginning.
+    pub fn with_rules(rules: [Ttl; CONTAINERS.len()]) -> World {
+        World {
+            clock: Mutex::default(),
+            shown: AtomicI64::new(0),
+            changing: Mutex::default(),
+            rules: rules.map(|ttl| Mutex::new(Rules::new(ttl))),
+            date_rules: Rules::new(Ttl::Infinite),
+            numbers: AtomicU64::new(1),
+        }
+    }
+
     /// A number that nobody has had: of a version, or of writes that belong together.
     pub fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)

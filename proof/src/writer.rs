@@ -43,6 +43,7 @@ enum Act {
 }
 
 /// One writer with its items.
+#[derive(Clone)]
 pub struct Writer {
     pub items: [Vec<Item>; CONTAINERS.len()],
     /// Writes that were acknowledged.
@@ -115,7 +116,7 @@ impl Writer {
         // A patch leaves the ttl as it is, whatever that was.
         let mortal = container == POLICY || act == Act::Patch || wanted != Wanted::Inherited;
         let entry = &mut self.items[container][at].entry;
-        entry.attempt = Some(Attempt { change, group: world.number(), mortal });
+        entry.attempts(Attempt { change, group: world.number(), mortal });
         let before = world.now();
         let answer = send(client, act, CONTAINERS[container], &pk, &id, rev, size, wanted);
         let Ok(answer) = answer else { return Ok(Step::Lost) };
@@ -155,7 +156,7 @@ impl Writer {
             };
             operations.push(operation);
             let mortal = container == POLICY || wanted != Wanted::Inherited;
-            self.items[container][at].entry.attempt = Some(Attempt { change, group, mortal });
+            self.items[container][at].entry.attempts(Attempt { change, group, mortal });
         }
         self.send_batch(client, container, &chosen, &operations)
     }
@@ -170,8 +171,10 @@ impl Writer {
             self.made += 1;
             let id = format!("w{}-crowd-{}", self.number, self.made);
             operations.push(upsert_of(&items::body(&id, &self.pk(), rev, 400, Wanted::Seconds(seconds))));
-            let attempt = Some(Attempt { change: Change::Put(rev), group, mortal: true });
-            self.items[BULK].push(Item { id, entry: Entry { attempt, ..Entry::default() } });
+            let past = self.items[BULK][0].entry.past.is_some().then(Vec::new);
+            let mut entry = Entry { past, ..Entry::default() };
+            entry.attempts(Attempt { change: Change::Put(rev), group, mortal: true });
+            self.items[BULK].push(Item { id, entry });
         }
         let chosen: Vec<usize> = (first..first + 100).collect();
         self.send_batch(client, BULK, &chosen, &operations)
