@@ -90,12 +90,11 @@ pub fn drive(peer: &dyn Peer, set: &Arc<DataSet>, plan: Plan) -> Result<Figures>
         let server = settled(peer)? - server;
         let count = total.latencies.count();
         ensure!(count > 0, "not one operation: {}", total.failure.unwrap_or_default());
-        let share = 1e6 / count as f64;
         Ok(Figures {
             latencies: total.latencies,
             seconds,
-            server_us: server * share,
-            client_us: client * share,
+            server_us: server * 1e6 / (count + total.late) as f64,
+            client_us: client * 1e6 / count as f64,
             failures: total.failures,
             failure: total.failure,
         })
@@ -117,6 +116,8 @@ fn settled(peer: &dyn Peer) -> Result<f64> {
 #[derive(Default)]
 struct Seen {
     latencies: Histogram,
+    /// Begun in time and answered later: what the server took for them counts, so they do.
+    late: u64,
     failures: u64,
     failure: Option<String>,
 }
@@ -124,6 +125,7 @@ struct Seen {
 impl Seen {
     fn add(&mut self, other: Seen) {
         self.latencies.merge(&other.latencies);
+        self.late += other.late;
         self.failures += other.failures;
         self.failure = self.failure.take().or(other.failure);
     }
@@ -148,11 +150,11 @@ fn user(
             Pace::Open(_) => std::thread::sleep(due.saturating_duration_since(Instant::now())),
         }
         let outcome = connection.run(stream.operation());
-        let counts = phase.load(Ordering::Relaxed) == MEASURED;
-        match outcome {
-            Ok(()) if counts => seen.latencies.add(due.elapsed()),
-            Ok(()) => {}
-            Err(error) => {
+        match (outcome, phase.load(Ordering::Relaxed)) {
+            (Ok(()), MEASURED) => seen.latencies.add(due.elapsed()),
+            (Ok(()), OVER) => seen.late += 1,
+            (Ok(()), _) => {}
+            (Err(error), _) => {
                 seen.failures += 1;
                 seen.failure.get_or_insert_with(|| format!("{error:#}"));
                 if seen.failures >= MAX_FAILURES {
