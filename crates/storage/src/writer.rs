@@ -8,8 +8,10 @@ use crate::clock::{Clock, ClockOptions, ClockStatus, Command, Look, Turn};
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::ticket::Resolver;
-use crate::{Error, Job, Read, Result, Transaction, Verdict};
-use std::cell::Cell;
+use crate::{Direction, Error, Job, KeyRange, Keyspace, Read, Result, Scan, Transaction, Verdict};
+use bytes::Bytes;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,6 +20,8 @@ use std::sync::{Arc, OnceLock};
 const MAX_GROUP_JOBS: usize = 512;
 /// …or has written this many bytes.
 const MAX_GROUP_BYTES: usize = 4 << 20;
+/// So many entries of the catalog are kept at hand while a group runs.
+const MAX_CATALOG_ENTRIES: usize = 64;
 
 /// Where a group's writes go.
 pub(crate) trait Backend: Send {
@@ -56,7 +60,7 @@ pub(crate) struct Writer<B> {
 
 /// Jobs that will be committed together.
 pub(crate) struct Group {
-    base: Box<dyn Read>,
+    base: Base,
     overlay: Overlay,
     record: StoreRecord,
     turn: Option<Turn>,
@@ -220,13 +224,13 @@ impl<B: Backend> Writer<B> {
 
 impl Group {
     fn new(base: Box<dyn Read>, record: StoreRecord) -> Self {
-        Self { base, overlay: Overlay::default(), record, turn: None, jobs: Vec::new(), command: None }
+        let (base, overlay) = (Base { state: base, catalog: RefCell::default() }, Overlay::default());
+        Self { base, overlay, record, turn: None, jobs: Vec::new(), command: None }
     }
 
     fn run(&mut self, clock: &Clock, mut job: Box<dyn Job>) {
         let moment = clock.assign(&mut self.record.clock);
-        let mut transaction =
-            Transaction::new(self.base.as_ref(), &mut self.overlay, moment, self.record.sequence);
+        let mut transaction = Transaction::new(&self.base, &mut self.overlay, moment, self.record.sequence);
         let inside = InsideJob::enter();
         let verdict = catch_unwind(AssertUnwindSafe(|| job.run(&mut transaction)));
         drop(inside);
@@ -242,6 +246,33 @@ impl Group {
             }
         };
         self.jobs.push((job, result));
+    }
+}
+
+/// The committed state below a group. What its jobs ask of the catalog is kept at hand: each begins with the same policies.
+struct Base {
+    state: Box<dyn Read>,
+    catalog: RefCell<BTreeMap<Box<[u8]>, Option<Bytes>>>,
+}
+
+impl Read for Base {
+    fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Bytes>> {
+        if keyspace != Keyspace::Catalog {
+            return self.state.get(keyspace, key);
+        }
+        if let Some(known) = self.catalog.borrow().get(key) {
+            return Ok(known.clone());
+        }
+        let value = self.state.get(keyspace, key)?;
+        let mut catalog = self.catalog.borrow_mut();
+        if catalog.len() < MAX_CATALOG_ENTRIES {
+            catalog.insert(key.into(), value.clone());
+        }
+        Ok(value)
+    }
+
+    fn scan(&self, keyspace: Keyspace, range: KeyRange, direction: Direction) -> Scan<'_> {
+        self.state.scan(keyspace, range, direction)
     }
 }
 
