@@ -123,6 +123,40 @@ impl<'a> Elements<'a> {
     pub(crate) fn new(elements: &'a [u8]) -> Elements<'a> {
         Elements(elements)
     }
+
+    /// The value of that name. What stands before it is passed over unread: commands are asked for dozens of names.
+    pub(crate) fn find(self, name: &str) -> Option<ValueRef<'a>> {
+        let mut rest = self.0;
+        loop {
+            let (code, named) = rest.split_first()?;
+            let kind = Kind::from_code(*code as i8)?;
+            let end = named.iter().position(|byte| *byte == 0)?;
+            let value = &named[end + 1..];
+            if &named[..end] == name.as_bytes() {
+                return Some(read(kind, value)?.0);
+            }
+            rest = value.get(length_of(kind, value)?..)?;
+        }
+    }
+}
+
+/// How long a value is whose bytes were checked.
+fn length_of(kind: Kind, bytes: &[u8]) -> Option<usize> {
+    let c_string =
+        |from: usize| bytes.get(from..)?.iter().position(|byte| *byte == 0).map(|at| from + at + 1);
+    Some(match kind {
+        Kind::Undefined | Kind::Null | Kind::MinKey | Kind::MaxKey => 0,
+        Kind::Bool => 1,
+        Kind::Int32 => 4,
+        Kind::Double | Kind::DateTime | Kind::Timestamp | Kind::Int64 => 8,
+        Kind::ObjectId => 12,
+        Kind::Decimal128 => 16,
+        Kind::String | Kind::JavaScript | Kind::Symbol => length_at(bytes)?.checked_add(4)?,
+        Kind::Document | Kind::Array | Kind::JavaScriptWithScope => length_at(bytes)?,
+        Kind::Binary => length_at(bytes)?.checked_add(5)?,
+        Kind::DbPointer => length_at(bytes)?.checked_add(16)?,
+        Kind::Regex => c_string(c_string(0)?)?,
+    })
 }
 
 impl<'a> Iterator for Elements<'a> {

@@ -276,7 +276,12 @@ impl<'a> DocumentRef<'a> {
 
     /// The value of a field.
     pub fn get(self, name: &str) -> Option<ValueRef<'a>> {
-        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+        match self.0 {
+            Fields::Bytes(bytes) => raw::Elements::new(bytes).find(name),
+            Fields::Tree(fields) => {
+                fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.view())
+            }
+        }
     }
 
     /// All fields in their order.

@@ -20,11 +20,31 @@ struct Frame {
 
 impl Default for Writer {
     fn default() -> Writer {
-        Writer { bytes: vec![0; 4], open: vec![Frame { start: 0, items: None }] }
+        Writer::with_capacity(256)
     }
 }
 
 impl Writer {
+    /// A document for which there is room for so many bytes at once.
+    pub fn with_capacity(bytes: usize) -> Writer {
+        let mut buffer = Vec::with_capacity(bytes);
+        buffer.extend_from_slice(&[0; 4]);
+        Writer::after(buffer)
+    }
+
+    /// Goes on with a document that was finished; what nobody else holds is not copied.
+    pub fn reopen(document: RawDocument) -> Writer {
+        let mut bytes = Vec::from(document.into_bytes());
+        bytes.pop();
+        Writer::after(bytes)
+    }
+
+    fn after(bytes: Vec<u8>) -> Writer {
+        let mut open = Vec::with_capacity(4);
+        open.push(Frame { start: 0, items: None });
+        Writer { bytes, open }
+    }
+
     /// Appends a field. A name ends at its first zero byte.
     pub fn field<'a>(&mut self, name: &str, value: impl Into<ValueRef<'a>>) {
         let value = value.into();
@@ -255,6 +275,21 @@ mod tests {
         assert_eq!(raw.to_document(), document);
         assert_eq!(RawDocument::parse(Bytes::copy_from_slice(raw.as_bytes())), Ok(raw.clone()));
         assert_eq!(RawDocument::from_view(raw.view()), raw, "bytes copied as bytes");
+        for (name, value) in document.iter() {
+            let found = raw.get(name).map(ValueRef::to_value);
+            assert_eq!(found.as_ref(), Some(value), "{name} is found behind all before it");
+        }
+        assert!(raw.get("nobody").is_none());
+    }
+
+    #[test]
+    fn a_document_that_was_finished_can_be_gone_on_with() {
+        let mut writer = Writer::reopen(RawDocument::from_document(&Document::new().with("a", 1)));
+        writer.field("b", 2);
+        let both = RawDocument::from_document(&Document::new().with("a", 1).with("b", 2));
+        assert_eq!(writer.finish(), both);
+        assert_eq!(Writer::reopen(both.clone()).finish(), both);
+        assert_eq!(Writer::reopen(RawDocument::default()).finish(), RawDocument::default());
     }
 
     #[test]

@@ -15,6 +15,11 @@ pub(crate) fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes > SMALL_MESSAGE_BYTES { block_in_place(work) } else { work() }
 }
 
+/// Runs work that has turned out long.
+pub(crate) fn step(work: &mut dyn FnMut()) {
+    block_in_place(work);
+}
+
 /// Runs a future that handles so many bytes from a peer: every step of it is such work, its waiting is not.
 pub(crate) async fn steps_aside<T>(bytes: usize, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);

@@ -17,6 +17,10 @@ use crate::reply::Reply;
 /// How many documents the first batch has if the client does not say.
 pub(crate) const FIRST_BATCH: usize = 101;
 
+/// How many bytes an item of an array takes beside its document, and a reply beside its documents; mostly.
+const ITEM_BYTES: usize = 8;
+const AROUND_BYTES: usize = 320;
+
 /// What is to become of an answer.
 pub(crate) struct Opening<'a> {
     pub(crate) namespace: &'a str,
@@ -32,7 +36,9 @@ pub(crate) struct Opening<'a> {
 pub(crate) fn open(call: &Call, mut answers: Answers, opening: &Opening<'_>) -> Result<Reply> {
     let room = call.room.clone();
     let size = opening.batch_size.unwrap_or(FIRST_BATCH);
-    let batch = call.blocking(|| answers.batch(&room, &call.context(), Some(size)))?;
+    let only_walks = answers.only_walks() && !room.is_transaction();
+    let mut first_batch = || answers.batch(&room, &call.context(), Some(size));
+    let batch = if only_walks { first_batch() } else { call.blocking(first_batch) }?;
     let finished = batch.finished || opening.single_batch;
     let id = if finished { 0 } else { keep(call, opening, Rest::Answers(Box::new(answers)))? };
     call.service.statistics.documents_returned.add(batch.documents.len() as u64);
@@ -122,7 +128,8 @@ fn cursor(
     batch: &[RawDocument],
     token: Option<&Document>,
 ) -> Writer {
-    let mut writer = Writer::default();
+    let documents: usize = batch.iter().map(|document| document.as_bytes().len() + ITEM_BYTES).sum();
+    let mut writer = Writer::with_capacity(documents + AROUND_BYTES);
     writer.open_document("cursor");
     writer.open_array(batch_name);
     for document in batch {

@@ -19,15 +19,12 @@ impl Reply {
     }
 
     /// The whole answer: the command's own fields, `ok`, and what `more` has.
-    pub(crate) fn finish(&self, ok: f64, more: &Document) -> RawDocument {
-        let view = match &self.0 {
-            Body::Tree(document) => document.view(),
-            Body::Bytes(document) => document.view(),
+    pub(crate) fn finish(self, ok: f64, more: &Document) -> RawDocument {
+        let document = match self.0 {
+            Body::Tree(document) => RawDocument::from_document(&document),
+            Body::Bytes(document) => document,
         };
-        let mut writer = Writer::default();
-        for (name, value) in view.iter() {
-            writer.field(name, value);
-        }
+        let mut writer = Writer::reopen(document);
         writer.field("ok", ok);
         for (name, value) in more.iter() {
             writer.field(name, value.view());

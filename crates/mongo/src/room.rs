@@ -11,6 +11,7 @@ use mql::Code;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use storage::Time;
 
+use crate::aside;
 use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
 use crate::index_uses::IndexUses;
 use crate::meter::Meter;
@@ -130,7 +131,7 @@ impl Room {
             outcome
         };
         match &self.transaction {
-            None => metered(&self.engine().reading(collections)?),
+            None => metered(&self.engine().reading(collections)?.stepping_aside(aside::step)),
             Some(transaction) => metered(&transaction.opened()?.reading(collections)?),
         }
     }

@@ -35,7 +35,7 @@ pub(crate) use claims::Claims;
 pub use definition::{Collection, CollectionDefinition};
 pub(crate) use indexes::index_names;
 pub use indexes::{Build, CollectionIndex, IndexList, IndexState};
-pub use reading::{Hit, Reading};
+pub use reading::{Aside, Hit, Reading};
 pub use receipts::{Receipt, Receipts};
 pub(crate) use receipts::{ReceiptEntry, read_receipt};
 pub use usage::IndexUsage;

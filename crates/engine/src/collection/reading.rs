@@ -2,7 +2,7 @@
 //!
 //! What leaves a reading has passed the gate. Each request opens its own, so that what died since the last one is not seen.
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,7 +38,14 @@ pub struct Reading<'a> {
     now: Time,
     sequence: u64,
     touched: Touched,
+    aside: Aside,
 }
+
+/// How work is done that turns out long: whoever reads may have others waiting on the same thread.
+pub type Aside = fn(&mut dyn FnMut());
+
+/// How many entries are looked at before the work counts as long. The dead may be many.
+const FEW_ENTRIES: usize = 256;
 
 /// What of the living a reading has come by: what it is charged for.
 #[derive(Default)]
@@ -70,13 +77,11 @@ impl Engine {
         partitions.dedup_by_key(|partition| partition.id);
         let views = View::open_all(&*self.store, &partitions)?;
         let gates: Vec<Gate> = views.iter().map(|view| view.gate.clone()).collect();
-        if let Some(View { snapshot, gate, sequence }) = views.into_iter().next() {
-            let (source, touched) = (Source::Snapshot(snapshot), Touched::default());
-            return Ok(Reading { source, gates, now: gate.now, sequence, touched });
-        }
-        let (sequence, snapshot, now) = self.store.snapshot_now()?;
-        let (source, touched) = (Source::Snapshot(snapshot), Touched::default());
-        Ok(Reading { source, gates, now, sequence, touched })
+        let (sequence, snapshot, now) = match views.into_iter().next() {
+            Some(View { snapshot, gate, sequence }) => (sequence, snapshot, gate.now),
+            None => self.store.snapshot_now()?,
+        };
+        Ok(Reading::new(Source::Snapshot(snapshot), gates, now, sequence))
     }
 }
 
@@ -89,8 +94,43 @@ impl<'a> Reading<'a> {
     ) -> Result<Reading<'a>> {
         let gates = collections.iter().map(|collection| workspace.gate(collection));
         let gates = gates.collect::<Result<Vec<_>>>()?;
-        let (source, now) = (Source::Draft(workspace), workspace.now());
-        Ok(Reading { source, gates, now, sequence, touched: Touched::default() })
+        Ok(Reading::new(Source::Draft(workspace), gates, workspace.now(), sequence))
+    }
+
+    fn new(source: Source<'a>, gates: Vec<Gate>, now: Time, sequence: u64) -> Reading<'a> {
+        Reading { source, gates, now, sequence, touched: Touched::default(), aside: |work| work() }
+    }
+
+    /// The same; what turns out long is done aside.
+    #[must_use]
+    pub fn stepping_aside(self, aside: Aside) -> Reading<'a> {
+        Reading { aside, ..self }
+    }
+
+    /// Takes entries until one says that it was the last: few of them here, the others aside.
+    fn each_entry(
+        &self,
+        keyspace: Keyspace,
+        range: KeyRange,
+        direction: Direction,
+        mut take: impl FnMut(Bytes, Bytes) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let mut entries = self.reader().scan(keyspace, range, direction);
+        let mut take_some = |most: usize| -> Result<ControlFlow<()>> {
+            for _ in 0..most {
+                let Some(entry) = entries.next() else { return Ok(ControlFlow::Break(())) };
+                let (key, value) = entry?;
+                if take(key, value)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        };
+        let mut outcome = take_some(FEW_ENTRIES);
+        if matches!(outcome, Ok(ControlFlow::Continue(()))) {
+            (self.aside)(&mut || outcome = take_some(usize::MAX));
+        }
+        outcome.map(drop)
     }
 
     /// Says that an item of this reading matters to whoever reads: if it dies before a transaction commits that was shown it,
@@ -157,16 +197,13 @@ impl<'a> Reading<'a> {
         let gate = self.gate(collection)?;
         let range = numbers(collection.partition.id, after, direction);
         let (mut all, mut bytes) = (Vec::new(), 0);
-        for entry in self.reader().scan(Keyspace::Item, range, direction) {
-            if all.len() >= max_items || bytes >= max_bytes {
-                break;
-            }
-            let (key, value) = entry?;
+        self.each_entry(Keyspace::Item, range, direction, |key, value| {
             if let Some(record) = gate.judge(self.reader(), all_keys::item_number(&key)?, &value)? {
                 bytes += value.len();
                 all.push(self.loaded(record));
             }
-        }
+            Ok(enough(all.len() >= max_items || bytes >= max_bytes))
+        })?;
         Ok(all)
     }
 
@@ -223,11 +260,7 @@ impl<'a> Reading<'a> {
         let place = Shelf::new(collection.partition.id, number);
         let range = place.range(span, after, direction);
         let mut hits = Vec::new();
-        for entry in self.reader().scan(place.keyspace, range, direction) {
-            if hits.len() >= max_hits {
-                break;
-            }
-            let (key, value) = entry?;
+        self.each_entry(place.keyspace, range, direction, |key, value| {
             let (hit, mark) = place.read(&key, &value)?;
             let is_living = match mark {
                 Some(mark) => gate.is_living(self.reader(), hit.number, &mark)?,
@@ -237,7 +270,8 @@ impl<'a> Reading<'a> {
                 self.touched.entries.fetch_add(1, Ordering::Relaxed);
                 hits.push(hit);
             }
-        }
+            Ok(enough(hits.len() >= max_hits))
+        })?;
         Ok(hits)
     }
 
@@ -260,6 +294,10 @@ impl<'a> Reading<'a> {
             Error::invalid(format!("'{}' is not part of this reading", collection.namespace()))
         })
     }
+}
+
+fn enough(is_enough: bool) -> ControlFlow<()> {
+    if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// Where the entries of an index lie: those on `_id` in `Id`, where the item's number is the value, all others in `Index`.

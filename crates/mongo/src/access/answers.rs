@@ -48,6 +48,8 @@ pub(crate) struct Answers {
     projection: Option<(Projection, Arc<Filter>)>,
     /// How many documents may still be given, if that is limited.
     left: Option<u64>,
+    /// Whether nothing is done but to walk through a collection.
+    only_walks: bool,
     /// A document that did not fit into the last batch, and its origin.
     held: Option<(RawDocument, Option<u64>)>,
     batches: u64,
@@ -72,6 +74,7 @@ impl Answers {
             began_with: Vec::new(),
             projection: None,
             left: None,
+            only_walks: false,
             held: None,
             batches: 0,
         }
@@ -87,6 +90,17 @@ impl Answers {
     pub(crate) fn limited(mut self, limit: Option<u64>) -> Answers {
         self.left = limit;
         self
+    }
+
+    /// The same, known to do nothing but to walk through a collection: it steps aside by itself when that turns out long.
+    pub(crate) fn walking(mut self) -> Answers {
+        self.only_walks = true;
+        self
+    }
+
+    /// Whether it need not be computed aside.
+    pub(crate) fn only_walks(&self) -> bool {
+        self.only_walks
     }
 
     /// The next documents: at most `count`, and no more than fit into a reply. One batch sees one time (T16).

@@ -19,12 +19,15 @@ use mql::index::Span;
 use mql::pipeline::Row;
 use mql::{Code, Context};
 use storage::Direction;
+use tokio::task::block_in_place;
 
 use crate::error::{Error, Result};
 
 /// How many documents are read at once: few at first, because many requests want but one.
 const FIRST_CHUNK: usize = 4;
 const LAST_CHUNK: usize = 256;
+/// With more than this a walk has turned out long, and reads aside.
+const SHORT_CHUNK: usize = 16;
 /// How many bytes are read at once.
 const CHUNK_BYTES: usize = 4 << 20;
 /// How many documents with several keys a walk remembers.
@@ -144,7 +147,11 @@ impl Walk {
             if matches!(self.read_to, Position::End) {
                 return Ok(None);
             }
-            self.read_ahead(reading, context)?;
+            if self.chunk > SHORT_CHUNK {
+                block_in_place(|| self.read_ahead(reading, context))?;
+            } else {
+                self.read_ahead(reading, context)?;
+            }
         }
     }
 

@@ -78,6 +78,7 @@ pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
     let parse = |settings: &Settings| Pipeline::find(&view, &find, settings);
     let answers =
         super::aggregate::ready(call, Some(&on), &settings, access::hint(fields)?, parse)?.limited(limit);
+    let answers = if stages.is_empty() && sort.is_none() { answers.walking() } else { answers };
     let Some(projection) = projection else { return Ok(answers) };
     // What `a.$` shows is decided by the filter.
     let filter = Arc::new(Filter::parse(filter, &settings)?);
