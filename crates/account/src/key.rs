@@ -1,6 +1,7 @@
 //! One key: base64 text to people and passwords, bytes to signatures.
 
 use std::fmt;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,9 +16,11 @@ const RANDOM_BYTES: usize = 64;
 pub const EMULATOR_KEY: &str =
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
-/// A key, ready for use.
+/// A key, ready for use. Clones share it.
 #[derive(Clone)]
-pub struct Key {
+pub struct Key(Arc<Secret>);
+
+struct Secret {
     text: String,
     mac: Hmac<Sha256>,
     digest: [u8; 32],
@@ -37,7 +40,7 @@ impl Key {
             return Err(BadKey);
         }
         let mac = Hmac::new_from_slice(&bytes).map_err(|_| BadKey)?;
-        Ok(Self { text: text.to_owned(), mac, digest: Sha256::digest(text).into() })
+        Ok(Self(Arc::new(Secret { text: text.to_owned(), mac, digest: Sha256::digest(text).into() })))
     }
 
     /// A new key that nobody can guess.
@@ -49,29 +52,29 @@ impl Key {
 
     /// The secret itself, for those who must hand it on: to its owner, to disk, to a password check.
     pub fn reveal(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 
     /// Whether it is no secret.
     pub fn is_public(&self) -> bool {
-        self.text == EMULATOR_KEY
+        self.0.text == EMULATOR_KEY
     }
 
     /// A signature to be made or checked with this key.
     pub fn mac(&self) -> Hmac<Sha256> {
-        self.mac.clone()
+        self.0.mac.clone()
     }
 
     /// Whether somebody who sent that text has this key. Digests are compared rather than the texts, so that not even the
     /// key's length shows in the time taken.
     pub fn is(&self, text: &str) -> bool {
         let digest: [u8; 32] = Sha256::digest(text).into();
-        digest.ct_eq(&self.digest).into()
+        digest.ct_eq(&self.0.digest).into()
     }
 
     /// What tells keys apart without telling them: the first hexadecimal digits of the text's SHA-256.
     pub fn fingerprint(&self) -> String {
-        let [a, b, c, d, ..] = self.digest;
+        let [a, b, c, d, ..] = self.0.digest;
         format!("{:08x}", u32::from_be_bytes([a, b, c, d]))
     }
 }

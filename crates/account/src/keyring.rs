@@ -178,9 +178,11 @@ impl Keyring {
     /// The mightiest key that passes a check. All are checked, in any case.
     pub fn find(&self, fits: impl Fn(&Key) -> bool) -> Option<Holder> {
         let state = self.state();
-        let fit: Vec<bool> = state.entries.iter().map(|entry| fits(&entry.key)).collect();
-        let entry = state.entries.iter().zip(fit).find_map(|(entry, fits)| fits.then_some(entry))?;
-        Some(Holder { kind: entry.kind, key: entry.key.clone() })
+        let first = state.entries.iter().fold(None, |first, entry| {
+            let fitting = fits(&entry.key).then_some(entry);
+            first.or(fitting)
+        });
+        first.map(|entry| Holder { kind: entry.kind, key: entry.key.clone() })
     }
 
     /// All keys as they are now, the mightiest first.

@@ -322,6 +322,14 @@ impl Etag {
         self.text() == text.as_bytes()
     }
 
+    /// The text between the quotes.
+    pub fn bare(&self) -> impl fmt::Display {
+        let text = self.text();
+        fmt::from_fn(move |f| {
+            f.write_str(std::str::from_utf8(&text[1..text.len() - 1]).map_err(|_| fmt::Error)?)
+        })
+    }
+
     /// `"ssssssss-ssss-ssss-0000-tttttttt0000"`: the sequence from its low end, then the second. Written by hand
     /// because every item that is read has one.
     fn text(&self) -> [u8; 38] {

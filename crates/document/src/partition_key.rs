@@ -257,19 +257,15 @@ impl PartitionKey {
     }
 
     /// The key as the definition wants it for one item: one part per path. The empty key stands for undefined
-    /// in a container made without a key.
-    pub fn complete(self, definition: &PartitionKeyDefinition) -> Result<PartitionKey> {
+    /// in a container made without a key. One that does not fit is given back.
+    pub fn complete(
+        self,
+        definition: &PartitionKeyDefinition,
+    ) -> std::result::Result<PartitionKey, PartitionKey> {
         if self.is_empty() && definition.system_key {
             return Ok(PartitionKey(vec![KeyPart::Undefined; definition.paths.len()]));
         }
-        if self.len() != definition.paths.len() {
-            return Err(Error::invalid(format!(
-                "the partition key {self} has {} parts, but the container's definition has {} paths",
-                self.len(),
-                definition.paths.len()
-            )));
-        }
-        Ok(self)
+        if self.len() == definition.paths.len() { Ok(self) } else { Err(self) }
     }
 
     /// The parts in the order of the paths.

@@ -563,8 +563,10 @@ fn home(container: &Container, key: PartitionKey) -> Home {
 
 /// A key as it came with a request, with one part per path.
 fn complete(key: PartitionKey, definition: &PartitionKeyDefinition) -> Result<PartitionKey> {
-    let (given, parts) = (key.to_json(), definition.paths.len());
-    key.complete(definition).map_err(|_| Error::KeyMismatch { given, expected: format!("{parts} parts") })
+    key.complete(definition).map_err(|key| Error::KeyMismatch {
+        given: key.to_json(),
+        expected: format!("{} parts", definition.paths.len()),
+    })
 }
 
 pub(crate) fn id_of(record: &Record) -> &str {

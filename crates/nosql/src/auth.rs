@@ -91,9 +91,17 @@ fn check_signature(
     dates: &Dates,
     signature: &[u8],
 ) -> Result<Holder, Error> {
-    let verb = method.as_str().to_lowercase();
-    let payload =
-        |link: &str| format!("{verb}\n{}\n{link}\n{}\n{}\n", signed.kind, dates.x_ms_date, dates.date);
+    let payload = |link: &str| {
+        let mut text = String::with_capacity(link.len() + 96);
+        text.push_str(method.as_str());
+        text.make_ascii_lowercase();
+        for line in [&signed.kind, link, &dates.x_ms_date, &dates.date] {
+            text.push('\n');
+            text.push_str(line);
+        }
+        text.push('\n');
+        text
+    };
     let whose = |link: &str| keys.signer(payload(link).as_bytes(), signature);
     if let Some(holder) = whose(&signed.link).or_else(|| whose(signed.rid.as_deref()?)) {
         return Ok(holder);

@@ -1,6 +1,6 @@
 //! One request in a handler's hands: who it is from, what it names, what it carries.
 //!
-//! Work that may take long (catalog changes, queries) goes to the blocking threads; point
+//! Work that may take long (catalog changes, queries that do not turn out brief) goes to the blocking threads; point
 //! reads and the submission of writes stay on the runtime, because they are shorter than the detour.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,11 +115,11 @@ impl Call {
     pub(crate) fn owner_container(&self) -> Result<Arc<Container>, Error> {
         self.head.check_hints()?;
         let container = self.container_as_owner()?;
-        let current = container.rid.to_string();
-        if let Some(given) = self.head.intended_rid()
-            && given != current
-        {
-            return Err(Error::ContainerRecreated { given: given.to_owned(), current });
+        if let Some(given) = self.head.intended_rid() {
+            let current = container.rid.to_string();
+            if given != current {
+                return Err(Error::ContainerRecreated { given: given.to_owned(), current });
+            }
         }
         let _ = self.container.set(Arc::clone(&container));
         Ok(container)

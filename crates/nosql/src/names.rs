@@ -37,9 +37,11 @@ pub(crate) fn container(engine: &Engine, database: &Database, name: &str) -> Res
 /// The item of that name. Only a link that names its container by resource id can name the item so: an id may look
 /// like a resource id.
 pub(crate) fn item(container: &Container, container_name: &str, name: &str) -> ItemName {
-    let by_rid = container_name != container.name();
-    match name.parse::<ItemRid>() {
-        Ok(rid) if by_rid && rid.container == container.rid => ItemName::Number(rid.item_number()),
-        _ => ItemName::Id(name.to_owned()),
+    if container_name != container.name()
+        && let Ok(rid) = name.parse::<ItemRid>()
+        && rid.container == container.rid
+    {
+        return ItemName::Number(rid.item_number());
     }
+    ItemName::Id(name.to_owned())
 }

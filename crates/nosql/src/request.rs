@@ -12,7 +12,7 @@ use engine::{Consent, Countdown, Precondition, Throughput};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
-use hyper::{HeaderMap, Method};
+use hyper::{HeaderMap, Method, Uri};
 
 use crate::error::Error;
 use crate::headers;
@@ -65,22 +65,34 @@ pub(crate) struct PageRequest {
 pub(crate) struct Head {
     pub(crate) method: Method,
     pub(crate) path: ResourcePath,
-    /// The text behind `?`.
-    pub(crate) query: Option<String>,
+    uri: Uri,
     headers: HeaderMap,
     pub(crate) channel: Option<Channel>,
-    /// The address the client used for us, with scheme and a slash at the end.
-    pub(crate) origin: Option<String>,
 }
 
 impl Head {
     pub(crate) fn new(parts: Parts) -> Result<Self, Error> {
         let path = ResourcePath::parse(parts.uri.path())?;
         check_text(&parts.headers)?;
-        let origin = origin(&parts);
-        let query = parts.uri.query().map(str::to_owned);
-        let channel = parts.extensions.get().copied();
-        Ok(Self { method: parts.method, path, query, headers: parts.headers, channel, origin })
+        let Parts { method, uri, headers, extensions, .. } = parts;
+        Ok(Self { method, path, uri, headers, channel: extensions.get().copied() })
+    }
+
+    /// The text behind `?`.
+    pub(crate) fn query(&self) -> Option<&str> {
+        self.uri.query()
+    }
+
+    /// The address the client used for us, with scheme and a slash at the end.
+    pub(crate) fn origin(&self) -> Option<String> {
+        let authority = match self.uri.authority() {
+            Some(authority) => authority.clone(),
+            None => self.headers.get(HOST)?.to_str().ok()?.parse::<Authority>().ok()?,
+        };
+        let secure = self.channel.is_some_and(|channel| channel.secure);
+        let secure = secure || self.uri.scheme_str() == Some("https");
+        let scheme = if secure { "https" } else { "http" };
+        (!authority.as_str().contains('@')).then(|| format!("{scheme}://{authority}/"))
     }
 
     pub(crate) fn headers(&self) -> &HeaderMap {
@@ -256,7 +268,7 @@ impl Head {
 
     /// A parameter behind `?`, not decoded: the admin API's parameters are numbers and words.
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
-        let pairs = self.query.as_deref()?.split('&');
+        let pairs = self.query()?.split('&');
         pairs.filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
@@ -292,18 +304,6 @@ pub(crate) fn precondition(if_match: Option<&str>, if_none_match: Option<&str>) 
         (None, Some(etag)) => Precondition::IfNoneMatch(etag.to_owned()),
         (None, None) => Precondition::None,
     }
-}
-
-fn origin(parts: &Parts) -> Option<String> {
-    let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
-    let authority = match parts.uri.authority() {
-        Some(authority) => authority.clone(),
-        None => host?.parse::<Authority>().ok()?,
-    };
-    let secure = parts.extensions.get().is_some_and(|channel: &Channel| channel.secure);
-    let secure = secure || parts.uri.scheme_str() == Some("https");
-    let scheme = if secure { "https" } else { "http" };
-    (!authority.as_str().contains('@')).then(|| format!("{scheme}://{authority}/"))
 }
 
 fn bad_value(name: &HeaderName, text: &str, expected: &str) -> Error {

@@ -4,13 +4,13 @@
 //! activity id and, once a container is known, its session token and place. A missing charge or an empty error
 //! body breaks clients, so neither is left to handlers.
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use engine::{Charge, Container};
 use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode};
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, PercentEncode, utf8_percent_encode};
 
 use crate::body::Body;
 use crate::error::Error;
@@ -23,7 +23,7 @@ pub(crate) struct Reply {
     status: StatusCode,
     body: Body,
     charge: Charge,
-    headers: HeaderMap,
+    headers: Headers,
     work: Option<Box<Work>>,
 }
 
@@ -32,7 +32,7 @@ impl Reply {
     pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Self {
         let mut reply = Self::empty(status);
         reply.body = body.into().into();
-        reply.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        reply.headers.fix(CONTENT_TYPE, "application/json");
         reply
     }
 
@@ -40,9 +40,7 @@ impl Reply {
     pub(crate) fn text(body: String) -> Self {
         let mut reply = Self::empty(StatusCode::OK);
         reply.body = Bytes::from(body).into();
-        reply
-            .headers
-            .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"));
+        reply.headers.fix(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
         reply
     }
 
@@ -50,7 +48,7 @@ impl Reply {
     pub(crate) fn pem(body: String) -> Self {
         let mut reply = Self::empty(StatusCode::OK);
         reply.body = Bytes::from(body).into();
-        reply.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-pem-file"));
+        reply.headers.fix(CONTENT_TYPE, "application/x-pem-file");
         reply
     }
 
@@ -63,7 +61,7 @@ impl Reply {
     pub(crate) fn bytes(kind: &'static str, body: impl Into<Bytes>) -> Self {
         let mut reply = Self::empty(StatusCode::OK);
         reply.body = body.into().into();
-        reply.headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        reply.headers.fix(CONTENT_TYPE, kind);
         reply
     }
 
@@ -71,14 +69,14 @@ impl Reply {
     pub(crate) fn streamed(content_type: &'static str, body: Body) -> Self {
         let mut reply = Self::empty(StatusCode::OK);
         reply.body = body;
-        reply.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        reply.headers.fix(CONTENT_TYPE, content_type);
         reply
     }
 
     /// An answer without a body.
     pub(crate) fn empty(status: StatusCode) -> Self {
-        let (body, headers) = (Bytes::new().into(), HeaderMap::with_capacity(24));
-        Self { status, body, charge: Charge::MINIMUM, headers, work: None }
+        let (body, charge) = (Bytes::new().into(), Charge::MINIMUM);
+        Self { status, body, charge, headers: Headers::default(), work: None }
     }
 
     pub(crate) fn charged(mut self, charge: Charge) -> Self {
@@ -101,7 +99,7 @@ impl Reply {
     }
 
     pub(crate) fn with(mut self, name: HeaderName, value: impl Display) -> Self {
-        set(&mut self.headers, name, &value.to_string());
+        self.headers.set(name, value);
         self
     }
 
@@ -117,15 +115,15 @@ impl Reply {
 
     /// The headers of an answer about a container, which does not take part in sessions.
     pub(crate) fn owned_by_database(self, database: &str) -> Self {
-        self.with(headers::ALT_CONTENT_PATH, escaped(&format!("dbs/{database}")))
+        self.with(headers::ALT_CONTENT_PATH, format_args!("dbs/{}", escaped(database)))
     }
 
     pub(crate) fn into_response(mut self, activity: &str) -> Response<Body> {
-        set(&mut self.headers, headers::REQUEST_CHARGE, &self.charge.to_string());
-        common(&mut self.headers, activity);
+        self.headers.set(headers::REQUEST_CHARGE, self.charge);
+        self.headers.common(activity);
         let mut response = Response::new(self.body);
         *response.status_mut() = self.status;
-        *response.headers_mut() = self.headers;
+        *response.headers_mut() = self.headers.map;
         response
     }
 }
@@ -141,14 +139,14 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn write(&self, map: &mut HeaderMap) {
-        let range = self.range.to_string();
-        let path = format!("dbs/{}/colls/{}", self.container.database, self.container.name());
-        set(map, headers::SESSION_TOKEN, &session::token(&range, self.sequence));
-        set(map, headers::RANGE_ID, &range);
-        set(map, headers::ALT_CONTENT_PATH, &escaped(&path));
-        set(map, headers::CONTENT_PATH, &self.container.rid.to_string());
-        let lsn = HeaderValue::from(self.sequence);
+    fn write(&self, headers: &mut Headers) {
+        let Place { container, range, sequence } = self;
+        let path = (escaped(&container.database), escaped(container.name()));
+        headers.set(headers::SESSION_TOKEN, session::token(*range, *sequence));
+        headers.set(headers::RANGE_ID, range);
+        headers.set(headers::ALT_CONTENT_PATH, format_args!("dbs/{}/colls/{}", path.0, path.1));
+        headers.set(headers::CONTENT_PATH, container.rid);
+        let lsn = HeaderValue::from(*sequence);
         for name in [
             headers::LSN,
             headers::ITEM_LSN,
@@ -158,8 +156,44 @@ impl Place<'_> {
             headers::QUORUM_LLSN,
             headers::GLOBAL_COMMITTED_LSN,
         ] {
-            map.insert(name, lsn.clone());
+            headers.map.insert(name, lsn.clone());
         }
+    }
+}
+
+/// Headers in the making. What is written for them lies in one piece of memory: an answer has some twenty.
+#[derive(Debug)]
+struct Headers {
+    map: HeaderMap,
+    text: BytesMut,
+}
+
+impl Default for Headers {
+    fn default() -> Self {
+        Self { map: HeaderMap::with_capacity(24), text: BytesMut::with_capacity(384) }
+    }
+}
+
+impl Headers {
+    /// Sets a header; text that no header can carry is left out rather than failing the request.
+    fn set(&mut self, name: HeaderName, value: impl Display) {
+        let written = write!(self.text, "{value}");
+        let text = self.text.split().freeze();
+        if let (Ok(()), Ok(value)) = (written, HeaderValue::from_maybe_shared(text)) {
+            self.map.insert(name, value);
+        }
+    }
+
+    fn fix(&mut self, name: HeaderName, value: &'static str) {
+        self.map.insert(name, HeaderValue::from_static(value));
+    }
+
+    /// What every answer has.
+    fn common(&mut self, activity: &str) {
+        self.set(headers::ACTIVITY_ID, activity);
+        self.fix(headers::GATEWAY_VERSION, "version=2.14.0");
+        self.fix(headers::SERVICE_VERSION, concat!("version=", env!("CARGO_PKG_VERSION")));
+        self.fix(headers::SCHEMA_VERSION, "1.18");
     }
 }
 
@@ -202,27 +236,10 @@ fn error_body(code: &str, message: &str) -> String {
     object([member("code", text(code)), member("message", text(message))]).to_json()
 }
 
-fn common(map: &mut HeaderMap, activity: &str) {
-    set(map, headers::ACTIVITY_ID, activity);
-    map.insert(headers::GATEWAY_VERSION, HeaderValue::from_static("version=2.14.0"));
-    map.insert(
-        headers::SERVICE_VERSION,
-        HeaderValue::from_static(concat!("version=", env!("CARGO_PKG_VERSION"))),
-    );
-    map.insert(headers::SCHEMA_VERSION, HeaderValue::from_static("1.18"));
-}
-
-/// Sets a header; text that no header can carry is left out rather than failing the request.
-fn set(map: &mut HeaderMap, name: HeaderName, text: &str) {
-    if let Ok(value) = HeaderValue::from_str(text) {
-        map.insert(name, value);
-    }
-}
-
 /// Names may hold any character, headers only printable ASCII; what does not fit is percent-encoded.
-fn escaped(text: &str) -> String {
+fn escaped(text: &str) -> PercentEncode<'_> {
     const UNSAFE: &AsciiSet = &CONTROLS.add(b'%');
-    utf8_percent_encode(text, UNSAFE).to_string()
+    utf8_percent_encode(text, UNSAFE)
 }
 
 #[cfg(test)]
@@ -251,7 +268,7 @@ mod tests {
 
     #[test]
     fn names_that_no_header_can_carry_are_escaped() {
-        assert_eq!(escaped("dbs/a b/colls/c"), "dbs/a b/colls/c");
-        assert_eq!(escaped("dbs/é\n%"), "dbs/%C3%A9%0A%25");
+        assert_eq!(escaped("dbs/a b/colls/c").to_string(), "dbs/a b/colls/c");
+        assert_eq!(escaped("dbs/é\n%").to_string(), "dbs/%C3%A9%0A%25");
     }
 }

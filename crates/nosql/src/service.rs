@@ -177,14 +177,14 @@ impl Service {
 
     /// `/alive`, `/ready` and the root certificate, open to everybody.
     fn probe(&self, head: &Head) -> Option<Reply> {
-        let names: Vec<&str> = head.path.segments().iter().map(String::as_str).collect();
-        match names.as_slice() {
-            ["_explorer", "emulator.pem"] if matches!(head.method, Method::GET | Method::HEAD) => {
+        let path = &head.path;
+        match (path.segments().len(), path.at(0), path.at(1)) {
+            (2, "_explorer", "emulator.pem") if matches!(head.method, Method::GET | Method::HEAD) => {
                 self.tls.as_ref().map(|tls| Reply::pem(tls.root.clone()))
             }
-            ["alive"] => Some(Reply::json(StatusCode::OK, "{\"alive\":true}")),
-            ["ready"] if self.gate.is_ready() => Some(Reply::json(StatusCode::OK, "{\"ready\":true}")),
-            ["ready"] => Some(Reply::json(StatusCode::SERVICE_UNAVAILABLE, "{\"ready\":false}")),
+            (1, "alive", _) => Some(Reply::json(StatusCode::OK, "{\"alive\":true}")),
+            (1, "ready", _) if self.gate.is_ready() => Some(Reply::json(StatusCode::OK, "{\"ready\":true}")),
+            (1, "ready", _) => Some(Reply::json(StatusCode::SERVICE_UNAVAILABLE, "{\"ready\":false}")),
             _ => None,
         }
     }

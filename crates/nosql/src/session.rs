@@ -5,12 +5,14 @@
 //! `<range>:<lsn>`. With one authoritative store a token can only be ahead of us if it comes from elsewhere;
 //! then the read is refused rather than answered from the past.
 
+use std::fmt::{self, Display};
+
 use crate::error::Error;
 use crate::limits::SESSION_TOKENS;
 
 /// The token for a range at a sequence.
-pub(crate) fn token(range: &str, sequence: u64) -> String {
-    format!("{range}:-1#{sequence}")
+pub(crate) fn token(range: usize, sequence: u64) -> impl Display {
+    fmt::from_fn(move |text| write!(text, "{range}:-1#{sequence}"))
 }
 
 /// What a request's session header demands.
@@ -81,7 +83,7 @@ mod tests {
             let expected = expected.into_iter().map(|(range, lsn)| (range.to_owned(), lsn)).collect();
             assert_eq!(Session::parse(text).unwrap(), Session(expected), "{text}");
         }
-        assert_eq!(Session::parse(&token("3", 9)).unwrap(), Session(vec![("3".to_owned(), 9)]));
+        assert_eq!(Session::parse(&token(3, 9).to_string()).unwrap(), Session(vec![("3".to_owned(), 9)]));
     }
 
     #[test]

@@ -237,7 +237,7 @@ fn the_key_of_an_item_stands_at_the_paths() {
 fn a_key_is_completed_or_refused() {
     let levels = hierarchical(&["/a", "/b"]);
     assert!(key("[1,2]").complete(&levels).is_ok());
-    assert!(key("[1]").complete(&levels).unwrap_err().to_string().contains("has 1 parts"));
+    assert_eq!(key("[1]").complete(&levels), Err(key("[1]")));
     assert!(key("[]").complete(&levels).is_err());
     let system = PartitionKeyDefinition { system_key: true, ..flat(HashVersion::V2) };
     assert_eq!(key("[]").complete(&system).unwrap(), key("[{}]"));

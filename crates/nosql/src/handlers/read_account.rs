@@ -21,13 +21,12 @@ const QUERY_ENGINE: &str = "{\"allowNewKeywords\":true,\"maxJoinsPerSqlQuery\":5
     \"maxLogicalAndPerSqlQuery\":2000,\"maxLogicalOrPerSqlQuery\":2000,\"maxSpatialQueryCells\":2147483647}";
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
-    let origin = call.head.origin.as_deref();
-    let endpoint = origin.ok_or_else(|| {
+    let endpoint = call.head.origin().ok_or_else(|| {
         Error::BadRequest(
             "The request has no valid Host header, so the account cannot name its address.".to_owned(),
         )
     })?;
-    Ok(Reply::json(StatusCode::OK, account(endpoint).to_json()))
+    Ok(Reply::json(StatusCode::OK, account(&endpoint).to_json()))
 }
 
 fn account(endpoint: &str) -> Value {
