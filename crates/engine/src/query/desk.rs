@@ -40,7 +40,9 @@ impl<'a> Desk<'a> {
 
     /// The living item of that number.
     pub(super) fn load(&self, number: ItemNumber) -> Result<Option<Record>> {
-        self.view.by_number(number)
+        let record = self.view.by_number(number)?;
+        self.work.load(record.as_ref().map_or(0, Record::size))?;
+        Ok(record)
     }
 
     /// The index and the path's key in it, if the index has every scalar that stands there.

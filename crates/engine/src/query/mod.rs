@@ -59,6 +59,12 @@ impl Engine {
         self.tuned_query(container, request, Tuning::default())
     }
 
+    /// The same, unless it takes longer than somebody can wait on whose thread others wait, too, or fails: then none, and
+    /// nothing was charged.
+    pub fn query_briefly(&self, container: &Container, request: &QueryRequest<'_>) -> Option<QueryPage> {
+        self.tuned_query(container, request, Tuning::brief()).ok()
+    }
+
     fn tuned_query(
         &self,
         container: &Container,
@@ -77,6 +83,10 @@ impl Engine {
             None => (self.store.last_sequence(), self.store.now()?),
         };
         let context = Context::new(now.millis(), request.seed);
+        let context = match tuning.steps {
+            Some(steps) => context.with_budget(steps),
+            None => context,
+        };
         let work = Work::new(Arc::clone(&request.cancel), tuning);
         let desk = |(partition, view)| Desk::new(container, partition, view, &work);
         let desks = partitions.iter().map(|partition| &**partition).zip(&views);

@@ -98,6 +98,7 @@ impl Source for Everything<'_> {
             let number = keys::item_number(&key)?;
             self.desk.work.look()?;
             let position = Position::Number(number);
+            self.desk.work.load(value.len() as u64)?;
             match gate.judge(&*self.desk.view.snapshot, number, &value)? {
                 Some(record) => {
                     let record = Some(record);

@@ -175,7 +175,6 @@ impl Life {
         let mut few = |large: usize| [0, 1, 3, large][self.random.usize(..4)];
         Tuning {
             probe: few(256),
-            sort_probe: 20_000,
             page_entries: few(100_000).max(1),
             lookups: few(256),
             streams: few(64),
@@ -185,7 +184,7 @@ impl Life {
             shape_streams: few(256),
             outliers: few(100),
             group: few(10_000),
-            group_bytes: 16 << 20,
+            ..Tuning::default()
         }
     }
 

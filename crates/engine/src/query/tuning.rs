@@ -7,7 +7,8 @@ use crate::limits::PAGE_ENTRIES_MAX;
 pub(crate) struct Tuning {
     /// Living entries that a probe counts; what has fewer is small.
     pub(crate) probe: usize,
-    /// Entries that are counted at most to find out whether sorting what matches is cheaper than walking in order.
+    /// Entries that are counted at most to find out whether sorting what matches is cheaper than walking in order, and whether
+    /// a count had better go by one part of its filter.
     pub(crate) sort_probe: usize,
     /// A page ends after so many entries, dead or alive.
     pub(crate) page_entries: usize,
@@ -29,6 +30,17 @@ pub(crate) struct Tuning {
     pub(crate) group: usize,
     /// and the bytes of their sort keys.
     pub(crate) group_bytes: usize,
+    /// What may be done before a request is given up, in entries.
+    pub(crate) patience: u64,
+    /// The same, in steps of evaluation.
+    pub(crate) steps: Option<u64>,
+}
+
+impl Tuning {
+    /// For a request that is to be answered at once or not at all: well under a millisecond.
+    pub(crate) fn brief() -> Tuning {
+        Tuning { patience: 1_000, steps: Some(10_000), ..Tuning::default() }
+    }
 }
 
 impl Default for Tuning {
@@ -46,6 +58,8 @@ impl Default for Tuning {
             outliers: 100,
             group: 10_000,
             group_bytes: 16 << 20,
+            patience: u64::MAX,
+            steps: None,
         }
     }
 }

@@ -9,6 +9,8 @@ use crate::error::{Error, Result};
 
 /// Entries between two looks at the flag.
 const LOOKS_BETWEEN: usize = 256;
+/// So many bytes of an item take about as long as an entry.
+const BYTES_LIKE_AN_ENTRY: u64 = 256;
 
 /// The work of one request.
 #[derive(Debug)]
@@ -22,12 +24,15 @@ pub(super) struct Work {
     limit: Cell<usize>,
     /// Living index entries that a walk came by.
     touched: Cell<u64>,
+    /// What may still be done before the request is given up.
+    patience: Cell<u64>,
 }
 
 impl Work {
     pub(super) fn new(cancel: Arc<AtomicBool>, tuning: Tuning) -> Work {
         let (looked_at, touched) = (Cell::new(0), Cell::new(0));
-        Work { tuning, cancel, looked_at, limit: Cell::new(usize::MAX), touched }
+        let patience = Cell::new(tuning.patience);
+        Work { tuning, cancel, looked_at, limit: Cell::new(usize::MAX), touched, patience }
     }
 
     /// Lets the page end where it has looked at enough, with what it has by then.
@@ -42,6 +47,17 @@ impl Work {
         if looked_at.is_multiple_of(LOOKS_BETWEEN) && self.cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
+        self.spend(1)
+    }
+
+    /// Counts an item that was loaded.
+    pub(super) fn load(&self, bytes: u64) -> Result<()> {
+        self.spend(1 + bytes / BYTES_LIKE_AN_ENTRY)
+    }
+
+    fn spend(&self, patience: u64) -> Result<()> {
+        let left = self.patience.get().checked_sub(patience).ok_or(Error::Cancelled)?;
+        self.patience.set(left);
         Ok(())
     }
 

@@ -2,11 +2,14 @@
 //! results themselves, though they may.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use engine::QueryRequest;
+use engine::{Container, Engine, QueryPage, QueryRequest, ResumeFilter, Scope};
+use query::Query;
 
 use crate::call::Call;
 use crate::error::Error;
+use crate::request::PageRequest;
 use crate::response::Reply;
 use crate::{activity, items, query_request};
 
@@ -16,22 +19,51 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let request = query_request::parse(call, &container.definition.dialect())?;
     let (scope, range) = call.scope(&container)?;
     query_request::check_reach(call, &container, &request.query)?;
-    let (page, seed, handle) = (call.head.page()?, activity::numbers().0, Arc::clone(&container));
-    let answer = call.cancellable(move |engine, cancel| {
-        let request = QueryRequest {
-            query: Some(&request.query),
-            scope,
-            max_items: page.max_items,
-            continuation: page.continuation,
-            resume_filter: request.resume_filter,
-            seed,
+    let (page, seed) = (call.head.page()?, activity::numbers().0);
+    let question = Question {
+        query: request.query,
+        resume_filter: request.resume_filter,
+        scope,
+        page,
+        seed,
+        container: Arc::clone(&container),
+    };
+    // Most queries are shorter than the way to another thread.
+    let brief = call.engine().query_briefly(&container, &question.request(Arc::default()));
+    let page = match brief.filter(|page| page.touches.is_empty()) {
+        Some(page) => page,
+        None => call.cancellable(move |engine, cancel| question.ask(engine, cancel)).await?,
+    };
+    items::page_reply(call, &container, range, page)
+}
+
+/// A query with everything that it takes to ask it.
+struct Question {
+    query: Query,
+    resume_filter: Option<ResumeFilter>,
+    scope: Scope,
+    page: PageRequest,
+    seed: u64,
+    container: Arc<Container>,
+}
+
+impl Question {
+    fn request(&self, cancel: Arc<AtomicBool>) -> QueryRequest<'_> {
+        QueryRequest {
+            query: Some(&self.query),
+            scope: self.scope.clone(),
+            max_items: self.page.max_items,
+            continuation: self.page.continuation.clone(),
+            resume_filter: self.resume_filter.clone(),
+            seed: self.seed,
             cancel,
-        };
-        let page = engine.query(&handle, &request)?;
+        }
+    }
+
+    fn ask(&self, engine: &Engine, cancel: Arc<AtomicBool>) -> Result<QueryPage, Error> {
+        let page = engine.query(&self.container, &self.request(cancel))?;
         // Each item was there when it was read, whether or not its countdown could be restarted.
         let _ = engine.touch_all(&page.touches);
         Ok(page)
-    });
-    let page = answer.await?;
-    items::page_reply(call, &container, range, page)
+    }
 }
