@@ -29,6 +29,9 @@ use crate::continuation::{self, Position};
 use crate::error::Result;
 use crate::index::{Index, PathKey, Term};
 
+/// To look at an item costs about as much as so many entries of the index.
+const ENTRIES_FOR_AN_ITEM: usize = 8;
+
 /// What a query wants of one partition.
 pub(super) struct Wish<'q> {
     /// Where matching items are, the partition key of the scope included.
@@ -140,11 +143,12 @@ fn fresh<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
     }
     if wish.purpose == Purpose::Count
         && wish.exact
+        && !is_lopsided(desk, &wish.condition)?
         && let Some(built) = build(desk, &wish.condition, Thorough::Yes)?
     {
         return Ok(numbers(desk, wish, built, None));
     }
-    let small = small(desk, &wish.condition)?;
+    let small = small(desk, &wish.condition, desk.work.tuning.probe)?;
     if wish.stamps != Stamps::default() {
         let fewer = small.map_or(desk.work.tuning.probe, |(estimate, _)| estimate);
         if count_stamps(desk, wish.stamps, fewer)? < fewer {
@@ -159,16 +163,51 @@ fn fresh<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
     large(desk, wish)
 }
 
-/// The smallest part of a condition, if the index lists it and it is small.
-fn small<'c>(desk: &Desk<'_>, condition: &'c Condition) -> Result<Option<(usize, &'c Condition)>> {
+/// The smallest part of a condition, if the index lists it and it has fewer than `most` items.
+fn small<'c>(
+    desk: &Desk<'_>,
+    condition: &'c Condition,
+    most: usize,
+) -> Result<Option<(usize, &'c Condition)>> {
     let mut smallest: Option<(usize, &Condition)> = None;
     for part in conjuncts(condition) {
-        let most = smallest.map_or(desk.work.tuning.probe, |(known, _)| known);
+        let most = smallest.map_or(most, |(known, _)| known);
         if let Some(estimate) = estimate(desk, part, most)?.filter(|estimate| *estimate < most) {
             smallest = Some((estimate, part));
         }
     }
     Ok(smallest)
+}
+
+/// The smallest part of a condition, unless all parts are large. None is counted much further than the smallest.
+fn smallest<'c>(desk: &Desk<'_>, condition: &'c Condition) -> Result<Option<(usize, &'c Condition)>> {
+    let mut most = desk.work.tuning.probe.max(1);
+    loop {
+        let small = small(desk, condition, most)?;
+        if small.is_some() || most >= desk.work.tuning.sort_probe {
+            return Ok(small);
+        }
+        most = most.saturating_mul(ENTRIES_FOR_AN_ITEM);
+    }
+}
+
+/// Whether it is cheaper to look at the items of the smallest part than to collect those of a range first: a count must not walk
+/// through a container for the few items of one partition key. Equalities are not collected but jumped along.
+fn is_lopsided(desk: &Desk<'_>, condition: &Condition) -> Result<bool> {
+    let Condition::All(parts) = condition else { return Ok(false) };
+    let tuning = &desk.work.tuning;
+    let mut ranges = parts.iter().filter(|part| !lists_in_order(part, tuning.streams)).peekable();
+    if ranges.peek().is_none() {
+        return Ok(false);
+    }
+    let Some((items, _)) = smallest(desk, condition)? else { return Ok(false) };
+    let most = items.saturating_mul(ENTRIES_FOR_AN_ITEM).max(tuning.probe);
+    for range in ranges {
+        if estimate(desk, range, most)?.is_none_or(|entries| entries >= most) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A stream of what a part of a condition admits.
@@ -265,7 +304,7 @@ fn by_path<'a>(
 
 /// The best way in the order of numbers.
 fn by_number<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>, after: Option<ItemNumber>) -> Result<Chosen<'a>> {
-    let built = match small(desk, &wish.condition)? {
+    let built = match small(desk, &wish.condition, desk.work.tuning.probe)? {
         Some((_, part)) => build_part(desk, &wish.condition, part)?,
         None => build(desk, &wish.condition, Thorough::No)?,
     };

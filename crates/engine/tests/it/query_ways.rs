@@ -283,3 +283,42 @@ fn t14_ranks_are_made_over_the_living() {
     world.drain();
     assert_eq!((world.rows(query, 1), dead.len()), (dead, 2));
 }
+
+/// A count that is told a partition key costs no more than the items of that key, however many others its filter admits.
+#[test]
+fn a_count_within_a_partition_key_does_not_walk_through_the_container() {
+    let world = crowd("{}");
+    for n in 0..20 {
+        world.create("few", &format!(r#""id":"few {n}","n":{n}"#)).expect("created");
+    }
+    let scope = Scope { key: Some(key("few")), range: None };
+    let page = world.page_in(&scope, Some("SELECT VALUE COUNT(1) FROM c WHERE c.n < 500"), 10, None);
+    assert_eq!(page.rows, [b"20"]);
+    let looked_at = page.metrics.index_entries + page.metrics.loaded_items;
+    assert!(looked_at <= 60, "20 items of the key, and {looked_at} entries and items were looked at");
+}
+
+#[test]
+fn a_brief_query_answers_as_any_other_or_not_at_all() {
+    let world = crowd("{}");
+    for (text, is_brief) in [
+        ("SELECT * FROM c WHERE c.n = 77", true),
+        ("SELECT * FROM c WHERE c.n >= 77 AND c.n < 90 ORDER BY c.n", true),
+        ("SELECT * FROM c WHERE c.n = 'nobody'", true),
+        ("SELECT * FROM c WHERE CONTAINS(c.word, 'w')", false),
+        ("SELECT * FROM c", false),
+    ] {
+        let query = parse(text);
+        let request = QueryRequest::new(Some(&query), 1000);
+        let brief = world.engine.query_briefly(&world.current(), &request);
+        assert_eq!(brief.is_some(), is_brief, "{text}");
+        if let Some(brief) = brief {
+            let page = world.engine.query(&world.current(), &request).expect("an answer");
+            assert_eq!(
+                (brief.rows, brief.charge, brief.metrics),
+                (page.rows, page.charge, page.metrics),
+                "{text}"
+            );
+        }
+    }
+}
