@@ -39,7 +39,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     let recorded = record(setting, place, &mut random)?;
     let events = &recorded.events;
     let syncs: Vec<usize> = (0..events.len()).filter(|at| is_sync(&events[*at])).collect();
-    let states = setting.rounds(24, 200, 4 * syncs.len() as u64);
+    let states = setting.rounds(12, 200, 4 * syncs.len() as u64);
     let mut chosen: Vec<(usize, Loss)> =
         (0..syncs.len()).flat_map(|at| Loss::ALL.map(|loss| (at, loss))).collect();
     random.shuffle(&mut chosen);

@@ -10,6 +10,7 @@
 //! tour                                  runs the code blocks of the README and the guides
 //! package [--check]                     builds the Debian package; --check also installs it and lints what is beside it
 //! bench [--quick|--long]                measures beside other databases into docs/benchmarks; --quick in ten minutes
+//! proof [--quick|--long]                kills, power loss, failing disks, overload against the binary: docs/reliability.md
 //! fuzz <target> <seconds>               looks for inputs that break a language: see fuzz/README.md
 //! ```
 //!
@@ -28,6 +29,7 @@ mod fuzz;
 mod package;
 mod paths;
 mod process;
+mod proof;
 mod published;
 mod relay;
 mod report;
@@ -43,7 +45,7 @@ use anyhow::{Result, bail};
 use crate::report::Report;
 
 const USAGE: &str = "usage: cargo xtask test [--long] | tidy | deny | compat [SUITE] | tour | package [--check] | \
-     bench [--quick|--long] | \
+     bench [--quick|--long] | proof [--quick|--long] | \
      fuzz syntax|evaluation|bson|message|filter|update|pipeline <seconds>";
 
 fn main() -> ExitCode {
@@ -77,6 +79,9 @@ fn dispatch(arguments: &[String], report: &mut Report) -> Result<()> {
         ["bench"] => bench::run(report, bench::Extent::Full),
         ["bench", "--quick"] => bench::run(report, bench::Extent::Quick),
         ["bench", "--long"] => bench::run(report, bench::Extent::Long),
+        ["proof"] => proof::run(report, proof::Extent::Full),
+        ["proof", "--quick"] => proof::run(report, proof::Extent::Quick),
+        ["proof", "--long"] => proof::run(report, proof::Extent::Long),
         ["package"] => compat::with_server(report, |report, binary| package::build_one(report, binary)),
         ["package", "--check"] => {
             compat::with_server(report, |report, binary| package::check(report, binary));
@@ -104,5 +109,6 @@ fn all(report: &mut Report, tier: Tier) {
     rust::lint(report);
     rust::tests(report, tier);
     rust::simulator(report, tier);
+    proof::run(report, if tier == Tier::Long { proof::Extent::Long } else { proof::Extent::Quick });
     compat::all(report, tier);
 }
