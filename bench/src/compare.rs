@@ -174,11 +174,11 @@ impl Options {
     }
 
     fn rounds(&self) -> u64 {
-        if self.extent == Extent::Quick { 2 } else { 5 }
+        if self.extent == Extent::Quick { 3 } else { 5 }
     }
 
     fn length(&self) -> Duration {
-        if self.extent == Extent::Quick { Duration::from_secs(1) } else { Duration::from_secs(3) }
+        if self.extent == Extent::Quick { Duration::from_millis(700) } else { Duration::from_secs(3) }
     }
 }
 
@@ -249,7 +249,7 @@ fn go_round(
             failure: None,
         });
     }
-    let rounds = if section == Section::Main { options.rounds() } else { options.rounds().div_ceil(2) };
+    let rounds = if section == Section::Main { options.rounds() } else { options.rounds() / 2 };
     for round in 0..rounds {
         for run in &mut runs {
             let place = places.iter().find(|place| place.peer.name() == run.peer).expect("it was just there");
@@ -327,7 +327,7 @@ fn bare_store(binary: &Path, options: &Options, results: &mut Results) -> Result
         load(&peer, &DataSet::new("c1024", SIZES[0], options.items().max(20_000)), CONNECTIONS)?;
         drop(peer);
         Arc::into_inner(server).context("somebody else has the server")?.stop()?;
-        let seconds = options.length().as_secs() * 2;
+        let seconds = options.length().as_secs() + 2;
         let mut command = Command::new(&options.baselines);
         command.arg("store").arg(&directory).args([CONNECTIONS.to_string(), seconds.to_string()]);
         let output = command.output().context("cannot start the baselines");

@@ -22,6 +22,9 @@ use crate::svg;
 /// Rounds that differ by more than this from the middle are told.
 const UNSTEADY: f64 = 0.35;
 
+/// A load average above which others use the machine.
+const QUIET: f64 = 2.0;
+
 pub fn write(options: &Options, results: &Results, load_before: &str) -> Result<()> {
     std::fs::create_dir_all(&options.out)?;
     against::compare(&options.out.join("results.tsv"), results);
@@ -37,7 +40,7 @@ pub fn write(options: &Options, results: &Results, load_before: &str) -> Result<
     part(&mut text, results, Section::OpenLoop, &open);
     growth(&mut text, results);
     storm(&mut text, results);
-    badly(&mut text, results);
+    badly(&mut text, results, load_before);
     std::fs::write(options.out.join("report.md"), text)?;
     std::fs::write(options.out.join("results.tsv"), rows(results))?;
     plots(options, results)?;
@@ -220,9 +223,16 @@ fn storm(text: &mut String, results: &Results) {
 }
 
 /// Nothing is left out: who was missing, what failed, what was unsteady, where the generator may have been in the way.
-fn badly(text: &mut String, results: &Results) {
+fn badly(text: &mut String, results: &Results, load_before: &str) {
     text.push_str("## Runs that went badly\n\n");
     let mut lines: BTreeSet<String> = results.missing.iter().cloned().collect();
+    let load: f64 = load_before.split(',').next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
+    if load > QUIET {
+        lines.insert(format!(
+            "all of them: the machine was busy with other things (load average {load_before} before the first run), so \
+             throughput, latencies, start-up times and what users felt of the mass expiry are not the servers' own"
+        ));
+    }
     for run in &results.runs {
         let what = format!(
             "{}, {} bytes, {} connections{}, {}",
