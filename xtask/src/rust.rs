@@ -67,6 +67,13 @@ pub(crate) fn tests(report: &mut Report, tier: Tier) {
             counted(&process::run(&mut cargo(&arguments), LONG_TIMEOUT)?)
         });
     }
+    if tier == Tier::Long {
+        report.part("models of the writer", || {
+            let mut models = cargo(&["test", "--release", "--locked", "model"]);
+            models.current_dir(paths::root().join("proof/model"));
+            counted(&process::run(&mut models, LONG_TIMEOUT)?)
+        });
+    }
 }
 
 /// Whether a test is marked as too big for the short tier.

@@ -21,6 +21,7 @@ mod read;
 mod record;
 mod scratch;
 mod store;
+mod sync;
 mod ticket;
 mod time;
 mod transaction;

@@ -1,6 +1,6 @@
 //! A result that is not there yet: waited for by a thread, or awaited by a task of any runtime.
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

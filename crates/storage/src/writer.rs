@@ -7,13 +7,14 @@
 use crate::clock::{Clock, ClockOptions, ClockStatus, Command, Look, Turn};
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
+use crate::sync::AtomicU64;
 use crate::ticket::Resolver;
 use crate::{Direction, Error, Job, KeyRange, Keyspace, Read, Result, Scan, Transaction, Verdict};
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 /// A group takes no further job once it has this many…

@@ -35,9 +35,9 @@ mod wall;
 pub use real::RealClock;
 pub use wall::{ManualClock, WallClock};
 
+use crate::sync::Mutex;
 use crate::transaction::Moment;
 use crate::{Error, Result, Time};
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -18,6 +18,8 @@
 mod compactor;
 mod database;
 mod marker;
+#[cfg(all(test, feature = "shuttle"))]
+mod model;
 mod queue;
 mod readers;
 mod rescue;
@@ -26,6 +28,7 @@ mod scrub;
 
 use crate::clock::{ClockOptions, Command};
 use crate::record::StoreRecord;
+use crate::sync::JoinHandle;
 use crate::ticket::ticket;
 use crate::writer::{Shared, Wait, Work, Writer, check_outside_job, refuse};
 use crate::{
@@ -42,7 +45,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 /// How often the lock is tried, a millisecond apart.
 const LOCK_ATTEMPTS: u32 = 100;

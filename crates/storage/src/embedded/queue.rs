@@ -1,14 +1,14 @@
 //! The queue of waiting work and the thread that does it.
 
+use crate::sync::{self, Condvar, JoinHandle, Mutex};
 use crate::writer::{Backend, Shared, Work, Writer, refuse};
 use crate::{Error, Result};
-use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread;
 
-/// Submitters wait while this much work is queued.
-const MAX_WAITING: usize = 4096;
+/// Submitters wait while this much work is queued; soon, in models, so that they come there.
+const MAX_WAITING: usize = if cfg!(feature = "shuttle") { 3 } else { 4096 };
 
 /// Work in the order of submission.
 #[derive(Default)]
@@ -119,8 +119,7 @@ pub(super) fn start<B: Backend + 'static>(
             writer.finish(group);
         }
     };
-    let thread = thread::Builder::new().name("bolide-writer".to_owned()).spawn(body);
-    thread.map_err(|error| Error::io("start the writer thread", &error))
+    sync::spawn("bolide-writer", body).map_err(|error| Error::io("start the writer thread", &error))
 }
 
 /// When the writer thread ends for whatever reason, nobody is left waiting.
