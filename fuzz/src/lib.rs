@@ -6,12 +6,22 @@ mod mutation;
 
 #[path = "../../crates/bson/tests/corpus/cases.rs"]
 mod bson_cases;
+#[path = "../../crates/document/tests/corpus/cases.rs"]
+mod document_cases;
+#[path = "../../crates/engine/tests/corpus/cases.rs"]
+mod engine_cases;
 #[path = "../../crates/mongo/tests/corpus/cases.rs"]
 mod mongo_cases;
 #[path = "../../crates/mql/tests/corpus/cases.rs"]
 mod mql_cases;
+#[path = "../../crates/nosql/tests/corpus/cases.rs"]
+mod nosql_cases;
 #[path = "../../crates/query/tests/corpus/cases.rs"]
 mod query_cases;
+#[path = "../../crates/nosql/tests/it/signature.rs"]
+mod signature;
+#[path = "../../crates/storage/tests/corpus/cases.rs"]
+mod storage_cases;
 
 use libfuzzer_sys::Corpus;
 
@@ -56,6 +66,53 @@ pub fn update(data: &[u8]) -> Corpus {
 /// Checks one input of the target `pipeline`.
 pub fn pipeline(data: &[u8]) -> Corpus {
     checked(data, mql_cases::check_pipeline)
+}
+
+/// Checks one input of the target `json`.
+pub fn json(data: &[u8]) -> Corpus {
+    document_cases::check_json(data);
+    Corpus::Keep
+}
+
+/// Checks one input of the target `binary`.
+pub fn binary(data: &[u8]) -> Corpus {
+    document_cases::check_binary(data);
+    Corpus::Keep
+}
+
+/// Checks one input of the target `key`.
+pub fn key(data: &[u8]) -> Corpus {
+    document_cases::check_key(data);
+    Corpus::Keep
+}
+
+/// Checks one input of the target `backup`.
+pub fn backup(data: &[u8]) -> Corpus {
+    storage_cases::check_backup(data);
+    Corpus::Keep
+}
+
+/// Checks one input of the target `recovery`.
+pub fn recovery(data: &[u8]) -> Corpus {
+    storage_cases::check_recovery(data);
+    Corpus::Keep
+}
+
+/// Checks one input of the target `store`.
+pub fn store(data: &[u8]) -> Corpus {
+    engine_cases::check_store(data);
+    Corpus::Keep
+}
+
+/// Checks one input of the target `token`.
+pub fn token(data: &[u8]) -> Corpus {
+    engine_cases::check_token(data);
+    Corpus::Keep
+}
+
+/// Checks one input of the target `request`.
+pub fn request(data: &[u8]) -> Corpus {
+    checked(data, nosql_cases::check_request)
 }
 
 fn checked(data: &[u8], check: fn(&[u8])) -> Corpus {

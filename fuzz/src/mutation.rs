@@ -13,6 +13,8 @@ pub enum Language {
     Sql,
     /// Extended JSON with the operators of the MongoDB API: `operators.txt`.
     Json,
+    /// Requests to the NoSQL API: `requests.txt`.
+    Requests,
 }
 
 /// Pieces that something may be put between.
@@ -60,7 +62,7 @@ impl Language {
     fn wraps(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Language::Sql => SQL_WRAPS,
-            Language::Json => JSON_WRAPS,
+            Language::Json | Language::Requests => JSON_WRAPS,
         }
     }
 
@@ -68,22 +70,26 @@ impl Language {
     fn dictionary(self) -> &'static [String] {
         static SQL: OnceLock<Vec<String>> = OnceLock::new();
         static JSON: OnceLock<Vec<String>> = OnceLock::new();
+        static REQUESTS: OnceLock<Vec<String>> = OnceLock::new();
         match self {
             Language::Sql => SQL.get_or_init(|| read(include_str!("../dictionary.txt"))),
             Language::Json => JSON.get_or_init(|| read(include_str!("../operators.txt"))),
+            Language::Requests => REQUESTS.get_or_init(|| read(include_str!("../requests.txt"))),
         }
     }
 
-    /// Those of them that begin a call.
+    /// Those of them that begin a call; of requests, the headers.
     fn functions(self) -> &'static [String] {
         static SQL: OnceLock<Vec<String>> = OnceLock::new();
         static JSON: OnceLock<Vec<String>> = OnceLock::new();
+        static REQUESTS: OnceLock<Vec<String>> = OnceLock::new();
         let begin = |begins: fn(&&String) -> bool| self.dictionary().iter().filter(begins).cloned().collect();
         match self {
             Language::Sql => SQL.get_or_init(|| begin(|word| word.len() > 2 && word.ends_with('('))),
             Language::Json => {
                 JSON.get_or_init(|| begin(|word| word.starts_with("\"$") && word.ends_with('"')))
             }
+            Language::Requests => REQUESTS.get_or_init(|| begin(|word| word.ends_with(": "))),
         }
     }
 
@@ -93,6 +99,7 @@ impl Language {
             (Language::Sql, arguments) => format!("{function}{})", arguments.join(", ")),
             (Language::Json, [argument]) => format!("{{{function}:{argument}}}"),
             (Language::Json, arguments) => format!("{{{function}:[{}]}}", arguments.join(",")),
+            (Language::Requests, arguments) => format!("\n{function}{}\n", arguments.join(",")),
         }
     }
 }

@@ -20,22 +20,31 @@ const BUILD_TIMEOUT: Duration = Duration::from_mins(30);
 pub(crate) struct Target {
     pub(crate) name: &'static str,
     package: &'static str,
-    dictionary: &'static str,
+    /// The words of its inputs, if they are made of words.
+    dictionary: Option<&'static str>,
 }
 
-const fn target(name: &'static str, package: &'static str, dictionary: &'static str) -> Target {
+const fn target(name: &'static str, package: &'static str, dictionary: Option<&'static str>) -> Target {
     Target { name, package, dictionary }
 }
 
 /// All targets.
 pub(crate) const TARGETS: &[Target] = &[
-    target("syntax", "query", "dictionary.txt"),
-    target("evaluation", "query", "dictionary.txt"),
-    target("bson", "bson", "operators.txt"),
-    target("message", "mongo", "operators.txt"),
-    target("filter", "mql", "operators.txt"),
-    target("update", "mql", "operators.txt"),
-    target("pipeline", "mql", "operators.txt"),
+    target("syntax", "query", Some("dictionary.txt")),
+    target("evaluation", "query", Some("dictionary.txt")),
+    target("bson", "bson", Some("operators.txt")),
+    target("message", "mongo", Some("operators.txt")),
+    target("filter", "mql", Some("operators.txt")),
+    target("update", "mql", Some("operators.txt")),
+    target("pipeline", "mql", Some("operators.txt")),
+    target("json", "document", Some("operators.txt")),
+    target("binary", "document", None),
+    target("key", "document", None),
+    target("backup", "storage", None),
+    target("recovery", "storage", None),
+    target("store", "engine", None),
+    target("token", "engine", None),
+    target("request", "nosql", Some("requests.txt")),
 ];
 
 /// Runs a target for so many seconds.
@@ -54,7 +63,6 @@ pub(crate) fn run(report: &mut Report, target: Target, seconds: u32) {
             ));
         }
         let kept = paths::root().join("crates").join(target.package).join("tests/corpus").join(name);
-        let dictionary = paths::root().join("fuzz").join(target.dictionary);
         let mut command = Command::new("cargo");
         command
             .current_dir(paths::root())
@@ -62,8 +70,10 @@ pub(crate) fn run(report: &mut Report, target: Target, seconds: u32) {
             .args(["fuzz", "run", "--sanitizer", "none", name])
             .args([&found, &kept])
             .args(["--", "-timeout=5", "-rss_limit_mb=1024", "-print_final_stats=1"])
-            .arg(format!("-dict={}", dictionary.display()))
             .arg(format!("-max_total_time={seconds}"));
+        if let Some(dictionary) = target.dictionary {
+            command.arg(format!("-dict={}", paths::root().join("fuzz").join(dictionary).display()));
+        }
         let finished =
             process::run(&mut command, BUILD_TIMEOUT + Duration::from_secs(2 * u64::from(seconds)))?;
         let executed =
@@ -76,9 +86,9 @@ pub(crate) fn run(report: &mut Report, target: Target, seconds: u32) {
 fn seeds(target: Target) -> Result<Vec<String>> {
     match target.package {
         "query" => {}
-        // No script has messages: the kept ones are the seeds.
-        "mongo" => return Ok(Vec::new()),
-        _ => return json_seeds(target.name),
+        "bson" | "mql" => return json_seeds(target.name),
+        // No script has such inputs: the kept ones are the seeds.
+        _ => return Ok(Vec::new()),
     }
     let mut seeds = Vec::new();
     for path in paths::files(&paths::root().join("crates/query/tests/scripts"), &["txt"]) {
@@ -235,9 +245,9 @@ mod tests {
             ("update", 300),
             ("pipeline", 100),
         ];
-        for target in TARGETS.iter().filter(|target| target.name != "message") {
-            let least = least.iter().find(|(name, _)| *name == target.name).unwrap().1;
-            assert!(seeds(*target).unwrap().len() > least, "{}", target.name);
+        for (name, least) in least {
+            let target = TARGETS.iter().find(|target| target.name == name).unwrap();
+            assert!(seeds(*target).unwrap().len() > least, "{name}");
         }
     }
 

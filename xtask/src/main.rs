@@ -46,7 +46,7 @@ use crate::report::Report;
 
 const USAGE: &str = "usage: cargo xtask test [--long] | tidy | deny | compat [SUITE] | tour | package [--check] | \
      bench [--quick|--long] | proof [--quick|--long] | \
-     fuzz syntax|evaluation|bson|message|filter|update|pipeline <seconds>";
+     fuzz <target> <seconds>: see fuzz/README.md";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

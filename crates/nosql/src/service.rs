@@ -8,8 +8,8 @@ use std::sync::Arc;
 use account::Keyring;
 use bytes::{Bytes, BytesMut};
 use engine::Engine;
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Body as _, Incoming};
+use http_body_util::{BodyExt, Collected, Full};
+use hyper::body::Body as HttpBody;
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
@@ -97,14 +97,21 @@ impl Service {
     }
 
     /// Answers one request; whatever happens, there is an answer.
-    pub(crate) async fn respond(&self, request: Request<Incoming>) -> Response<Body> {
+    pub(crate) async fn respond(&self, request: Request<impl Arriving>) -> Response<Body> {
         let mut record = Record::new(&self.traffic);
         let answer = self.answer(request, &mut record).await;
         record.end(&answer);
         answer
     }
 
-    async fn answer(&self, request: Request<Incoming>, record: &mut Record<'_>) -> Response<Body> {
+    /// Answers one request that is there as a whole, without a connection. The door for fuzz targets: nothing else asks.
+    pub async fn answer_whole(&self, request: Request<Full<Bytes>>) -> Response<Bytes> {
+        let (head, body) = self.respond(request).await.into_parts();
+        let body = body.collect().await.map_or_else(|_| Bytes::new(), Collected::to_bytes);
+        Response::from_parts(head, body)
+    }
+
+    async fn answer(&self, request: Request<impl Arriving>, record: &mut Record<'_>) -> Response<Body> {
         let (activity, version) = (activity::of(request.headers()), request.version());
         let (parts, body) = request.into_parts();
         if let Some(pages) = self.pages.as_ref().filter(|_| pages::is_page(parts.uri.path())) {
@@ -201,7 +208,13 @@ impl Service {
     }
 
     /// A page of [`Pages`]. What this caller may not send is not kept, so strangers cannot make the server buffer anything.
-    async fn page(&self, pages: &dyn Pages, head: Parts, body: Incoming, activity: &str) -> Response<Body> {
+    async fn page(
+        &self,
+        pages: &dyn Pages,
+        head: Parts,
+        body: impl Arriving,
+        activity: &str,
+    ) -> Response<Body> {
         let channel = head.extensions.get().copied();
         let body = match self.read_body(body, pages.body_bytes(&head)).await {
             Ok(body) => body,
@@ -213,7 +226,7 @@ impl Service {
         }
     }
 
-    async fn read_body(&self, body: Incoming, limit: usize) -> Result<Bytes, Error> {
+    async fn read_body(&self, body: impl Arriving, limit: usize) -> Result<Bytes, Error> {
         if body.is_end_stream() {
             return Ok(Bytes::new());
         }
@@ -223,7 +236,7 @@ impl Service {
 
     /// The whole body. One that is too large is read on for a while and dropped, so that a client which sends
     /// all before it listens hears the refusal.
-    async fn collect(&self, mut body: Incoming, limit: usize) -> Result<Bytes, Error> {
+    async fn collect(&self, mut body: impl Arriving, limit: usize) -> Result<Bytes, Error> {
         let mut first = Bytes::new();
         let mut rest = BytesMut::new();
         let mut total = 0;
@@ -255,6 +268,11 @@ impl Service {
     }
 }
 
+/// The body of a request on its way in.
+pub(crate) trait Arriving: HttpBody<Data = Bytes, Error: std::fmt::Display> + Send + Unpin {}
+
+impl<B: HttpBody<Data = Bytes, Error: std::fmt::Display> + Send + Unpin> Arriving for B {}
+
 /// Tells operators who was not let in. Nothing of the credentials is in it, and what strangers wrote cannot look like
 /// another line.
 fn log_refusal(head: &Head, error: &Error) {
@@ -268,7 +286,7 @@ fn log_refusal(head: &Head, error: &Error) {
 /// Drops the body of a refused request as far as it arrives at once. A connection that is closed with bytes unread is reset,
 /// and a client that sends head and body apart would lose the answer. One of which more may come is closed all the same, and
 /// its client must be told not to use it again.
-async fn pass_over(mut body: Incoming) -> Passed {
+async fn pass_over(mut body: impl Arriving) -> Passed {
     let mut left = REFUSED_BYTES;
     let drop_frames = async {
         while let Some(Ok(frame)) = body.frame().await {

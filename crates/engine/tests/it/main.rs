@@ -10,6 +10,7 @@ mod clock;
 mod collection_model;
 mod collections;
 mod concurrency;
+mod corpus;
 mod countings;
 mod deletions;
 mod evidence_model;

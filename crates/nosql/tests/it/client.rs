@@ -7,18 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use account::{Key, Keyring};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use document::{Value, parse_json};
 use engine::{Engine, MemoryArchive, Options};
-use hmac::{Hmac, Mac};
 use nosql::{Doors, Limits, Service, Tls};
-use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use sha2::Sha256;
 use storage::{ClockOptions, ManualClock, MemoryStore, Time};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
+
+pub(crate) use crate::signature::{sign, sign_link};
 
 pub(crate) const KEY: &str = "c29tZSBzZWNyZXQga2V5IGZvciB0ZXN0cw==";
 pub(crate) const START: u64 = 1_700_000_000;
@@ -246,33 +243,6 @@ impl Request {
         let _ = stream.read_to_end(&mut answer).await;
         Reply::parse(&answer)
     }
-}
-
-/// The authorization header as the SDKs make it, written a second time so that the server does not check itself.
-pub(crate) fn sign(method: &str, path: &str, date: &str, key: &str) -> String {
-    let path = path.split('?').next().unwrap_or(path);
-    let segments: Vec<String> = path
-        .split('/')
-        .filter(|segment| !segment.is_empty())
-        .map(|segment| percent_decode_str(segment).decode_utf8().unwrap().into_owned())
-        .collect();
-    let (kind, link) = match segments.as_slice() {
-        [] => (String::new(), String::new()),
-        [offers, rid] if offers == "offers" => ("offers".to_owned(), rid.to_lowercase()),
-        [owner @ .., operations, _] if operations == "operations" => ("colls".to_owned(), owner.join("/")),
-        all if all.len() % 2 == 1 => (all[all.len() - 1].clone(), all[..all.len() - 1].join("/")),
-        all => (all[all.len() - 2].clone(), all.join("/")),
-    };
-    sign_link(method, &kind, &link, date, key)
-}
-
-pub(crate) fn sign_link(method: &str, kind: &str, link: &str, date: &str, key: &str) -> String {
-    let text = format!("{}\n{kind}\n{link}\n{}\n\n", method.to_lowercase(), date.to_lowercase());
-    let mut mac = Hmac::<Sha256>::new_from_slice(&STANDARD.decode(key).unwrap()).unwrap();
-    mac.update(text.as_bytes());
-    let signature = STANDARD.encode(mac.finalize().into_bytes());
-    let token = format!("type=master&ver=1.0&sig={signature}");
-    utf8_percent_encode(&token, NON_ALPHANUMERIC).to_string()
 }
 
 /// An answer, taken apart.

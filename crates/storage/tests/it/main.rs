@@ -5,6 +5,7 @@
 mod backup;
 mod clock;
 mod contract;
+mod corpus;
 mod embedded;
 mod faults;
 mod kill;

@@ -1,0 +1,18 @@
+//! Every input that the fuzz targets found worth keeping, and every one that once broke something, tried again.
+//!
+//! The targets are in `/fuzz`.
+
+#[path = "../corpus/cases.rs"]
+mod cases;
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
+
+#[test]
+fn every_damaged_store_of_the_corpus_is_used_or_refused() {
+    replay::replay("store", cases::check_store);
+}
+
+#[test]
+fn every_token_of_the_corpus_is_followed_or_refused() {
+    replay::replay("token", cases::check_token);
+}

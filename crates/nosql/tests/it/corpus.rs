@@ -1,0 +1,13 @@
+//! Every input that the fuzz target found worth keeping, and every one that once broke something, tried again.
+//!
+//! The target is in `/fuzz`.
+
+#[path = "../corpus/cases.rs"]
+mod cases;
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
+
+#[test]
+fn every_request_of_the_corpus_is_answered() {
+    replay::replay("request", cases::check_request);
+}
