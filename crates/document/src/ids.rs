@@ -111,6 +111,11 @@ const NUMBER_MASK: u64 = (1 << KIND_SHIFT) - 1;
 const ITEM_KIND: u64 = 0;
 const RANGE_KIND: u64 = 5;
 
+impl ItemNumber {
+    /// No item has a larger one: resource ids have no room for it.
+    pub const LAST: ItemNumber = ItemNumber(NUMBER_MASK);
+}
+
 impl DatabaseRid {
     fn to_bytes(self) -> [u8; 4] {
         self.0.to_be_bytes()

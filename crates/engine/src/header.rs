@@ -244,6 +244,9 @@ impl<B: Body> Record<B> {
 
     /// The stored form read back; the body shares the bytes.
     pub(crate) fn decode(number: ItemNumber, bytes: &Bytes) -> Result<Record<B>> {
+        if number > ItemNumber::LAST {
+            return Err(Error::Corrupt(format!("item {}: no item has such a number", number.0)));
+        }
         let (header, length) = Header::decode(bytes)?;
         if bytes.first().is_some_and(|flags| flags & BSON != B::FORM) {
             return Err(Error::Corrupt(format!("item {} belongs to the other API", number.0)));
