@@ -105,8 +105,12 @@ impl Rescue {
             fs::File::create(&file)?.write_all(&ends)?;
             dropped.file = Some(file);
         }
-        for journal in &self.journals {
-            fs::remove_file(&journal.copy)?;
+        // Also those that a recovery left which was killed: their journal files may be gone by now (T24).
+        for entry in fs::read_dir(&self.directory)? {
+            let copy = entry?.path();
+            if is_journal(&copy) {
+                fs::remove_file(copy)?;
+            }
         }
         Ok(dropped)
     }

@@ -204,6 +204,17 @@ fn a_store_whose_making_was_cut_off_is_made_anew() {
     }
 }
 
+/// A recovery that is killed after fjall removed a journal file leaves the copy of it behind, and with it what was removed.
+#[test]
+fn t24_copies_that_a_killed_recovery_left_go_with_the_next_one() {
+    let (crashed, _) = crashed_store();
+    let left = crashed.path().join("rescue").join("7.jnl");
+    fs::create_dir_all(left.parent().unwrap()).unwrap();
+    fs::write(&left, "of a journal file that is gone").unwrap();
+    let store = open(crashed.path()).unwrap();
+    assert!(!store.recovery().clean && !left.exists());
+}
+
 /// Files below a directory, by their paths from `root`, in order.
 fn list(root: &Path, directory: &Path, files: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> =
