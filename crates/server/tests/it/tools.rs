@@ -85,10 +85,10 @@ fn ttl_reports_forecasts_and_tries_t30() {
         forecast.contains(&"█".repeat(40)) && forecast.contains("0 items (0 B) never expire"),
         "{forecast}"
     );
-    let tried = succeed(&server, &["ttl", "dry-run", "db/c", "--default-ttl", "1"]);
+    let tried = succeed(&server, &["ttl", "dry-run", "db/c", "--default-ttl", "600"]);
     assert!(tried.contains("0 items (0 B) would expire at once, 3 items"), "{tried}");
-    advance(&server, 5);
-    let tried = succeed(&server, &["ttl", "dry-run", "db/c", "--default-ttl", "1"]);
+    advance(&server, 1000);
+    let tried = succeed(&server, &["ttl", "dry-run", "db/c", "--default-ttl", "600"]);
     assert!(tried.contains("3 items") && tried.contains("would expire at once, 0 items"), "{tried}");
     let tried = succeed(&server, &["ttl", "dry-run", "db/c", "--default-ttl", "-1", "--json"]);
     assert!(tried.contains("\"defaultTtl\":-1"), "{tried}");
