@@ -90,6 +90,7 @@ impl Database {
     }
 
     fn open_fjall(options: &EmbeddedOptions) -> Result<Self> {
+        check_tables_are_known(&options.path)?;
         let fjall = fjall::Database::builder(&options.path)
             .cache_size(options.cache_bytes)
             .max_journaling_size(JOURNAL_BYTES)
@@ -344,6 +345,21 @@ impl Read for EmbeddedSnapshot {
             Direction::Backward => Box::new(entries.rev().map(entry)),
         }
     }
+}
+
+/// Refuses a keyspace that has tables and nothing that says which of them count: fjall would take it for a new one, and what
+/// was in it would be gone without a word.
+fn check_tables_are_known(path: &Path) -> Result<()> {
+    let Ok(keyspaces) = std::fs::read_dir(path.join(KEYSPACES)) else { return Ok(()) };
+    for keyspace in keyspaces {
+        let keyspace = keyspace.map_err(|error| Error::io("list the keyspaces", &error))?.path();
+        let has_tables = std::fs::read_dir(keyspace.join("tables")).is_ok_and(|mut all| all.next().is_some());
+        if has_tables && !keyspace.join("current").exists() {
+            let what = format!("{} has tables, but the file 'current' is missing", keyspace.display());
+            return Err(Error::Corrupt { what });
+        }
+    }
+    Ok(())
 }
 
 /// fjall's error as ours.

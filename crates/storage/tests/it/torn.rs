@@ -228,3 +228,33 @@ fn list(root: &Path, directory: &Path, files: &mut Vec<PathBuf>) {
         }
     }
 }
+
+#[test]
+fn tables_that_nothing_leads_to_are_damage_and_no_empty_keyspace() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path()).unwrap();
+    let put = transact(&store, Lanes::all(), |transaction| {
+        transaction.put(Keyspace::Item, *b"key", "value");
+        Ok::<_, Error>(())
+    });
+    put.wait().unwrap();
+    store.close().unwrap();
+    let keyspaces = fs::read_dir(directory.path().join("keyspaces")).unwrap();
+    let with_tables: Vec<PathBuf> = keyspaces
+        .map(|keyspace| keyspace.unwrap().path())
+        .filter(|keyspace| {
+            fs::read_dir(keyspace.join("tables")).is_ok_and(|mut tables| tables.next().is_some())
+        })
+        .collect();
+    assert!(with_tables.len() > 1, "items, and the store's own");
+    for keyspace in with_tables {
+        let current = keyspace.join("current");
+        let kept = fs::read(&current).unwrap();
+        fs::remove_file(&current).unwrap();
+        let refused = open(directory.path()).err();
+        assert!(matches!(refused, Some(Error::Corrupt { .. })), "{refused:?}");
+        fs::write(&current, kept).unwrap();
+    }
+    let value = open(directory.path()).unwrap().snapshot().unwrap().get(Keyspace::Item, b"key").unwrap();
+    assert_eq!(value.as_deref(), Some(&b"value"[..]));
+}
