@@ -42,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "nosql",
             "mongo",
             "telemetry",
+            "transport",
         ],
     ),
     ("embedded", &["document", "storage", "query", "engine"]),

@@ -13,6 +13,7 @@
 mod answer;
 mod chart;
 mod doors;
+mod failures;
 mod fields;
 mod format;
 mod guard;
@@ -23,6 +24,7 @@ mod routes;
 mod session;
 mod visit;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use account::{Keyring, Right};
@@ -79,18 +81,29 @@ impl Explorer {
         }
     }
 
-    /// Answers one request.
-    pub async fn answer(&self, request: Request<Bytes>, transport: Transport) -> Response<Bytes> {
+    /// Answers one request of that peer.
+    pub async fn answer(
+        &self,
+        request: Request<Bytes>,
+        transport: Transport,
+        peer: Option<IpAddr>,
+    ) -> Response<Bytes> {
         let (head, body) = request.into_parts();
         let is_head = head.method == Method::HEAD;
-        let mut response = self.find_answer(&head, &body, transport).await.into_response();
+        let mut response = self.find_answer(&head, &body, transport, peer).await.into_response();
         if is_head {
             *response.body_mut() = Bytes::new();
         }
         response
     }
 
-    async fn find_answer(&self, head: &Parts, body: &Bytes, transport: Transport) -> Answer {
+    async fn find_answer(
+        &self,
+        head: &Parts,
+        body: &Bytes,
+        transport: Transport,
+        peer: Option<IpAddr>,
+    ) -> Answer {
         let path = head.uri.path();
         let Some(below) = path.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('/')) else {
             return Answer::Moved(format!("{PREFIX}/"));
@@ -104,7 +117,7 @@ impl Explorer {
         let segments: Vec<String> = below.split('/').map(fields::decode_segment).collect();
         let query = Fields::parse(head.uri.query().unwrap_or_default().as_bytes());
         if segments == ["sign-in"] {
-            return self.sign_in(head, &query, body, transport);
+            return self.sign_in(head, &query, &Fields::parse(body), transport, peer);
         }
         let Some(session) = self.sessions.find(&head.headers, &self.doors.keys) else {
             return strangers_answer(head);
@@ -137,7 +150,14 @@ impl Explorer {
     }
 
     /// The way in: the form, and what was sent with it.
-    fn sign_in(&self, head: &Parts, query: &Fields, body: &Bytes, transport: Transport) -> Answer {
+    fn sign_in(
+        &self,
+        head: &Parts,
+        query: &Fields,
+        form: &Fields,
+        transport: Transport,
+        peer: Option<IpAddr>,
+    ) -> Answer {
         if head.method != Method::POST {
             let next = query.text("next").unwrap_or_default();
             return pages::sign_in::form(next, None);
@@ -145,13 +165,13 @@ impl Explorer {
         if !guard::is_from_here(head) {
             return pages::sign_in::form("", Some(pages::sign_in::Refusal::Elsewhere));
         }
-        let form = Fields::parse(body);
         let next = form.text("next").unwrap_or_default();
-        match self.sessions.begin(form.text("key").unwrap_or_default().trim(), &self.doors.keys) {
+        match self.sessions.begin(form.text("key").unwrap_or_default().trim(), &self.doors.keys, peer) {
             Ok(cookie) => Answer::SignedIn { to: own_path(next), cookie, transport },
             Err(refusal) => {
                 if matches!(refusal, session::Refused::Key) {
                     tracing::warn!(
+                        ?peer,
                         "a sign-in to the explorer was refused: the key is not one of this account"
                     );
                 }

@@ -2,9 +2,10 @@
 //!
 //! A session is known by 256 random bits in a cookie, of which only a digest is kept. It remembers the key that it was begun
 //! with and asks for it again at each request: a key that was replaced opens nothing any more. Failed attempts are bounded for
-//! all together, because nothing is known here of where they come from.
+//! each peer (`failures`).
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use account::{Holder, Key, Keyring, Right};
@@ -15,6 +16,8 @@ use hyper::header::COOKIE;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
+
+use crate::failures::Failures;
 
 /// The cookie's name.
 pub(crate) const COOKIE_NAME: &str = "bolide-explorer";
@@ -31,15 +34,11 @@ const SESSIONS_MAX: usize = 256;
 /// The longest key that is looked at.
 const KEY_BYTES_MAX: usize = 1024;
 
-/// How many wrong keys may be tried in [`FAILURE_WINDOW`].
-const FAILURES_MAX: usize = 20;
-const FAILURE_WINDOW: Duration = Duration::from_mins(1);
-
 /// Everybody who is signed in.
 #[derive(Default)]
 pub(crate) struct Sessions {
     known: Mutex<HashMap<[u8; 32], Kept>>,
-    failures: Mutex<Vec<Instant>>,
+    failures: Mutex<Failures>,
 }
 
 struct Kept {
@@ -81,19 +80,16 @@ pub(crate) enum Refused {
 }
 
 impl Sessions {
-    /// Begins a session and gives the cookie's value.
-    pub(crate) fn begin(&self, key: &str, keys: &Keyring) -> Result<String, Refused> {
+    /// Begins a session of that peer and gives the cookie's value.
+    pub(crate) fn begin(&self, key: &str, keys: &Keyring, peer: Option<IpAddr>) -> Result<String, Refused> {
         let now = Instant::now();
-        let mut failures = self.failures.lock();
-        failures.retain(|failure| now.duration_since(*failure) < FAILURE_WINDOW);
-        if failures.len() >= FAILURES_MAX {
+        if self.failures.lock().are_too_many(peer, now) {
             return Err(Refused::TooMany);
         }
         let Some(holder) = keys.holder(key).filter(|_| key.len() <= KEY_BYTES_MAX) else {
-            failures.push(now);
+            self.failures.lock().add(peer, now);
             return Err(Refused::Key);
         };
-        drop(failures);
         let (token, csrf) = (random_text(), random_text());
         let mut known = self.known.lock();
         known.retain(|_, kept| !kept.is_over(now));
@@ -150,6 +146,7 @@ mod tests {
     use account::{Entry, Forgetful, Kind, Origin};
 
     use super::*;
+    use crate::failures;
 
     const RIGHT: &str = "cmlnaHQ=";
 
@@ -166,7 +163,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_session_ends_when_it_rests_and_at_the_end_of_its_life() {
         let (sessions, keys) = (Sessions::default(), ring());
-        let headers = with_cookie(&sessions.begin(RIGHT, &keys).unwrap());
+        let headers = with_cookie(&sessions.begin(RIGHT, &keys, None).unwrap());
         for _ in 0..30 {
             tokio::time::advance(Duration::from_mins(20)).await;
             assert!(sessions.find(&headers, &keys).is_some());
@@ -177,7 +174,7 @@ mod tests {
         }
         assert!(sessions.find(&headers, &keys).is_none(), "twelve hours are over");
 
-        let headers = with_cookie(&sessions.begin(RIGHT, &keys).unwrap());
+        let headers = with_cookie(&sessions.begin(RIGHT, &keys, None).unwrap());
         tokio::time::advance(IDLE).await;
         assert!(sessions.find(&headers, &keys).is_none());
     }
@@ -185,7 +182,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_key_that_was_replaced_ends_its_sessions() {
         let (sessions, keys) = (Sessions::default(), ring());
-        let headers = with_cookie(&sessions.begin(RIGHT, &keys).unwrap());
+        let headers = with_cookie(&sessions.begin(RIGHT, &keys, None).unwrap());
         assert_eq!(sessions.find(&headers, &keys).map(|session| session.right()), Some(Right::ReadWrite));
         keys.regenerate(Kind::Secondary).unwrap();
         assert!(sessions.find(&headers, &keys).is_some(), "another key was replaced");
@@ -197,15 +194,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn wrong_keys_are_bounded_and_sessions_too() {
         let (sessions, keys) = (Sessions::default(), ring());
-        for _ in 0..FAILURES_MAX {
-            assert_eq!(sessions.begin("wrong", &keys), Err(Refused::Key));
+        for _ in 0..failures::FAILURES_MAX {
+            assert_eq!(sessions.begin("wrong", &keys, None), Err(Refused::Key));
         }
-        assert_eq!(sessions.begin(RIGHT, &keys), Err(Refused::TooMany));
-        tokio::time::advance(FAILURE_WINDOW).await;
-        let first = with_cookie(&sessions.begin(RIGHT, &keys).unwrap());
+        assert_eq!(sessions.begin(RIGHT, &keys, None), Err(Refused::TooMany));
+        let neighbour = Some(IpAddr::from([192, 0, 2, 1]));
+        assert!(sessions.begin(RIGHT, &keys, neighbour).is_ok(), "nobody waits for another's failures");
+        tokio::time::advance(failures::WINDOW).await;
+        let first = with_cookie(&sessions.begin(RIGHT, &keys, None).unwrap());
         for _ in 0..SESSIONS_MAX {
             tokio::time::advance(Duration::from_millis(1)).await;
-            sessions.begin(RIGHT, &keys).unwrap();
+            sessions.begin(RIGHT, &keys, None).unwrap();
         }
         assert!(sessions.find(&first, &keys).is_none());
         assert_eq!(sessions.known.lock().len(), SESSIONS_MAX);

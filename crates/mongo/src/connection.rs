@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{Instant, timeout, timeout_at};
-use transport::Stream;
+use transport::{Stream, WRITE_STEP_BYTES};
 
 use crate::aside::aside;
 use crate::auth::{Conversation, Identity};
@@ -259,12 +259,20 @@ impl Talk {
         self.replies = self.replies.wrapping_add(1);
         let bytes = aside(reply.as_bytes().len(), || wire::write(reply, request, self.replies, style));
         self.service.traffic.front_end.sent(bytes.len());
+        let _held = self.service.settings.load.hold(bytes.len());
         let pause = self.service.settings.limits.write_pause_timeout;
         let mut rest = bytes.as_slice();
+        let (mut deadline, mut taken) = (Instant::now() + pause, 0);
         while !rest.is_empty() {
-            match timeout(pause, self.stream.write(rest)).await {
+            match timeout_at(deadline, self.stream.write(rest)).await {
                 Ok(Ok(0)) => return Err(WireError::broken("the client takes no answer")),
-                Ok(Ok(written)) => rest = &rest[written..],
+                Ok(Ok(written)) => {
+                    rest = &rest[written..];
+                    taken += written;
+                    if taken >= WRITE_STEP_BYTES {
+                        (deadline, taken) = (Instant::now() + pause, 0);
+                    }
+                }
                 Ok(Err(error)) => return Err(WireError::broken(error.to_string())),
                 Err(_) => return Err(WireError::broken("the client does not read its answer")),
             }

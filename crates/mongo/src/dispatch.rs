@@ -27,6 +27,7 @@ use crate::room::Room;
 use crate::service::Service;
 use crate::session::{Numbered, SessionId};
 use crate::statistics::Kind;
+use crate::turn;
 use crate::usage::Use;
 use crate::wire::{Form, Request};
 use crate::write_concern;
@@ -326,7 +327,11 @@ async fn run_within_limits(call: &mut Call) -> Result<(Reply, Option<Document>)>
         brake: call.brake.clone(),
     });
     let _timer = limit.map(|limit| Timer::start(limit, call.brake.clone()));
-    let outcome = steps_aside(call.bytes(), (call.command.run)(call)).await;
+    let service = Arc::clone(&call.service);
+    let outcome = match turn::wait(call, &service).await {
+        Ok(_place) => steps_aside(call.bytes(), (call.command.run)(call)).await,
+        Err(busy) => Err(busy),
+    };
     // A transaction fails with its first statement that does.
     if outcome.is_err() {
         call.abort_transaction();

@@ -5,6 +5,7 @@
 
 use bson::{Document, RawDocument, Value, ValueRef};
 use mql::Code;
+use transport::Busy;
 
 use crate::reply::{Reply, list};
 
@@ -153,7 +154,23 @@ fn throttled(retry_after_ms: u64) -> Error {
         "Error={}, RetryAfterMs={retry_after_ms}, Details='Request rate is large. The provisioned throughput is spent.'",
         Code::TOO_MANY_REQUESTS.0
     );
-    Error::new(Code::TOO_MANY_REQUESTS, text)
+    overloaded(Error::new(Code::TOO_MANY_REQUESTS, text), retry_after_ms)
+}
+
+/// Nothing was done. Drivers of any age try a command again that failed with this code, and newer ones wait before.
+impl From<Busy> for Error {
+    fn from(Busy { retry_after_ms }: Busy) -> Error {
+        let text = format!(
+            "Error={}, RetryAfterMs={retry_after_ms}, Details='The server has more to do than it can.'",
+            Code::EXCEEDED_TIME_LIMIT.0
+        );
+        overloaded(Error::new(Code::EXCEEDED_TIME_LIMIT, text), retry_after_ms)
+    }
+}
+
+/// With the labels and the field by which newer drivers know when to come back.
+fn overloaded(error: Error, retry_after_ms: u64) -> Error {
+    error
         .with_label(SYSTEM_OVERLOADED)
         .with_label(RETRYABLE)
         .with("baseBackoffMS", i64::try_from(retry_after_ms).unwrap_or(i64::MAX))

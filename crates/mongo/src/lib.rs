@@ -48,6 +48,7 @@ mod settings;
 mod statements;
 mod statistics;
 mod transactions;
+mod turn;
 mod usage;
 mod wire;
 mod write_concern;

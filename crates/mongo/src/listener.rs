@@ -23,22 +23,26 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
     let places = Arc::new(Semaphore::new(limits.connections));
     let (stop, stopped) = watch::channel(false);
     let mut shutdown = std::pin::pin!(shutdown);
-    let mut complaints = Complaints::default();
+    // One kind must not keep the other from being said.
+    let (mut failures, mut refusals) = (Complaints::default(), Complaints::default());
     loop {
         let stream = tokio::select! {
             () = &mut shutdown => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    complaints.warn(&format!("cannot accept a connection: {error}"));
+                    failures.warn(&format!("cannot accept a connection: {error}"));
                     sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             },
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            service.traffic.front_end.refused_connection();
-            complaints.warn(&format!("closed a new connection: {} are open already", limits.connections));
+        let place = Arc::clone(&places).try_acquire_owned().ok().zip(service.settings.load.connect());
+        let Some(place) = place else {
+            let front_end = &service.traffic.front_end;
+            front_end.refused_connection();
+            let open = front_end.connections_open();
+            refusals.warn(&format!("closed a new connection: {open} are open already, and no more may be"));
             continue;
         };
         let (service, stopped) = (Arc::clone(&service), stopped.clone());

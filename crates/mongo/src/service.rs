@@ -18,7 +18,7 @@ use crate::cursors::Cursors;
 use crate::error::Result;
 use crate::fail_points::FailPoints;
 use crate::journal::Journal;
-use crate::limits::LARGE_MESSAGES_BYTES;
+use crate::limits::LARGE_MESSAGES_BYTES_MIN;
 use crate::operations::{Operations, Stop};
 use crate::parameters::{CURSOR_TIMEOUT, Parameters, TRANSACTION_LIFETIME};
 use crate::random;
@@ -75,6 +75,8 @@ impl Service {
     pub fn new(engine: Arc<Engine>, settings: Settings) -> Service {
         access::remove_leftovers(&engine);
         let started_at = engine.now().unwrap_or(Time::from_seconds(0));
+        let message_room = settings.load.held_bytes_max().max(LARGE_MESSAGES_BYTES_MIN) / MESSAGE_PIECE_BYTES;
+        let message_room = Semaphore::new(message_room);
         let service = Service {
             account_keys: AccountKeys::new(&settings.account),
             common: Arc::new(Common::new(Arc::clone(&engine))),
@@ -96,7 +98,7 @@ impl Service {
             started: Instant::now(),
             started_at,
             process: ObjectId(random::bytes()),
-            message_room: Semaphore::new(LARGE_MESSAGES_BYTES / MESSAGE_PIECE_BYTES),
+            message_room,
             connections: AtomicI32::new(0),
             stopping: AtomicBool::new(false),
         };

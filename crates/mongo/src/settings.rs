@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use account::Keyring;
 use telemetry::Registry;
-use transport::ServerConfig;
+use transport::{Load, ServerConfig};
 
 use crate::limits::Limits;
 
@@ -86,6 +86,8 @@ pub struct Settings {
     pub arguments: Vec<String>,
     /// Bounds on peers.
     pub limits: Limits,
+    /// How much is done at once, together with others who do.
+    pub load: Arc<Load>,
     /// Where its figures are kept.
     pub registry: Arc<Registry>,
 }

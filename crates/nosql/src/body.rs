@@ -10,12 +10,14 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use engine::Engine;
-use http_body_util::Full;
+use hyper::Version;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::mpsc;
+use transport::{Held, Load};
 
 use crate::call::Call;
 use crate::error::Error;
+use crate::limits::{COUNTED_BYTES, STREAM_BYTES};
 
 /// Pieces that may wait for a client. The thread makes the next one meanwhile.
 const WAITING_PIECES: usize = 2;
@@ -23,8 +25,8 @@ const WAITING_PIECES: usize = 2;
 /// What is sent behind the head of an answer.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// All of it.
-    Whole(Full<Bytes>),
+    /// All of it, until it is taken.
+    Whole(Option<Bytes>),
     /// As it is made.
     Streamed(mpsc::Receiver<Result<Bytes, Broken>>),
 }
@@ -65,11 +67,36 @@ impl Body {
         });
         Body::Streamed(receiver)
     }
+
+    /// The same, counted among the bytes that are held until the last of them has left, if it is large or one of many that may
+    /// wait in one connection.
+    pub(crate) fn counted(self, version: Version, load: &Arc<Load>) -> Body {
+        let is_stream = version == Version::HTTP_2;
+        match self {
+            Body::Whole(Some(bytes)) if is_stream || bytes.len() >= COUNTED_BYTES => {
+                let held = load.hold(bytes.len() + if is_stream { STREAM_BYTES } else { 0 });
+                Body::Whole(Some(Bytes::from_owner(Counted { bytes, _held: held })))
+            }
+            other => other,
+        }
+    }
+}
+
+/// Bytes that are counted for as long as anybody has them: the protocol's own buffers above all.
+struct Counted {
+    bytes: Bytes,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl From<Bytes> for Body {
     fn from(bytes: Bytes) -> Body {
-        Body::Whole(Full::new(bytes))
+        Body::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 }
 
@@ -82,7 +109,7 @@ impl hyper::body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match self.get_mut() {
-            Body::Whole(whole) => Pin::new(whole).poll_frame(context).map_err(|never| match never {}),
+            Body::Whole(whole) => Poll::Ready(whole.take().map(|bytes| Ok(Frame::data(bytes)))),
             Body::Streamed(pieces) => {
                 pieces.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
             }
@@ -91,14 +118,14 @@ impl hyper::body::Body for Body {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Body::Whole(whole) => whole.is_end_stream(),
+            Body::Whole(whole) => whole.is_none(),
             Body::Streamed(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Body::Whole(whole) => hyper::body::Body::size_hint(whole),
+            Body::Whole(whole) => SizeHint::with_exact(whole.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Body::Streamed(_) => SizeHint::default(),
         }
     }
@@ -107,6 +134,7 @@ impl hyper::body::Body for Body {
 #[cfg(test)]
 mod tests {
     use http_body_util::BodyExt;
+    use hyper::body::Body as _;
 
     use super::*;
 
@@ -130,6 +158,26 @@ mod tests {
             "the answer broke off: here"
         );
         maker.await.expect("no panic");
+    }
+
+    #[tokio::test]
+    async fn bytes_are_counted_until_nobody_has_them() {
+        let load = Arc::new(Load::default());
+        let large = || Body::from(Bytes::from(vec![7; COUNTED_BYTES]));
+        let mut body = large().counted(Version::HTTP_11, &load);
+        assert_eq!(body.size_hint().exact(), Some(COUNTED_BYTES as u64));
+        let sent = body.frame().await.expect("one").expect("whole").into_data().expect("data");
+        assert!(body.is_end_stream() && body.frame().await.is_none());
+        drop(body);
+        assert_eq!((sent.len(), load.held_bytes()), (COUNTED_BYTES, COUNTED_BYTES));
+        drop(sent);
+        let small = || Body::from(Bytes::from_static(b"small"));
+        let uncounted = small().counted(Version::HTTP_11, &load);
+        assert_eq!(load.held_bytes(), 0);
+        let stream = small().counted(Version::HTTP_2, &load);
+        assert_eq!(load.held_bytes(), STREAM_BYTES + 5);
+        drop((uncounted, stream));
+        assert_eq!(load.held_bytes(), 0);
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@
 
 use document::Value;
 use engine::Charge;
+use transport::Busy;
 
 /// Why a request was refused.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +75,12 @@ pub(crate) enum Error {
         /// What it is now.
         current: String,
     },
+    /// There is too much to do.
+    #[error("the server has more to do than it can, try again in {retry_after_ms} ms")]
+    Busy {
+        /// When to come back.
+        retry_after_ms: u64,
+    },
     /// A handler panicked; the log says where.
     #[error("internal error")]
     Panicked,
@@ -100,11 +107,18 @@ const NOT_CONFIRMED: u32 = 9030;
 /// Our own substatus: a hold forbids it (T31).
 const HELD: u32 = 9031;
 
+impl From<Busy> for Error {
+    fn from(Busy { retry_after_ms }: Busy) -> Self {
+        Self::Busy { retry_after_ms }
+    }
+}
+
 impl Error {
     /// How long a client should wait that was refused for its rate.
     pub(crate) fn retry_after_ms(&self) -> Option<u64> {
         match self {
-            Self::Engine(engine::Error::TooManyRequests { retry_after_ms }) => Some(*retry_after_ms),
+            Self::Engine(engine::Error::TooManyRequests { retry_after_ms })
+            | Self::Busy { retry_after_ms } => Some(*retry_after_ms),
             _ => None,
         }
     }
@@ -142,6 +156,7 @@ impl Error {
                 "The read session is not available for the input session token.",
             ),
             Self::ContainerRecreated { .. } => errors(400, 1024, "BadRequest", &self.to_string()),
+            Self::Busy { .. } => too_many_requests(&self.to_string()),
             Self::Panicked => internal("the request failed; the server's log has the details"),
         }
     }
@@ -187,9 +202,7 @@ fn engine_wire(error: &engine::Error) -> Wire {
             "Forbidden",
             &format!("{error}. Send the header '{}: true' to go on.", crate::headers::CONFIRM_EXPIRY),
         ),
-        E::TooManyRequests { .. } => {
-            errors(429, 3200, "TooManyRequests", &format!("Request rate is large. ({error})"))
-        }
+        E::TooManyRequests { .. } => too_many_requests(&error.to_string()),
         E::ClockSuspect { .. } | E::Unarchived | E::Unavailable(_) => {
             errors(503, 0, "ServiceUnavailable", &error.to_string())
         }
@@ -232,6 +245,11 @@ fn report(report: &query::Report) -> String {
 
 fn bad_request(message: &str) -> Wire {
     errors(400, 0, "BadRequest", message)
+}
+
+/// What SDKs wait and try again by themselves for. 503 would make them look for another region.
+fn too_many_requests(message: &str) -> Wire {
+    errors(429, 3200, "TooManyRequests", &format!("Request rate is large. ({message})"))
 }
 
 fn internal(message: &str) -> Wire {
@@ -378,6 +396,10 @@ mod tests {
             (
                 Error::ContainerRecreated { given: text(), current: "y".to_owned() },
                 "400/1024 BadRequest container resource id 'x' does not match 'y'",
+            ),
+            (
+                Error::Busy { retry_after_ms: 7 },
+                "429/3200 TooManyRequests Request rate is large. (the server has more to do than it can, try again in 7 ms)",
             ),
             (
                 Error::Panicked,

@@ -17,6 +17,7 @@ mod batch;
 mod belongings;
 mod body;
 mod call;
+mod called;
 mod catch;
 mod change_feed;
 mod date;

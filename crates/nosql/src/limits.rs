@@ -30,6 +30,16 @@ pub const QUERY_TIMEOUT: Duration = Duration::from_mins(5);
 /// How much of a too large body is read and thrown away, so that the client hears 413 and not a reset.
 pub const DRAIN_BYTES: usize = 16 * 1024 * 1024;
 
+/// Bodies of this size and larger are counted among the bytes that are held; smaller ones of HTTP/1.1 are bounded by the
+/// number of connections.
+pub const COUNTED_BYTES: usize = 16 * 1024;
+
+/// What an answer by HTTP/2 is counted with beside its bytes: it keeps a stream for as long as nobody takes it.
+pub const STREAM_BYTES: usize = 2 * 1024;
+
+/// Pages of figures that are made at once; whoever wants one more waits.
+pub const METRICS_PAGES: usize = 2;
+
 /// How much of a refused request's body is passed over before it is answered.
 pub const REFUSED_BYTES: usize = 64 * 1024;
 

@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout, timeout_at};
-use transport::{Complaints, Stream};
+use transport::{Complaints, Stream, WRITE_STEP_BYTES};
 
 use crate::limits::{H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, Limits};
 use crate::request::Channel;
@@ -39,22 +39,25 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
     let places = Arc::new(Semaphore::new(limits.connections));
     let (stop, stopped) = watch::channel(false);
     let mut shutdown = std::pin::pin!(shutdown);
-    let mut complaints = Complaints::default();
+    // One kind must not keep the other from being said.
+    let (mut failures, mut refusals) = (Complaints::default(), Complaints::default());
     loop {
         let stream = tokio::select! {
             () = &mut shutdown => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    complaints.warn(&format!("cannot accept a connection: {error}"));
+                    failures.warn(&format!("cannot accept a connection: {error}"));
                     sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             },
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+        let place = Arc::clone(&places).try_acquire_owned().ok().zip(service.load().connect());
+        let Some(place) = place else {
             service.front_end().refused_connection();
-            complaints.warn(&format!("closed a new connection: {} are open already", limits.connections));
+            let open = service.front_end().connections_open();
+            refusals.warn(&format!("closed a new connection: {open} are open already, and no more may be"));
             continue;
         };
         let (builder, service, stopped) = (Arc::clone(&builder), Arc::clone(&service), stopped.clone());
@@ -151,23 +154,31 @@ struct Patient {
     write_pause: Duration,
     /// Set while the peer does not take what waits for it.
     write_deadline: Option<Pin<Box<Sleep>>>,
+    /// What it has taken since then.
+    taken: usize,
 }
 
 impl Patient {
     fn new(stream: Stream, deadline: Instant, write_pause: Duration, front_end: Arc<FrontEnd>) -> Self {
         let deadline = Some(Box::pin(sleep_until(deadline)));
-        Self { stream, front_end, deadline, seen: 0, write_pause, write_deadline: None }
+        Self { stream, front_end, deadline, seen: 0, write_pause, write_deadline: None, taken: 0 }
     }
 
-    /// Passes on what became of a write; one that has made no progress for too long fails.
+    /// Passes on what became of a write of so many bytes; one that has made too little progress for too long fails.
     fn watch_write(
         &mut self,
         context: &mut Context<'_>,
+        offered: usize,
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(bytes) = &written {
-            self.front_end.sent(*bytes.as_ref().unwrap_or(&0));
-            self.write_deadline = None;
+        if let Poll::Ready(result) = &written {
+            let bytes = *result.as_ref().unwrap_or(&0);
+            self.front_end.sent(bytes);
+            self.taken += bytes;
+            if bytes == offered || self.taken >= WRITE_STEP_BYTES {
+                self.write_deadline = None;
+                self.taken = 0;
+            }
             return written;
         }
         let deadline = self.write_deadline.get_or_insert_with(|| Box::pin(sleep(self.write_pause)));
@@ -204,7 +215,7 @@ impl AsyncWrite for Patient {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watch_write(context, written)
+        self.watch_write(context, bytes.len(), written)
     }
 
     fn poll_write_vectored(
@@ -213,7 +224,7 @@ impl AsyncWrite for Patient {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.watch_write(context, written)
+        self.watch_write(context, slices.iter().map(|slice| slice.len()).sum(), written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use telemetry::OperationId;
+use transport::Work;
 
 use crate::call::Call;
 use crate::error::Error;
@@ -163,6 +164,16 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 impl Route {
+    /// What kind of work it is; none if it is done on the spot and waits for nobody.
+    pub(crate) fn work(&self) -> Option<Work> {
+        let of_items = self.path.get(4) == Some(&"docs");
+        match self.verb {
+            Verb::Get if of_items && self.path.len() == 6 => None,
+            Verb::Get | Verb::Query | Verb::ChangeFeed if of_items => Some(Work::Query),
+            _ => Some(Work::Brief),
+        }
+    }
+
     /// Its place among the operations.
     pub(crate) fn operation(&'static self) -> OperationId {
         let admin = || Some(ROUTES.len() + admin::ROUTES.element_offset(self)?);
@@ -171,6 +182,14 @@ impl Route {
             .or_else(admin)
             .map_or_else(|| Beside::NotSupported.operation(), OperationId)
     }
+}
+
+/// A path of each row of the tables.
+#[cfg(test)]
+pub(crate) fn example_paths() -> impl Iterator<Item = String> {
+    let name = |segment: &&str| if *segment == "*" { "AAAAAA==".to_owned() } else { (*segment).to_owned() };
+    let rows = ROUTES.iter().chain(admin::ROUTES);
+    rows.map(move |route| format!("/{}", route.path.iter().map(name).collect::<Vec<_>>().join("/")))
 }
 
 /// The row for a request, or why there is none.

@@ -14,16 +14,18 @@ use hyper::header::{CONNECTION, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use telemetry::{FrontEnd, Registry};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use transport::ServerConfig;
+use transport::{Load, Place, ServerConfig, Work};
 
 use crate::auth::{Gate, Pass, WallSeconds};
 use crate::body::Body;
 use crate::call::{Call, Surroundings};
+use crate::called::Names;
 use crate::catch::CatchPanic;
 use crate::doors::Doors;
 use crate::error::Error;
-use crate::limits::{DRAIN_BYTES, Limits, REFUSED_BYTES, REFUSED_PATIENCE};
+use crate::limits::{COUNTED_BYTES, DRAIN_BYTES, Limits, METRICS_PAGES, REFUSED_BYTES, REFUSED_PATIENCE};
 use crate::metrics::{self, Reader};
 use crate::pages::{self, Pages};
 use crate::record::{Record, Traffic};
@@ -32,11 +34,19 @@ use crate::response::{Reply, finish};
 use crate::routes::{Beside, Route};
 use crate::{activity, admin, routes};
 
+/// What is said to whoever comes by a name that may be a stranger's.
+const NOT_OUR_NAME: &str = "the name in 'Host' is none of this server's, which everybody's key opens; name it in 'tls-name', \
+                            or give the server a key of its own";
+
 /// The front end over one engine.
 pub struct Service {
     gate: Gate,
     limits: Limits,
     traffic: Traffic,
+    load: Arc<Load>,
+    names: Names,
+    /// Places for whoever has a page of figures made, which anybody may.
+    figures: Semaphore,
     tls: Option<Tls>,
     doors: Arc<Doors>,
     pages: Option<Arc<dyn Pages>>,
@@ -60,14 +70,33 @@ impl Service {
         limits: Limits,
         registry: Arc<Registry>,
     ) -> Self {
+        let is_public = keys.entries().iter().any(|entry| entry.key.is_public());
+        let names = if is_public { Names::Private(Vec::new()) } else { Names::Any };
         let gate = Gate::new(engine, keys, wall_seconds);
-        Self { gate, limits, traffic: Traffic::new(registry), tls: None, doors: Arc::default(), pages: None }
+        let (traffic, load) = (Traffic::new(registry), Arc::default());
+        let figures = Semaphore::new(METRICS_PAGES);
+        Self { gate, limits, traffic, load, names, figures, tls: None, doors: Arc::default(), pages: None }
+    }
+
+    /// The same, which does as much at once as that allows, together with others who do.
+    #[must_use]
+    pub fn with_load(self, load: Arc<Load>) -> Self {
+        Self { load, ..self }
     }
 
     /// The same, with what the server lends the admin API.
     #[must_use]
     pub fn with_doors(self, doors: Doors) -> Self {
         Self { doors: Arc::new(doors), ..self }
+    }
+
+    /// The same, which is also called by these names. It matters while everybody knows the key.
+    #[must_use]
+    pub fn called(mut self, more: Vec<String>) -> Self {
+        if let Names::Private(names) = &mut self.names {
+            *names = more;
+        }
+        self
     }
 
     /// The same front end, also by TLS.
@@ -96,12 +125,17 @@ impl Service {
         &self.limits
     }
 
+    pub(crate) fn load(&self) -> &Arc<Load> {
+        &self.load
+    }
+
     /// Answers one request; whatever happens, there is an answer.
     pub(crate) async fn respond(&self, request: Request<impl Arriving>) -> Response<Body> {
         let mut record = Record::new(&self.traffic);
+        let version = request.version();
         let answer = self.answer(request, &mut record).await;
         record.end(&answer);
-        answer
+        answer.map(|body| body.counted(version, &self.load))
     }
 
     /// Answers one request that is there as a whole, without a connection. The door for fuzz targets: nothing else asks.
@@ -114,6 +148,9 @@ impl Service {
     async fn answer(&self, request: Request<impl Arriving>, record: &mut Record<'_>) -> Response<Body> {
         let (activity, version) = (activity::of(request.headers()), request.version());
         let (parts, body) = request.into_parts();
+        if !self.names.allow(&parts) {
+            return finish(Err(Error::Forbidden(NOT_OUR_NAME.to_owned())), &activity, None);
+        }
         if let Some(pages) = self.pages.as_ref().filter(|_| pages::is_page(parts.uri.path())) {
             record.operation = Beside::Page.operation();
             return self.page(&**pages, parts, body, &activity).await;
@@ -142,8 +179,13 @@ impl Service {
                 return answer;
             }
         };
-        let limit =
-            if head.path.at(0) == admin::PREFIX { admin::body_bytes(&head) } else { self.limits.body_bytes };
+        let (limit, work) = match head.path.at(0) {
+            // Operators must get in while there is too much to do.
+            admin::PREFIX => (admin::body_bytes(&head), None),
+            _ => (self.limits.body_bytes, route.work()),
+        };
+        let expected = body.size_hint().upper().map_or(0, |bytes| (bytes as usize).min(limit));
+        let _held = (expected >= COUNTED_BYTES).then(|| self.load.hold(expected));
         let call = match self.read_body(body, limit).await {
             Ok(body) => Call::new(
                 pass,
@@ -158,14 +200,26 @@ impl Service {
                 if !call.body.is_empty() {
                     record.restart();
                 }
-                let running = CatchPanic::new((route.run)(&call));
-                let mut result = running.await.unwrap_or_else(|_| Err(Error::Panicked));
+                let mut result = match self.enter(work).await {
+                    Ok(_place) => {
+                        CatchPanic::new((route.run)(&call)).await.unwrap_or_else(|_| Err(Error::Panicked))
+                    }
+                    Err(busy) => Err(busy),
+                };
                 record.note(&mut result);
                 let answer = finish(result, &activity, call.place());
                 record.keep(call);
                 answer
             }
             Err(error) => finish(Err(error), &activity, None),
+        }
+    }
+
+    /// A place to work in, where one is needed.
+    async fn enter(&self, work: Option<Work>) -> Result<Option<Place<'_>>, Error> {
+        match work {
+            Some(work) => Ok(Some(self.load.enter(work).await?)),
+            None => Ok(None),
         }
     }
 
@@ -179,7 +233,9 @@ impl Service {
         }
         let route = routes::find(head.verb()?, &head.path)?;
         record.operation = route.operation();
-        Ok((route, self.gate.admit(head)?))
+        let pass = self.gate.admit(head)?;
+        self.load.check_room(route.work())?;
+        Ok((route, pass))
     }
 
     /// `/alive`, `/ready` and the root certificate, open to everybody.
@@ -202,6 +258,7 @@ impl Service {
             Some(_) => Reader::Operator,
             None => Reader::Stranger,
         };
+        let _one = self.figures.acquire().await;
         let (engine, registry) = (Arc::clone(self.gate.engine()), Arc::clone(&self.traffic.registry));
         let page = tokio::task::spawn_blocking(move || metrics::page(&engine, &registry, reader)).await;
         page.map_err(|_| Error::Panicked)?.map(Reply::text)
@@ -221,7 +278,7 @@ impl Service {
             Err(error) => return finish(Err(error), activity, None),
         };
         match CatchPanic::new(pages.answer(Request::from_parts(head, body), channel)).await {
-            Ok(answer) => answer.map(|body| Body::Whole(Full::new(body))),
+            Ok(answer) => answer.map(Body::from),
             Err(_) => finish(Err(Error::Panicked), activity, None),
         }
     }
@@ -305,4 +362,74 @@ async fn pass_over(mut body: impl Arriving) -> Passed {
 enum Passed {
     Whole,
     InPart,
+}
+
+#[cfg(test)]
+mod tests {
+    use account::Key;
+    use storage::{ClockOptions, ManualClock, MemoryStore, Time};
+
+    use super::*;
+
+    fn service() -> Service {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
+        let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
+        let engine = Arc::new(Engine::open(store).unwrap());
+        let keys = Keyring::of(Key::parse("c2VjcmV0").unwrap());
+        Service::new(engine, keys, Arc::new(|| 1_700_000_000), Limits::default(), Arc::default())
+    }
+
+    fn head(method: &Method, path: &str, headers: &[(&str, &str)]) -> Head {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Head::new(request.body(()).unwrap().into_parts().0).unwrap()
+    }
+
+    /// Everything that has a row in a table, asked for in every way: nobody gets in without a key, or with a wrong one.
+    #[test]
+    fn no_route_admits_a_stranger() {
+        let service = service();
+        let mut record = Record::new(&service.traffic);
+        let meanings = [
+            [("x-none", "")],
+            [("a-im", "Incremental feed")],
+            [("x-ms-documentdb-isquery", "true")],
+            [("x-ms-cosmos-is-query-plan-request", "true")],
+            [("x-ms-cosmos-is-batch-request", "true")],
+            [("x-ms-documentdb-is-upsert", "true")],
+        ];
+        let wrong = [
+            "Bearer d3Jvbmc=",
+            "type=master&ver=1.0&sig=d3Jvbmc=",
+            "type=resource&ver=1.0&sig=x",
+            "",
+            "Bearer ",
+        ];
+        let date = ("x-ms-date", "Tue, 14 Nov 2023 22:13:20 GMT");
+        let mut refused = 0;
+        for path in routes::example_paths() {
+            for method in
+                [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE]
+            {
+                for meaning in &meanings {
+                    for authorization in wrong {
+                        let headers = [meaning[0], date, ("authorization", authorization)];
+                        let head = head(&method, &path, &headers);
+                        match service.admit(&head, &mut record) {
+                            Err(Error::Unauthorized(_)) => refused += 1,
+                            Err(Error::WrongVerb(_)) => {}
+                            Err(other) => panic!("{method} {path}: {other}"),
+                            Ok(_) => panic!("{method} {path} admits whoever sends '{authorization}'"),
+                        }
+                        assert!(service.probe(&head).is_none(), "{path}");
+                    }
+                }
+            }
+        }
+        assert!(refused > 1000, "{refused}");
+        let open = |path| service.probe(&head(&Method::GET, path, &[])).is_some();
+        assert!(open("/alive") && open("/ready") && !open("/"), "these are open to everybody");
+    }
 }

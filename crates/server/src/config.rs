@@ -11,7 +11,9 @@ use engine::Burst;
 use mongo::{Authentication, Profile};
 use storage::Durability;
 use telemetry::{SlowLog, Texts};
+use transport::Bounds;
 
+use crate::host;
 use crate::keys;
 use crate::seed::Seed;
 use crate::settings::Settings;
@@ -81,6 +83,10 @@ pub(crate) struct Config {
     pub(crate) seed: Option<Arc<Seed>>,
     /// Bounds on what clients of the NoSQL API do.
     pub(crate) limits: nosql::Limits,
+    /// How much is done at once, for all front ends together.
+    pub(crate) bounds: Bounds,
+    /// How files are shared out among connections and the store.
+    pub(crate) files: Files,
     /// The most threads for work that blocks.
     pub(crate) blocking_threads: usize,
     /// Whether the admin API may empty the store.
@@ -117,6 +123,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         "buffered" => Durability::Buffered,
         _ => Durability::Sync,
     };
+    let files = Files::share_out(host::process().open_files_max);
     Ok(Config {
         place,
         listen,
@@ -129,6 +136,8 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         archive_root: archive_root(settings)?,
         seed: settings.given("seed").map(Seed::read).transpose()?.map(Arc::new),
         limits: limits(settings),
+        bounds: bounds(settings, files),
+        files,
         blocking_threads: settings.number("blocking-threads") as usize,
         allow_reset: settings.flag("allow-reset") || settings.flag("test-clock"),
         test_clock: settings.flag("test-clock"),
@@ -261,6 +270,47 @@ fn limits(settings: &Settings) -> nosql::Limits {
     }
 }
 
+/// How the files that the process may have open are shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Files {
+    /// Tables that the store keeps open for reading.
+    pub(crate) tables: usize,
+    /// Connections, all front ends together.
+    pub(crate) connections: usize,
+}
+
+impl Files {
+    /// As many tables as the store wants where there is plenty.
+    const TABLES_MAX: usize = 900;
+    /// The journal, tables that are being written, archives, backups, listeners: what must never be missing.
+    const SPARE: usize = 128;
+
+    /// A quarter for tables, the rest for connections but for what must never be missing. Zero is a system that does not tell.
+    fn share_out(files: u64) -> Files {
+        let files = usize::try_from(files).unwrap_or(usize::MAX);
+        if files == 0 {
+            return Files { tables: Files::TABLES_MAX, connections: usize::MAX };
+        }
+        let tables = (files / 4).clamp(16, Files::TABLES_MAX);
+        Files { tables, connections: files.saturating_sub(tables + Files::SPARE).max(16) }
+    }
+}
+
+/// What each thing that computes takes of the threads leaves some to the others.
+fn bounds(settings: &Settings, files: Files) -> Bounds {
+    let threads = settings.number("blocking-threads") as usize;
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let queries = settings.given("max-queries").map(|_| settings.number("max-queries") as usize);
+    Bounds {
+        brief: settings.number("max-requests") as usize,
+        statements: Bounds::default().statements.min(threads / 2),
+        queries: queries.unwrap_or((4 * cores).max(8)).min(threads / 2),
+        patience: settings.seconds("max-queue-wait"),
+        held_bytes: settings.number("request-memory") as usize,
+        connections: files.connections,
+    }
+}
+
 fn mongo_limits(settings: &Settings) -> mongo::Limits {
     let cursors = settings.number("mongo-max-cursors") as usize;
     mongo::Limits {
@@ -370,6 +420,31 @@ mod tests {
         assert_eq!(config.limits, nosql::Limits::default(), "the table has the front end's own limits");
         assert_eq!(config.mongo.unwrap().limits, mongo::Limits::default());
         assert!(!config.test_clock);
+    }
+
+    #[test]
+    fn files_are_left_to_the_store_however_few_there_are() {
+        let share = Files::share_out;
+        assert_eq!(share(1024), Files { tables: 256, connections: 640 });
+        assert_eq!(share(65_536), Files { tables: 900, connections: 64_508 });
+        assert_eq!(share(64), Files { tables: 16, connections: 16 });
+        assert_eq!(share(0), Files { tables: 900, connections: usize::MAX });
+        for files in 200..5_000 {
+            let Files { tables, connections } = share(files);
+            assert!(tables + connections + Files::SPARE <= files as usize, "{files}");
+        }
+    }
+
+    #[test]
+    fn what_is_done_at_once_leaves_threads_to_others() {
+        let bounds = |pairs: &[(&'static str, &str)]| config(pairs).unwrap().bounds;
+        let usual = bounds(&[]);
+        let inner = Bounds { queries: usual.queries, connections: usual.connections, ..Bounds::default() };
+        assert_eq!(usual, inner, "the table has the front ends' own bounds");
+        assert!(usual.queries >= 8);
+        let few = bounds(&[("blocking-threads", "8"), ("max-queries", "100")]);
+        assert_eq!((few.queries, few.statements), (4, 4));
+        assert_eq!(bounds(&[("max-queries", "3")]).queries, 3);
     }
 
     #[test]

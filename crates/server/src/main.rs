@@ -12,6 +12,7 @@ mod figures;
 mod files;
 mod host;
 mod keys;
+mod load_figures;
 mod logging;
 mod pages;
 mod place;

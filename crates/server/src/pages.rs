@@ -35,7 +35,8 @@ impl Pages for ExplorerPages {
     ) -> Pin<Box<dyn Future<Output = Response<Bytes>> + Send + '_>> {
         let is_secure = channel.is_some_and(|channel| channel.secure);
         let transport = if is_secure { Transport::Tls } else { Transport::Plain };
-        Box::pin(self.0.answer(request, transport))
+        let peer = channel.map(|channel| channel.peer.ip());
+        Box::pin(self.0.answer(request, transport, peer))
     }
 }
 

@@ -20,12 +20,14 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use transport::Load;
 
 use crate::archive::DirectoryArchive;
 use crate::background;
 use crate::bounded_archive::BoundedArchive;
 use crate::config::{Config, Mongo, Place, ShownKey};
 use crate::host;
+use crate::load_figures::LoadFigures;
 use crate::pages::ExplorerPages;
 use crate::seed::Planter;
 use crate::tls::{self, Root};
@@ -94,6 +96,7 @@ pub(crate) fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<Arc<dyn
         Place::Directory(path) => {
             let mut options = EmbeddedOptions::new(path, clock);
             options.durability = config.durability;
+            options.open_files = config.files.tables;
             let store = EmbeddedStore::open(options)
                 .with_context(|| format!("cannot open the data directory '{}'", path.display()))?;
             report(store.recovery());
@@ -133,6 +136,10 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     let renewal = tokio::spawn(tls.renewal.keep(Arc::clone(&clock), hangup));
     let wall_seconds = Arc::new(move || clock.wall().seconds());
     let registry = Arc::new(Registry::new(Some(host::process), config.slow));
+    let load = Arc::new(Load::new(config.bounds));
+    let figures = Arc::new(LoadFigures(Arc::clone(&load)));
+    registry.observe(Arc::downgrade(&figures) as _);
+    tracing::info!("files are enough for {} connections (ulimit -n)", config.files.connections);
     announce(
         address,
         mongo.as_ref().map(|((_, address), mongo)| (*address, mongo)),
@@ -140,12 +147,14 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         &tls.root,
     );
     let mongo = mongo.map(|((listener, _), mongo)| {
-        let settings = front_end(mongo, config.keys.clone(), Arc::clone(&tls.config), Arc::clone(&registry));
+        let settings = front_end(mongo, config.keys.clone(), &tls.config, &registry, &load);
         (listener, Arc::new(mongo::Service::new(Arc::clone(&engine), settings)))
     });
     let commands = mongo.as_ref().map(|(_, mongo)| Arc::new(Inside(Arc::clone(mongo))) as Arc<dyn Commands>);
     let service =
         Service::new(Arc::clone(&engine), config.keys.clone(), wall_seconds, config.limits, registry)
+            .with_load(load)
+            .called(config.tls_names)
             .with_tls(nosql::Tls { config: tls.config, root: tls.root.pem })
             .with_doors(Doors { reset: reset(config.allow_reset, planter), commands });
     let service = if config.explorer {
@@ -216,8 +225,9 @@ async fn until(mut stopped: watch::Receiver<bool>) {
 fn front_end(
     mongo: Mongo,
     keys: Keyring,
-    tls: Arc<ServerConfig>,
-    registry: Arc<Registry>,
+    tls: &Arc<ServerConfig>,
+    registry: &Arc<Registry>,
+    load: &Arc<Load>,
 ) -> mongo::Settings {
     mongo::Settings {
         profile: mongo.profile,
@@ -225,11 +235,12 @@ fn front_end(
         authentication: mongo.authentication,
         account: mongo::Account { user: mongo.user, keys },
         test_commands: mongo.test_commands,
-        tls: Some(tls),
+        tls: Some(Arc::clone(tls)),
         host: host::describe(),
         arguments: host::arguments(),
         limits: mongo.limits,
-        registry,
+        load: Arc::clone(load),
+        registry: Arc::clone(registry),
     }
 }
 

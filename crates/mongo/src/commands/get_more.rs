@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mql::Code;
 use tokio::time::{Instant, sleep_until};
+use transport::Work;
 
 use crate::access::{Answers, Batch};
 use crate::call::Call;
@@ -46,7 +47,11 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
             let documents = cursor_reply::take(list, size);
             Ok(told(Batch { documents, finished: list.is_empty() }))
         }
-        Rest::Answers(answers) => call.blocking(|| next_in_time(call, answers, time_left, size)).map(told),
+        Rest::Answers(answers) => {
+            // What has begun is not sent away: no driver asks for a batch again.
+            let _place = call.service.settings.load.enter_in_the_end(Work::Query).await;
+            call.blocking(|| next_in_time(call, answers, time_left, size)).map(told)
+        }
     };
     let (finished, count, reply) = outcome.inspect_err(|_| call.service.cursors.finish(id))?;
     call.service.statistics.documents_returned.add(count as u64);

@@ -192,3 +192,33 @@ async fn users_are_made_changed_and_dropped() {
     let dropped = client.on("shop", command("dropAllUsersFromDatabase")).await;
     assert_eq!(dropped.get("n"), Some(&Value::Int32(2)));
 }
+
+/// The commands that answer whoever has not authenticated. One more here is a decision: see docs/security.md.
+const OPEN: [&str; 11] = [
+    "authenticate",
+    "buildInfo",
+    "connectionStatus",
+    "endSessions",
+    "hello",
+    "listCommands",
+    "logout",
+    "ping",
+    "saslContinue",
+    "saslStart",
+    "whatsmyuri",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_are_answered_by_these_commands_and_no_others() {
+    let server = locked().await;
+    let listed = server.connect().await.ok(command("listCommands")).await;
+    let Some(Value::Document(commands)) = listed.get("commands") else { panic!("{listed:?}") };
+    assert!(commands.iter().count() > 60, "{listed:?}");
+    for (name, _) in commands.iter() {
+        for database in ["admin", "test", "$external"] {
+            let reply = server.connect().await.on(database, command(name)).await;
+            let is_refused = reply.get("code") == Some(&Value::Int32(13));
+            assert_eq!(is_refused, !OPEN.contains(&name), "{name} on {database}: {reply:?}");
+        }
+    }
+}

@@ -49,6 +49,7 @@ pub(crate) fn settings() -> Settings {
         },
         arguments: vec!["bolide".to_owned()],
         limits: Limits::default(),
+        load: Arc::default(),
         registry: Arc::default(),
     }
 }

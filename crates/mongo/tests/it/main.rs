@@ -19,6 +19,7 @@ mod hostile;
 mod keys;
 mod limits;
 mod output;
+mod overload;
 mod roles;
 mod scram;
 mod sessions;

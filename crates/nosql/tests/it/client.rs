@@ -14,6 +14,7 @@ use storage::{ClockOptions, ManualClock, MemoryStore, Time};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
+use transport::Load;
 
 pub(crate) use crate::signature::{sign, sign_link};
 
@@ -51,6 +52,11 @@ impl Server {
     /// A server that also speaks TLS.
     pub(crate) async fn with_tls(limits: Limits, tls: Tls) -> Server {
         Server::with(limits, true, |service| service.with_tls(tls)).await
+    }
+
+    /// A server that does only so much at once.
+    pub(crate) async fn with_load(load: Arc<Load>) -> Server {
+        Server::with(Limits::default(), true, |service| service.with_load(load)).await
     }
 
     /// A server to which more is lent than an engine.

@@ -19,6 +19,7 @@ mod http2;
 mod items;
 mod keys;
 mod offers;
+mod overload;
 mod permissions;
 mod queries;
 mod reset;

@@ -68,6 +68,7 @@ impl Planter {
             host: host::describe(),
             arguments: Vec::new(),
             limits: mongo::Limits::default(),
+            load: Arc::default(),
             registry: Arc::default(),
         };
         let mongo = Arc::new(mongo::Service::new(Arc::clone(&engine), settings));

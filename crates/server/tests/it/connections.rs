@@ -44,3 +44,40 @@ fn thousands_of_idle_connections_cost_little_and_disturb_nobody() {
     drop(held);
     assert_eq!(server.terminate(), Some(0));
 }
+
+/// With few files connections get what the store does not need, and a new one finds a place when another ends.
+#[test]
+fn few_files_are_left_to_the_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new("sh");
+    let server = env!("CARGO_BIN_EXE_bolide");
+    command.args([
+        "-c",
+        "ulimit -n 256 && exec \"$@\"",
+        "sh",
+        server,
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--data",
+    ]);
+    let server = Server::start_command(command.arg(directory.path()));
+    server.create_container("");
+    let alive = b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n";
+    let is_served =
+        |stream: &mut TcpStream| stream.write_all(alive).is_ok() && stream.read_exact(&mut [0; 12]).is_ok();
+    let mut held: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
+    held.retain_mut(is_served);
+    assert!((32..=64).contains(&held.len()), "{} connections with 256 files", held.len());
+    held.truncate(held.len() - 4);
+    // The server notices in its own time that some have ended.
+    let found = (0..10_000)
+        .any(|_| TcpStream::connect(&server.address).is_ok_and(|mut stream| is_served(&mut stream)));
+    assert!(found, "no place became free");
+    drop(held);
+    let found = (0..10_000)
+        .any(|_| TcpStream::connect(&server.address).is_ok_and(|mut stream| is_served(&mut stream)));
+    assert!(found, "no place became free");
+    assert_eq!(server.create("1"), 201);
+    assert_eq!(server.terminate(), Some(0));
+}

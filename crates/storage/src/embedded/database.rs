@@ -93,6 +93,7 @@ impl Database {
         check_tables_are_known(&options.path)?;
         let fjall = fjall::Database::builder(&options.path)
             .cache_size(options.cache_bytes)
+            .max_cached_files(Some(options.open_files))
             .max_journaling_size(JOURNAL_BYTES)
             .manual_journal_persist(true)
             .worker_threads(WORKERS)
@@ -386,7 +387,8 @@ fn sync_keyspaces(path: &Path) -> Result<()> {
     sync_directory(&path.join(KEYSPACES)).map_err(|error| Error::io("sync the names of keyspaces", &error))
 }
 
-/// Makes a directory if it is not there, for good: with its name in the directory above it.
+/// Makes a directory if it is not there, for good, with its name in the directory above it; and for its owner alone, because
+/// whatever comes into it is somebody's data.
 pub(super) fn make_directory(path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -394,7 +396,10 @@ pub(super) fn make_directory(path: &Path) -> std::io::Result<()> {
     if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
         make_directory(above)?;
     }
-    match std::fs::create_dir(path) {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(path) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
         Ok(()) | Err(_) => {
             let above = path.parent().filter(|above| !above.as_os_str().is_empty());

@@ -67,14 +67,17 @@ pub struct EmbeddedOptions {
     pub durability: Durability,
     /// The most memory the cache of data blocks may take; it fills as data is read.
     pub cache_bytes: u64,
+    /// The most files of tables that are kept open for reading. A merge opens what it needs beside.
+    pub open_files: usize,
     /// The clock.
     pub clock: ClockOptions,
 }
 
 impl EmbeddedOptions {
-    /// Synced commits and a cache of up to 256 MiB.
+    /// Synced commits, a cache of up to 256 MiB and up to 900 open tables.
     pub fn new(path: impl Into<PathBuf>, clock: ClockOptions) -> Self {
-        Self { path: path.into(), durability: Durability::Sync, cache_bytes: 256 << 20, clock }
+        let (path, durability) = (path.into(), Durability::Sync);
+        Self { path, durability, cache_bytes: 256 << 20, open_files: 900, clock }
     }
 }
 

@@ -83,3 +83,21 @@ fn many_groups_flow_through_flushes_and_come_back() {
         assert_eq!(count, 30_000);
     }
 }
+
+#[test]
+fn the_data_directory_is_its_owners() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("new").join("data");
+    EmbeddedStore::open(options(&path)).unwrap().close().unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+    let given = directory.path().join("given");
+    fs::create_dir(&given).unwrap();
+    fs::set_permissions(&given, fs::Permissions::from_mode(0o750)).unwrap();
+    EmbeddedStore::open(options(&given)).unwrap().close().unwrap();
+    assert_eq!(
+        fs::metadata(&given).unwrap().permissions().mode() & 0o777,
+        0o750,
+        "the operator's choice stays"
+    );
+}

@@ -1,0 +1,90 @@
+//! More than can be done: an error that drivers try again after, and those who look in get in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bson::{Document, Value};
+use transport::{Bounds, Load, Work};
+
+use crate::client::{Server, code, labels, settings, text};
+
+fn find() -> Document {
+    Document::new().with("find", "c")
+}
+
+fn insert(id: i32) -> Document {
+    let document = Document::new().with("_id", id);
+    Document::new().with("insert", "c").with("documents", vec![Value::from(document)])
+}
+
+async fn server(bounds: Bounds) -> (Server, Arc<Load>) {
+    let load = Arc::new(Load::new(bounds));
+    let mut settings = settings();
+    settings.load = Arc::clone(&load);
+    (Server::with(settings).await, load)
+}
+
+fn bounds() -> Bounds {
+    Bounds { brief: 1, statements: 1, queries: 1, patience: Duration::from_millis(50), ..Bounds::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_gets_no_turn_may_be_tried_again() {
+    let (server, load) = server(bounds()).await;
+    let mut client = server.connect().await;
+    client.done("test", insert(1)).await;
+    let taken = load.enter(Work::Query).await.unwrap();
+    let refused = client.on("test", find()).await;
+    assert_eq!((code(&refused), text(&refused, "codeName")), (262, "ExceededTimeLimit"));
+    assert_eq!(labels(&refused), ["SystemOverloadedError", "RetryableError"]);
+    assert!(text(&refused, "errmsg").contains("RetryAfterMs="), "{refused:?}");
+    assert!(matches!(refused.get("baseBackoffMS"), Some(Value::Int64(100..500))), "{refused:?}");
+    client.ping().await;
+    client.ok(Document::new().with("hello", 1)).await;
+    client.ok(Document::new().with("currentOp", 1)).await;
+    client.done("test", insert(2)).await;
+    drop(taken);
+    client.done("test", find()).await;
+
+    let taken = (load.enter(Work::Brief).await.unwrap(), load.enter(Work::Statement).await.unwrap());
+    assert_eq!(client.fails("test", insert(3)).await.0, 262);
+    let delete = Document::new().with("q", Document::new()).with("limit", 1);
+    let delete = Document::new().with("delete", "c").with("deletes", vec![Value::from(delete)]);
+    assert_eq!(client.fails("test", delete).await.0, 262);
+    drop(taken);
+    client.done("test", insert(3)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_goes_on_when_its_turn_comes() {
+    let (server, load) = server(bounds()).await;
+    let mut client = server.connect().await;
+    for id in 0..3 {
+        client.done("test", insert(id)).await;
+    }
+    let opened = client.done("test", find().with("batchSize", 1)).await;
+    let Some(Value::Document(cursor)) = opened.get("cursor") else { panic!("{opened:?}") };
+    let Some(Value::Int64(id)) = cursor.get("id") else { panic!("{cursor:?}") };
+    let more = Document::new().with("getMore", *id).with("collection", "c");
+    let taken = load.enter(Work::Query).await.unwrap();
+    let asked = tokio::spawn(async move { client.done("test", more).await });
+    // Longer than anybody else would be let wait.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!asked.is_finished());
+    drop(taken);
+    asked.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_would_not_fit_is_refused() {
+    let (server, load) = server(Bounds { held_bytes: 1 << 20, ..bounds() }).await;
+    let mut client = server.connect().await;
+    client.done("test", insert(1)).await;
+    let held = load.hold(1 << 20);
+    assert_eq!(client.fails("test", find()).await.0, 262);
+    assert_eq!(client.fails("test", insert(2)).await.0, 262);
+    client.ping().await;
+    drop(held);
+    client.done("test", find()).await;
+    assert_eq!(load.held_bytes(), 0);
+}

@@ -1,0 +1,416 @@
+//! How much a server does at once, all front ends together, and what becomes of the rest.
+//!
+//! A server that takes on everything gets slower for everybody, until nobody waits for its answers any more. So each kind of
+//! work has a [line](Load::enter): so many places, and a wait for one that ends. Who finds no place in time is told to come
+//! back, which costs a fraction of the work, and those who have one are served as fast as ever.
+//!
+//! ```text
+//!   request -> is there room for bytes? -> wait for a place -> work -> answer
+//!                        | no                     | too long, or too many wait
+//!                        +--------> Busy <--------+
+//! ```
+//!
+//! How long one waits depends on whether the line is a burst or a state. A line that came up just now is waited out; one that
+//! has stood for as long as anybody would wait in it is more than the server can do, and from there on only a short wait is
+//! allowed: then those who get a place have not waited long, and places are never empty.
+//!
+//! What is answered by computing on the spot, a point read above all, waits for nobody and so never fills a line: to refuse it
+//! would cost about as much. It waits where it arrives, in its connection, of which there are so many.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout};
+
+/// Who may wait in a line at once; whoever comes then is sent away at once.
+const WAITING_MAX: usize = 4096;
+
+/// Where a line has stood for the whole patience, this part of it is all that is waited.
+const SHORT_WAIT: u32 = 10;
+
+/// The shortest and the longest time after which those who were sent away are told to come back. They are spread between the
+/// two, so that they do not come together.
+const RETRY_AFTER_MS: (u64, u64) = (100, 500);
+
+/// A kind of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Single writes and small things: mostly it waits for its commit, and many commit together.
+    Brief,
+    /// What may look for documents, change them and wait for the commit.
+    Statement,
+    /// What reads many documents: it takes a processor for as long as it lasts.
+    Query,
+}
+
+impl Work {
+    /// All of them.
+    pub const ALL: [Work; 3] = [Work::Brief, Work::Statement, Work::Query];
+
+    /// As metrics name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Work::Brief => "brief",
+            Work::Statement => "statement",
+            Work::Query => "query",
+        }
+    }
+}
+
+/// How much is done at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Work of [`Work::Brief`].
+    pub brief: usize,
+    /// Work of [`Work::Statement`].
+    pub statements: usize,
+    /// Work of [`Work::Query`].
+    pub queries: usize,
+    /// How long a place is waited for.
+    pub patience: Duration,
+    /// Bytes of requests and answers that are held at once. Work that is under way may exceed it with its answer, new work is
+    /// refused then.
+    pub held_bytes: usize,
+    /// Connections in all.
+    pub connections: usize,
+}
+
+impl Default for Bounds {
+    /// What suits a small machine.
+    fn default() -> Bounds {
+        Bounds {
+            brief: 1000,
+            statements: 64,
+            queries: 8,
+            patience: Duration::from_secs(5),
+            held_bytes: 512 * 1024 * 1024,
+            connections: Semaphore::MAX_PERMITS,
+        }
+    }
+}
+
+/// There is too much to do. Nothing was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Busy {
+    /// When to come back.
+    pub retry_after_ms: u64,
+}
+
+/// What a server is doing.
+#[derive(Debug)]
+pub struct Load {
+    lines: [Line; Work::ALL.len()],
+    held: AtomicUsize,
+    held_max: usize,
+    /// Refused for want of room for bytes.
+    refused_for_bytes: AtomicU64,
+    connections: Arc<Semaphore>,
+}
+
+impl Default for Load {
+    fn default() -> Load {
+        Load::new(Bounds::default())
+    }
+}
+
+impl Load {
+    /// A server that does nothing yet.
+    pub fn new(bounds: Bounds) -> Load {
+        let line = |work| {
+            let places = match work {
+                Work::Brief => bounds.brief,
+                Work::Statement => bounds.statements,
+                Work::Query => bounds.queries,
+            };
+            Line::new(places, bounds.patience)
+        };
+        Load {
+            lines: Work::ALL.map(line),
+            held: AtomicUsize::new(0),
+            held_max: bounds.held_bytes,
+            refused_for_bytes: AtomicU64::new(0),
+            connections: Arc::new(Semaphore::new(bounds.connections.min(Semaphore::MAX_PERMITS))),
+        }
+    }
+
+    /// A place to work in, for as long as it lives.
+    pub async fn enter(&self, work: Work) -> Result<Place<'_>, Busy> {
+        self.line(work).enter().await
+    }
+
+    /// A place for what goes on with work that has begun, however long it takes: it is not sent away.
+    pub async fn enter_in_the_end(&self, work: Work) -> Option<Place<'_>> {
+        self.line(work).places.acquire().await.ok().map(Place)
+    }
+
+    /// A place for one more connection, if there is one.
+    pub fn connect(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.connections).try_acquire_owned().ok()
+    }
+
+    /// Whether there is room for the bytes of one more request of that kind and its answer; of none if it is done on the spot.
+    /// Large answers are those of queries: what they may not fill is left to the others.
+    pub fn check_room(&self, work: Option<Work>) -> Result<(), Busy> {
+        let room = if work == Some(Work::Query) { self.held_max / 2 } else { self.held_max };
+        if self.held_bytes() < room {
+            return Ok(());
+        }
+        let before = self.refused_for_bytes.fetch_add(1, Ordering::Relaxed);
+        Err(Busy::spread(before))
+    }
+
+    /// Counts bytes for as long as what this returns lives.
+    pub fn hold(self: &Arc<Self>, bytes: usize) -> Held {
+        self.held.fetch_add(bytes, Ordering::Relaxed);
+        Held { load: Arc::clone(self), bytes }
+    }
+
+    /// Bytes of requests and answers that are held.
+    pub fn held_bytes(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// As many may be held before work is refused.
+    pub fn held_bytes_max(&self) -> usize {
+        self.held_max
+    }
+
+    /// Requests refused because too many bytes were held.
+    pub fn refused_for_bytes(&self) -> u64 {
+        self.refused_for_bytes.load(Ordering::Relaxed)
+    }
+
+    /// How much work is done, how much waits, and how much was sent away since the start.
+    pub fn figures(&self, work: Work) -> Figures {
+        let line = self.line(work);
+        Figures {
+            working: line.limit - line.places.available_permits(),
+            waiting: line.waiting.load(Ordering::Relaxed),
+            shed: line.shed.load(Ordering::Relaxed),
+        }
+    }
+
+    fn line(&self, work: Work) -> &Line {
+        &self.lines[work as usize]
+    }
+}
+
+/// Figures of one kind of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Figures {
+    /// Has a place.
+    pub working: usize,
+    /// Waits for one.
+    pub waiting: usize,
+    /// Was sent away.
+    pub shed: u64,
+}
+
+/// A place among those who work.
+#[derive(Debug)]
+pub struct Place<'a>(#[expect(dead_code, reason = "given back when it is dropped")] SemaphorePermit<'a>);
+
+/// Bytes that are counted.
+#[derive(Debug)]
+pub struct Held {
+    load: Arc<Load>,
+    bytes: usize,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.load.held.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Busy {
+    fn spread(count: u64) -> Busy {
+        let (least, most) = RETRY_AFTER_MS;
+        // An odd step visits every value before it comes back to the first.
+        Busy { retry_after_ms: least + count.wrapping_mul(67) % (most - least) }
+    }
+}
+
+/// Places of one kind, and those who wait for one.
+#[derive(Debug)]
+struct Line {
+    places: Semaphore,
+    limit: usize,
+    patience: Duration,
+    waiting: AtomicUsize,
+    /// Since when somebody has been waiting all the time.
+    crowded: Mutex<Option<Instant>>,
+    shed: AtomicU64,
+}
+
+impl Line {
+    fn new(places: usize, patience: Duration) -> Line {
+        let limit = places.clamp(1, Semaphore::MAX_PERMITS);
+        Line {
+            places: Semaphore::new(limit),
+            limit,
+            patience,
+            waiting: AtomicUsize::new(0),
+            crowded: Mutex::default(),
+            shed: AtomicU64::new(0),
+        }
+    }
+
+    async fn enter(&self) -> Result<Place<'_>, Busy> {
+        match self.places.try_acquire() {
+            Ok(place) => Ok(Place(place)),
+            Err(_) => self.wait().await,
+        }
+    }
+
+    async fn wait(&self) -> Result<Place<'_>, Busy> {
+        let Some(waiting) = Waiting::begin(self) else { return Err(self.shed()) };
+        let place = timeout(waiting.patience, self.places.acquire()).await;
+        // A line is never closed.
+        place.ok().and_then(Result::ok).map(Place).ok_or_else(|| self.shed())
+    }
+
+    fn shed(&self) -> Busy {
+        Busy::spread(self.shed.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Somebody who waits.
+struct Waiting<'a> {
+    line: &'a Line,
+    patience: Duration,
+}
+
+impl<'a> Waiting<'a> {
+    /// Joins the line, unless it is too long.
+    fn begin(line: &'a Line) -> Option<Waiting<'a>> {
+        let mut waiting = Waiting { line, patience: line.patience };
+        let others = line.waiting.fetch_add(1, Ordering::Relaxed);
+        let now = Instant::now();
+        let since = *line.crowded.lock().get_or_insert(now);
+        if now.duration_since(since) >= line.patience {
+            waiting.patience /= SHORT_WAIT;
+        }
+        (others < WAITING_MAX).then_some(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if self.line.waiting.fetch_sub(1, Ordering::Relaxed) == 1 {
+            *self.line.crowded.lock() = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn load(queries: usize) -> Arc<Load> {
+        Arc::new(Load::new(Bounds { queries, held_bytes: 100, connections: 1, ..Bounds::default() }))
+    }
+
+    async fn wait_in_line(load: &Arc<Load>) -> tokio::task::JoinHandle<Result<(), Busy>> {
+        let (other, before) = (Arc::clone(load), load.figures(Work::Query).waiting);
+        let task = tokio::spawn(async move { other.enter(Work::Query).await.map(drop) });
+        while load.figures(Work::Query).waiting == before {
+            tokio::task::yield_now().await;
+        }
+        task
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_is_waited_out_in_the_order_of_arrival() {
+        let load = load(1);
+        let place = load.enter(Work::Query).await.unwrap();
+        let (first, second) = (wait_in_line(&load).await, wait_in_line(&load).await);
+        assert_eq!(load.figures(Work::Query), Figures { working: 1, waiting: 2, shed: 0 });
+        advance(Duration::from_millis(4_900)).await;
+        drop(place);
+        assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(()), Ok(())));
+        assert_eq!(load.figures(Work::Query), Figures { working: 0, waiting: 0, shed: 0 });
+        assert!(load.enter(Work::Brief).await.is_ok(), "each kind has its own line");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_line_that_stands_is_waited_in_for_a_short_while_only_and_recovers() {
+        let load = load(1);
+        let place = load.enter(Work::Query).await.unwrap();
+        let began = Instant::now();
+        let overlapping = wait_in_line(&load).await;
+        advance(Duration::from_millis(4_900)).await;
+        let long = wait_in_line(&load).await;
+        assert!(overlapping.await.unwrap().is_err());
+        assert_eq!(began.elapsed(), Duration::from_secs(5));
+        let short = wait_in_line(&load).await;
+        assert!(short.await.unwrap().is_err());
+        assert_eq!(began.elapsed(), Duration::from_millis(5_500), "a tenth of the patience");
+        assert!(long.await.unwrap().is_err());
+        drop(place);
+        assert!(load.enter(Work::Query).await.is_ok());
+        assert_eq!(load.figures(Work::Query), Figures { working: 0, waiting: 0, shed: 3 });
+
+        let place = load.enter(Work::Query).await.unwrap();
+        let burst = wait_in_line(&load).await;
+        advance(Duration::from_secs(4)).await;
+        drop(place);
+        assert_eq!(burst.await.unwrap(), Ok(()), "a new line is a burst again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn too_long_a_line_sends_away_at_once() {
+        let load = load(1);
+        let _place = load.enter(Work::Query).await.unwrap();
+        let mut waiting = Vec::new();
+        for _ in 0..WAITING_MAX {
+            waiting.push(wait_in_line(&load).await);
+        }
+        let began = Instant::now();
+        assert!(load.enter(Work::Query).await.is_err());
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        waiting.pop().unwrap().abort();
+        while load.figures(Work::Query).waiting == WAITING_MAX {
+            tokio::task::yield_now().await;
+        }
+        wait_in_line(&load).await;
+    }
+
+    #[test]
+    fn bytes_are_counted_while_they_are_held() {
+        let load = load(1);
+        let held = load.hold(49);
+        assert_eq!(load.check_room(Some(Work::Query)), Ok(()));
+        let more = load.hold(50);
+        assert!(load.check_room(Some(Work::Query)).is_err(), "queries leave half of it to the others");
+        assert_eq!((load.check_room(Some(Work::Brief)), load.check_room(None)), (Ok(()), Ok(())));
+        let last = load.hold(1);
+        assert!(load.check_room(Some(Work::Brief)).is_err() && load.check_room(None).is_err());
+        drop(more);
+        assert_eq!(load.check_room(Some(Work::Statement)), Ok(()));
+        drop((held, last));
+        assert_eq!((load.held_bytes(), load.refused_for_bytes()), (0, 3));
+    }
+
+    #[test]
+    fn connections_are_counted_for_all_front_ends_together() {
+        let load = load(1);
+        let first = load.connect();
+        assert!(first.is_some() && load.connect().is_none());
+        drop(first);
+        assert!(load.connect().is_some());
+    }
+
+    #[test]
+    fn those_who_are_sent_away_come_back_one_after_another() {
+        let mut times: Vec<u64> = (0..400).map(|count| Busy::spread(count).retry_after_ms).collect();
+        times.sort_unstable();
+        times.dedup();
+        assert_eq!((times.len(), times[0], times[399]), (400, 100, 499));
+    }
+}
