@@ -10,6 +10,9 @@
 //! | `failures.rs`, `diskfull.rs` | the checks: operations that fail one after the other, and no room on the disk |
 //! | `ledger.rs`, `times.rs` | what was acknowledged, and what follows from it at which time |
 //! | `world.rs`, `items.rs`, `writer.rs`, `wire_writer.rs` | what is written, and who writes it |
+//! | `overload.rs` | three times the capacity, open loop |
+//! | `overload_peers.rs`, `overload_files.rs`, `overload_memory.rs` | hostile peers, and the bounds of each resource |
+//! | `refusals.rs` | what can be learnt from the time that refusals take |
 //! | `process.rs` | the server as a process: started, killed, stopped, under strace if need be |
 
 pub mod disk;
@@ -19,9 +22,14 @@ pub mod failures;
 pub mod items;
 pub mod kills;
 pub mod ledger;
+pub mod overload;
+pub mod overload_files;
+pub mod overload_memory;
+pub mod overload_peers;
 pub mod powerloss;
 pub mod process;
 pub mod recording;
+pub mod refusals;
 pub mod times;
 pub mod verify;
 pub mod wire_writer;
@@ -60,6 +68,37 @@ pub struct Check {
 
 /// All checks, cheap ones first.
 pub const CHECKS: &[Check] = &[
+    Check {
+        name: "refusals",
+        what: "how long a refusal takes tells nothing about keys and users",
+        run: refusals::run,
+    },
+    Check {
+        name: "files",
+        what: "few files, and none: connections are refused, the store has what it needs",
+        run: overload_files::run,
+    },
+    Check {
+        name: "connections",
+        what: "ten thousand connections cost little and disturb nobody",
+        run: overload_peers::connections,
+    },
+    Check {
+        name: "half-open",
+        what: "peers that vanish or fall silent lose their places",
+        run: overload_peers::half_open,
+    },
+    Check {
+        name: "slow-readers",
+        what: "peers that do not read what they asked for hold a bounded amount of memory",
+        run: overload_peers::slow_readers,
+    },
+    Check { name: "memory", what: "a limit on memory holds, whatever peers want", run: overload_memory::run },
+    Check {
+        name: "overload",
+        what: "three times the capacity: no collapse, bounded waits, full recovery",
+        run: overload::run,
+    },
     Check {
         name: "sabotage",
         what: "the harness notices when acknowledged writes are taken away",

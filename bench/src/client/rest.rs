@@ -69,6 +69,11 @@ impl Client {
         )
     }
 
+    /// A request as it is, with the header lines that are given.
+    pub fn plain(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Result<Answer> {
+        self.exchange(method, path, headers, body)
+    }
+
     fn exchange(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Result<Answer> {
         let (host, length) = (&self.address, body.len());
         let request = format!(

@@ -1,0 +1,299 @@
+//! More than the server can do: three times its capacity, from a thousand connections that do not wait for each other.
+//!
+//! The server has one processor and the generator another, where there are two, so that neither measures the other. First
+//! the capacity is found with connections that send when they have their answer. Then requests become due at three times
+//! that rate, whether or not the answers come. What must hold: the server answers as many as before, those it answers have
+//! not waited long, the others are told so at once and when to come back, a client that reads single items meanwhile hardly
+//! notices, and afterwards everything is as it was.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use bolide_bench::client::{Bson, Client, Value, WireClient, message};
+use bolide_bench::histogram::Histogram;
+
+use crate::process::{Launch, Server};
+use crate::{Outcome, Setting};
+
+/// Connections that send at three times the capacity.
+const CROWD: usize = 1000;
+/// Connections that find the capacity: as many as the server takes on at once, and more.
+const FEW: usize = 32;
+const TIMES: f64 = 3.0;
+const ITEMS: u64 = 2000;
+/// At least this part of the capacity is still done.
+const GOODPUT_LEAST: f64 = 0.75;
+/// Nobody who is served has waited longer, but for one in a hundred.
+const P99_MOST: Duration = Duration::from_secs(2);
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    /// A query of the NoSQL API that looks at every item.
+    Scan,
+    /// An aggregation of the MongoDB API that does.
+    Aggregate,
+    /// A durable insert.
+    Insert,
+}
+
+impl Ask {
+    fn name(self) -> &'static str {
+        match self {
+            Ask::Scan => "SQL scan",
+            Ask::Aggregate => "aggregation",
+            Ask::Insert => "durable insert",
+        }
+    }
+}
+
+/// Runs it.
+pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
+    let seconds = setting.rounds(3, 10, 30);
+    let mut launch = Launch::new(&setting.server, place);
+    if cores() >= 2 {
+        launch.wrapper = ["taskset", "-c", "0"].map(Into::into).to_vec();
+    }
+    let server = launch.start()?;
+    prepare(&server)?;
+    let mut told = Vec::new();
+    for ask in [Ask::Scan, Ask::Aggregate, Ask::Insert] {
+        told.push(one(&server, ask, Duration::from_secs(seconds))?);
+    }
+    let status = server.stop(Duration::from_secs(60))?;
+    ensure!(status.success(), "the server ended with {status}");
+    launch.inspect()?;
+    Ok(Outcome::Held(told.join("; ")))
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn prepare(server: &Server) -> Result<()> {
+    let mut client = Client::connect(&server.address)?;
+    client.database("db")?;
+    client.container("c", "", "")?;
+    for first in (0..ITEMS).step_by(100) {
+        let item =
+            |id| format!("{{\"id\":\"{id}\",\"pk\":\"p\",\"n\":{id},\"text\":\"{}\"}}", "x".repeat(200));
+        client.batch("c", "p", &(first..first + 100).map(item).collect::<Vec<_>>())?;
+    }
+    let documents = (0..ITEMS as i32)
+        .map(|id| Bson::new().int("_id", id).int("n", id).text("text", &"x".repeat(200)).finish());
+    let mut wire = WireClient::connect(&server.mongo)?;
+    wire.command("test", Bson::new().text("insert", "c").array("documents", documents))?;
+    Ok(())
+}
+
+fn one(server: &Server, ask: Ask, length: Duration) -> Result<String> {
+    let before = drive(server, ask, FEW, None, length / 2)?;
+    let capacity = before.done.count() as f64 / before.seconds;
+    let calm = drive(server, ask, FEW, Some(capacity / 2.0), length / 2)?;
+    let crowd = drive(server, ask, CROWD, Some(capacity * TIMES), length)?;
+    let after = drive(server, ask, FEW, Some(capacity / 2.0), length / 2)?;
+    let name = ask.name();
+    let goodput = crowd.done.count() as f64 / crowd.seconds / capacity;
+    let told = format!(
+        "{name}: capacity {capacity:.0}/s; at {TIMES}x, {:.0}/s were sent, {:.0} % of the capacity was done (p50 {:.0} ms, \
+         p99 {:.0} ms), {:.0}/s refused (p50 {:.0} ms), {:.0}/s never sent for want of a connection, single reads meanwhile \
+         p99 {:.1} ms; at half load p99 {:.1} ms before and {:.1} ms after",
+        crowd.sent() / crowd.seconds,
+        goodput * 100.0,
+        crowd.done.percentile(50.0) / 1e3,
+        crowd.done.percentile(99.0) / 1e3,
+        crowd.refused.count() as f64 / crowd.seconds,
+        crowd.refused.percentile(50.0) / 1e3,
+        crowd.unsent as f64 / crowd.seconds,
+        crowd.reads.percentile(99.0) / 1e3,
+        calm.done.percentile(99.0) / 1e3,
+        after.done.percentile(99.0) / 1e3,
+    );
+    println!("  {told}");
+    for part in [&before, &calm, &crowd, &after] {
+        ensure!(part.failed.is_none(), "{name}: {}", part.failed.as_deref().unwrap_or_default());
+    }
+    ensure!(goodput >= GOODPUT_LEAST, "{name}: only {:.0} % of the capacity is left", goodput * 100.0);
+    let p99 = Duration::from_secs_f64(crowd.done.percentile(99.0) / 1e6);
+    ensure!(p99 <= P99_MOST, "{name}: those who were served waited {p99:?}");
+    ensure!(crowd.refused.count() + crowd.unsent > 0, "{name}: that was no overload");
+    ensure!(after.refused.count() == 0, "{name}: {} were refused afterwards", after.refused.count());
+    let recovered = after.done.percentile(99.0) <= (calm.done.percentile(99.0) * 3.0).max(100_000.0);
+    ensure!(recovered, "{name}: afterwards it is slower than before");
+    Ok(told)
+}
+
+/// What came of a crowd.
+#[derive(Default)]
+struct Seen {
+    /// Latencies of what was done, from when it was sent.
+    done: Histogram,
+    /// Of what was refused, to be sent again.
+    refused: Histogram,
+    /// Became due while its connection still waited for another answer, and was given up.
+    unsent: u64,
+    /// Single reads of somebody else.
+    reads: Histogram,
+    /// What must not happen.
+    failed: Option<String>,
+    seconds: f64,
+}
+
+impl Seen {
+    fn sent(&self) -> f64 {
+        (self.done.count() + self.refused.count()) as f64
+    }
+
+    fn add(&mut self, other: Seen) {
+        self.done.merge(&other.done);
+        self.refused.merge(&other.refused);
+        self.reads.merge(&other.reads);
+        self.unsent += other.unsent;
+        self.failed = self.failed.take().or(other.failed);
+    }
+}
+
+/// So many connections, as fast as answers come or so many requests a second, for that long.
+fn drive(server: &Server, ask: Ask, connections: usize, rate: Option<f64>, length: Duration) -> Result<Seen> {
+    let over = AtomicBool::new(false);
+    let period = rate.map(|rate| Duration::from_secs_f64(connections as f64 / rate));
+    let mut users = Vec::new();
+    for number in 0..connections {
+        users.push(User::connect(server, ask, number)?);
+    }
+    let reader = Client::connect(&server.address)?;
+    std::thread::scope(|scope| {
+        let over = &over;
+        let began = Instant::now();
+        let small = || std::thread::Builder::new().stack_size(256 * 1024);
+        let mut running = vec![small().spawn_scoped(scope, move || read_single(reader, over))?];
+        for (number, user) in users.into_iter().enumerate() {
+            let first = period.map(|period| began + period.mul_f64(number as f64 / connections as f64));
+            running.push(small().spawn_scoped(scope, move || user.go(first.zip(period), over))?);
+        }
+        std::thread::sleep(length);
+        over.store(true, Ordering::Relaxed);
+        let seconds = began.elapsed().as_secs_f64();
+        let mut seen = Seen { seconds, ..Seen::default() };
+        for running in running {
+            seen.add(running.join().expect("a user does not panic"));
+        }
+        Ok(seen)
+    })
+}
+
+/// Somebody who reads one item ten times a second and wants an answer each time.
+fn read_single(mut client: Client, over: &AtomicBool) -> Seen {
+    let mut seen = Seen::default();
+    while !over.load(Ordering::Relaxed) {
+        let began = Instant::now();
+        match client.read("c", "p", "7").and_then(|answer| answer.expect(200)) {
+            Ok(_) => seen.reads.add(began.elapsed()),
+            Err(error) => seen.failed = Some(format!("a single read failed: {error:#}")),
+        }
+        std::thread::sleep(Duration::from_millis(100).saturating_sub(began.elapsed()));
+    }
+    seen
+}
+
+/// One connection of the crowd.
+struct User {
+    connection: Connection,
+    ask: Ask,
+    number: usize,
+    sent: u64,
+}
+
+enum Connection {
+    Rest(Client),
+    Wire(WireClient),
+}
+
+/// What an answer says.
+enum Answer {
+    Done,
+    Refused,
+}
+
+impl User {
+    fn connect(server: &Server, ask: Ask, number: usize) -> Result<User> {
+        let connection = match ask {
+            Ask::Aggregate => Connection::Wire(WireClient::connect(&server.mongo)?),
+            Ask::Scan | Ask::Insert => Connection::Rest(Client::connect(&server.address)?),
+        };
+        Ok(User { connection, ask, number, sent: 0 })
+    }
+
+    fn go(mut self, schedule: Option<(Instant, Duration)>, over: &AtomicBool) -> Seen {
+        let mut seen = Seen::default();
+        let mut due = schedule.map(|(first, _)| first);
+        while !over.load(Ordering::Relaxed) {
+            if let (Some(due), Some((_, period))) = (&mut due, schedule) {
+                let now = Instant::now();
+                while now > *due + period {
+                    *due += period;
+                    seen.unsent += 1;
+                }
+                std::thread::sleep(due.saturating_duration_since(now).min(Duration::from_secs(1)));
+                if Instant::now() < *due {
+                    continue;
+                }
+                *due += period;
+            }
+            let began = Instant::now();
+            match self.send() {
+                Ok(Answer::Done) => seen.done.add(began.elapsed()),
+                Ok(Answer::Refused) => seen.refused.add(began.elapsed()),
+                Err(error) => {
+                    seen.failed = Some(format!("{error:#}"));
+                    break;
+                }
+            }
+        }
+        seen
+    }
+
+    fn send(&mut self) -> Result<Answer> {
+        self.sent += 1;
+        match (&mut self.connection, self.ask) {
+            (Connection::Wire(wire), _) => {
+                let stage =
+                    Bson::new().document("$match", Bson::new().document("n", Bson::new().int("$lt", 0)));
+                let command = Bson::new()
+                    .text("aggregate", "c")
+                    .array("pipeline", [stage.finish()])
+                    .document("cursor", Bson::new());
+                let answer = wire.exchange(&message("test", command))?;
+                match Value::field(answer, "code")?.and_then(|code| code.number()) {
+                    None => Ok(Answer::Done),
+                    Some(262.0) => Ok(Answer::Refused),
+                    Some(_) => anyhow::bail!("the command failed: {}", String::from_utf8_lossy(answer)),
+                }
+            }
+            (Connection::Rest(client), Ask::Insert) => {
+                let id = format!("{}-{}-{}", self.number, self.sent, std::process::id());
+                let text = "x".repeat(900);
+                let body = format!("{{\"id\":\"{id}\",\"pk\":\"{}\",\"text\":\"{text}\"}}", self.number);
+                let answer = client.upsert("c", &self.number.to_string(), &body)?;
+                judge(answer, 201)
+            }
+            (Connection::Rest(client), _) => {
+                let headers = "content-type: application/query+json\r\nx-ms-documentdb-isquery: True\r\n\
+                               x-ms-documentdb-partitionkey: [\"p\"]\r\n";
+                let query = "{\"query\":\"SELECT VALUE c.id FROM c WHERE CONTAINS(c.text, 'y')\"}";
+                judge(client.request("POST", "/dbs/db/colls/c/docs", headers, query)?, 200)
+            }
+        }
+    }
+}
+
+fn judge(answer: bolide_bench::client::Answer, good: u16) -> Result<Answer> {
+    match answer.status {
+        429 => Ok(Answer::Refused),
+        // An upsert of what was inserted in an earlier part.
+        200 if good == 201 => Ok(Answer::Done),
+        _ => answer.expect(good).map(|_| Answer::Done),
+    }
+}

@@ -1,0 +1,222 @@
+//! A limit on memory: the server in a group that may have so much and no more, and peers that want all of it.
+//!
+//! Everything at once: large pages that nobody reads, large bodies that do not end, large MongoDB messages, sorts that keep
+//! much, heads without end. The kernel would kill the server at the limit; it must stay below, answer, and be calm again.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use bolide_bench::client::{Bson, Client, WireClient, message};
+
+use crate::overload_peers::signed;
+use crate::process::{Launch, Server};
+use crate::{Outcome, Setting};
+
+/// What the whole process may have.
+const LIMIT_MIB: u64 = 768;
+/// What requests and answers may have of it.
+const ROOM_MIB: u64 = 128;
+/// Connections of each kind of attack.
+const EACH: usize = 60;
+
+/// Runs it.
+pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
+    let seconds = setting.rounds(3, 20, 60);
+    let Some(group) = Group::make() else {
+        return Ok(Outcome::Skipped("no control group for memory can be made here".to_owned()));
+    };
+    let mut launch = Launch::new(&setting.server, place);
+    let join = format!("echo $$ > {} && exec \"$@\"", group.members().display());
+    launch.wrapper = ["sh", "-c", &join, "sh"].map(Into::into).to_vec();
+    let room = (ROOM_MIB << 20).to_string();
+    launch.options =
+        ["--request-memory", &room, "--mongo-stage-memory", "16777216"].map(str::to_owned).to_vec();
+    let mut server = launch.start()?;
+    prepare(&server)?;
+    let (over, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    let attacks: &[fn(&Server, &AtomicBool) -> Result<()>] =
+        &[unread_pages, endless_bodies, large_messages, sorts, endless_heads];
+    let answered = std::thread::scope(|scope| -> Result<u64> {
+        for attack in attacks {
+            for _ in 0..EACH {
+                let (server, over, asked) = (&server, &over, &asked);
+                let worker = std::thread::Builder::new().stack_size(256 * 1024);
+                worker.spawn_scoped(scope, move || {
+                    while !over.load(Ordering::Relaxed) {
+                        asked.fetch_add(1, Ordering::Relaxed);
+                        // Being cut off or refused is what they are there for.
+                        let _ = attack(server, over);
+                    }
+                })?;
+            }
+        }
+        let answered = work(&server, Duration::from_secs(seconds));
+        over.store(true, Ordering::Relaxed);
+        answered
+    })?;
+    ensure!(server.ended()?.is_none(), "the server is gone: {}", launch.last_words());
+    let peak = group.peak_mib()?;
+    ensure!(peak < LIMIT_MIB, "{peak} MiB were used, which is all there was");
+    let mut client = Client::connect(&server.address)?;
+    client.read("c", "p", "small")?.expect(200).context("after the attack")?;
+    let status = server.stop(Duration::from_secs(60))?;
+    ensure!(status.success(), "the server ended with {status}");
+    launch.inspect()?;
+    Ok(Outcome::Held(format!(
+        "{} peers that wanted everything made {} attempts in {seconds} s: {peak} MiB at most of {LIMIT_MIB} MiB, page cache \
+         included (request-memory {ROOM_MIB} MiB); {answered} single reads and writes were answered meanwhile",
+        EACH * attacks.len(),
+        asked.load(Ordering::Relaxed)
+    )))
+}
+
+fn prepare(server: &Server) -> Result<()> {
+    let mut client = Client::connect(&server.address)?;
+    client.database("db")?;
+    client.container("c", ",\"indexingPolicy\":{\"indexingMode\":\"none\",\"automatic\":false}", "")?;
+    let large = "x".repeat(1_500_000);
+    for id in 0..4 {
+        client
+            .upsert("c", "p", &format!("{{\"id\":\"{id}\",\"pk\":\"p\",\"text\":\"{large}\"}}"))?
+            .expect(201)?;
+    }
+    client.upsert("c", "p", "{\"id\":\"small\",\"pk\":\"p\"}")?.expect(201)?;
+    let text = "y".repeat(100_000);
+    let documents = (0..100).map(|id| Bson::new().int("_id", id).text("text", &text).finish());
+    let mut wire = WireClient::connect(&server.mongo)?;
+    wire.command("test", Bson::new().text("insert", "c").array("documents", documents))?;
+    Ok(())
+}
+
+/// Somebody honest: how many answers there were. One who is told to come back does.
+fn work(server: &Server, length: Duration) -> Result<u64> {
+    let (began, mut answered) = (Instant::now(), 0);
+    let mut client = Client::connect(&server.address)?;
+    while began.elapsed() < length {
+        let read = client.read("c", "p", "small").context("an honest read")?;
+        let written = client.upsert("c", "p", &format!("{{\"id\":\"w{answered}\",\"pk\":\"p\"}}"))?;
+        for status in [read.status, written.status] {
+            ensure!(matches!(status, 200 | 201 | 429), "an honest request was answered with {status}");
+            answered += u64::from(status != 429);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    ensure!(answered > 0, "nobody honest was answered");
+    Ok(answered)
+}
+
+fn pause(over: &AtomicBool, length: Duration) {
+    let began = Instant::now();
+    while began.elapsed() < length && !over.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn unread_pages(server: &Server, over: &AtomicBool) -> Result<()> {
+    let mut stream = TcpStream::connect(&server.address)?;
+    let path = "/dbs/db/colls/c/docs";
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nhost: x\r\n{}x-ms-documentdb-partitionkey: [\"p\"]\r\n\r\n",
+        signed("GET", path)
+    );
+    stream.write_all(request.as_bytes())?;
+    pause(over, Duration::from_secs(3));
+    Ok(())
+}
+
+fn endless_bodies(server: &Server, over: &AtomicBool) -> Result<()> {
+    let mut stream = TcpStream::connect(&server.address)?;
+    let path = "/dbs/db/colls/c/docs";
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\n{}x-ms-documentdb-partitionkey: [\"p\"]\r\ncontent-length: 2097152\r\n\r\n",
+        signed("POST", path)
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(&vec![b' '; 2_000_000])?;
+    pause(over, Duration::from_secs(3));
+    Ok(())
+}
+
+fn large_messages(server: &Server, over: &AtomicBool) -> Result<()> {
+    let text = "z".repeat(4_000_000);
+    let documents = (0..8).map(|_| Bson::new().text("text", &text).finish());
+    let command = Bson::new().text("insert", "large").bool("ordered", true).array("documents", documents);
+    // All but the end: it is never run.
+    let bytes = message("test", command);
+    let mut stream = TcpStream::connect(&server.mongo)?;
+    stream.set_write_timeout(Some(Duration::from_secs(3)))?;
+    stream.write_all(&bytes[..bytes.len() - 10])?;
+    pause(over, Duration::from_secs(3));
+    Ok(())
+}
+
+fn sorts(server: &Server, _: &AtomicBool) -> Result<()> {
+    let mut wire = WireClient::connect(&server.mongo)?;
+    let stage = Bson::new().document("$sort", Bson::new().int("text", -1));
+    let command = Bson::new()
+        .text("aggregate", "c")
+        .array("pipeline", [stage.finish()])
+        .document("cursor", Bson::new());
+    wire.command("test", command).map(drop)
+}
+
+fn endless_heads(server: &Server, over: &AtomicBool) -> Result<()> {
+    let mut stream = TcpStream::connect(&server.address)?;
+    stream.write_all(b"GET /alive HTTP/1.1\r\nhost: x\r\n")?;
+    for _ in 0..60 {
+        stream.write_all(format!("x-h: {}\r\n", "h".repeat(1000)).as_bytes())?;
+    }
+    pause(over, Duration::from_secs(3));
+    Ok(())
+}
+
+/// A control group with a limit on memory; it goes when it is dropped.
+struct Group {
+    path: PathBuf,
+    /// Where the peak is told.
+    peak: &'static str,
+}
+
+impl Group {
+    /// In whichever hierarchy there is.
+    fn make() -> Option<Group> {
+        let name = format!("bolide-proof-{}", std::process::id());
+        let limit = (LIMIT_MIB << 20).to_string();
+        let kinds = [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.max_usage_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max", "memory.peak"),
+        ];
+        kinds.into_iter().find_map(|(root, bound, peak)| {
+            let path = Path::new(root).join(&name);
+            std::fs::create_dir(&path).ok()?;
+            let group = Group { path, peak };
+            std::fs::write(group.path.join(bound), &limit).ok()?;
+            group.peak_mib().ok()?;
+            Some(group)
+        })
+    }
+
+    fn members(&self) -> PathBuf {
+        self.path.join("cgroup.procs")
+    }
+
+    fn peak_mib(&self) -> Result<u64> {
+        Ok(std::fs::read_to_string(self.path.join(self.peak))?.trim().parse::<u64>()? >> 20)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It can be removed once the kernel has let go of its last process.
+        for _ in 0..50 {
+            if std::fs::remove_dir(&self.path).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
