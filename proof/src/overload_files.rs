@@ -92,6 +92,8 @@ fn verify(launch: &Launch, items: u64) -> Result<()> {
 /// Takes every free file from the running server for a while.
 fn starve(server: &Server, client: &mut Client, launch: &Launch) -> Result<()> {
     launch.forget_log()?;
+    // The tables that it lies in are open from here on.
+    client.read("c", "p", "7")?.expect(200)?;
     limit_files(server, 8)?;
     let mut waiting = TcpStream::connect(&server.address)?;
     waiting.set_read_timeout(Some(Duration::from_millis(1500)))?;

@@ -56,31 +56,31 @@ fn network(peer: Option<IpAddr>) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    fn peer(text: &str) -> Option<IpAddr> {
-        Some(text.parse().unwrap())
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_peer_has_its_own_measure_and_gets_it_back() {
         let mut failures = Failures::default();
         for _ in 0..FAILURES_MAX {
-            assert!(!failures.are_too_many(peer("192.0.2.1"), Instant::now()));
-            failures.add(peer("192.0.2.1"), Instant::now());
+            assert!(!failures.are_too_many(Some(ip("192.0.2.1")), Instant::now()));
+            failures.add(Some(ip("192.0.2.1")), Instant::now());
         }
         for same in ["192.0.2.1", "::ffff:192.0.2.1"] {
-            assert!(failures.are_too_many(peer(same), Instant::now()), "{same}");
+            assert!(failures.are_too_many(Some(ip(same)), Instant::now()), "{same}");
         }
-        for other in [peer("192.0.2.2"), peer("2001:db8::1"), None] {
+        for other in [Some(ip("192.0.2.2")), Some(ip("2001:db8::1")), None] {
             assert!(!failures.are_too_many(other, Instant::now()), "{other:?}");
         }
         tokio::time::advance(WINDOW).await;
-        assert!(!failures.are_too_many(peer("192.0.2.1"), Instant::now()));
+        assert!(!failures.are_too_many(Some(ip("192.0.2.1")), Instant::now()));
     }
 
     #[test]
     fn neighbours_in_a_network_are_one_peer() {
-        assert_eq!(network(peer("2001:db8:1:2::7")), network(peer("2001:db8:1:2:ffff::8")));
-        assert_ne!(network(peer("2001:db8:1:2::7")), network(peer("2001:db8:1:3::7")));
+        assert_eq!(network(Some(ip("2001:db8:1:2::7"))), network(Some(ip("2001:db8:1:2:ffff::8"))));
+        assert_ne!(network(Some(ip("2001:db8:1:2::7"))), network(Some(ip("2001:db8:1:3::7"))));
     }
 
     #[tokio::test(start_paused = true)]

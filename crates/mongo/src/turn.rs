@@ -27,7 +27,6 @@ pub(crate) async fn wait<'a>(call: &Call, service: &'a Service) -> Result<Option
     let goes_on = matches!(call.numbered, Some(Numbered::Transaction { starts: false, .. }));
     let ends = call.command.transaction == InTransaction::Ends;
     let Some(work) = line(call.command.name).filter(|_| !goes_on && !ends) else { return Ok(None) };
-    service.settings.load.check_room(Some(work))?;
     Ok(Some(service.settings.load.enter(work).await?))
 }
 

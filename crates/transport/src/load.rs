@@ -136,9 +136,12 @@ impl Load {
         }
     }
 
-    /// A place to work in, for as long as it lives.
+    /// A place to work in, for as long as it lives, once there is also room for the answer: those who waited together all
+    /// found room when they came.
     pub async fn enter(&self, work: Work) -> Result<Place<'_>, Busy> {
-        self.line(work).enter().await
+        let place = self.line(work).enter().await?;
+        self.check_room(Some(work))?;
+        Ok(place)
     }
 
     /// A place for what goes on with work that has begun, however long it takes: it is not sent away.
@@ -381,8 +384,8 @@ mod tests {
         wait_in_line(&load).await;
     }
 
-    #[test]
-    fn bytes_are_counted_while_they_are_held() {
+    #[tokio::test]
+    async fn bytes_are_counted_while_they_are_held() {
         let load = load(1);
         let held = load.hold(49);
         assert_eq!(load.check_room(Some(Work::Query)), Ok(()));
@@ -393,8 +396,10 @@ mod tests {
         assert!(load.check_room(Some(Work::Brief)).is_err() && load.check_room(None).is_err());
         drop(more);
         assert_eq!(load.check_room(Some(Work::Statement)), Ok(()));
+        assert!(load.enter(Work::Query).await.is_err(), "room is looked for when the turn has come");
+        assert_eq!(load.figures(Work::Query).working, 0);
         drop((held, last));
-        assert_eq!((load.held_bytes(), load.refused_for_bytes()), (0, 3));
+        assert_eq!((load.held_bytes(), load.refused_for_bytes()), (0, 4));
     }
 
     #[test]
