@@ -166,7 +166,7 @@ pub fn slow_readers(setting: &Setting, place: &Path) -> Result<Outcome> {
     Ok(Outcome::Held(format!(
         "{count} peers asked for {} MiB and read nothing: {grown} MiB more at most (request-memory 64 MiB), cut off after \
          {:.0} s; single reads meanwhile p99 {:.1} ms",
-        count * 4 * 1_500_000 >> 20,
+        (count * 4 * 1_500_000) >> 20,
         gone.as_secs_f64(),
         others.percentile(99.0) / 1e3
     )))
