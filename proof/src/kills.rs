@@ -62,7 +62,7 @@ pub fn sabotage(setting: &Setting, place: &Path) -> Result<Outcome> {
         let mut kills = Kills::new(setting, &place)?;
         let server = kills.launch.start()?;
         kills.load(server, Focus::Writes, &Tally::default())?;
-        let bytes = kills.random.u64(20_000..60_000);
+        let bytes = kills.random.u64(200_000..400_000);
         cut_journal(&kills.launch.data, bytes)?;
         match kills.compare() {
             Ok(_) => bail!("{bytes} bytes of the journal are gone, and nobody noticed"),

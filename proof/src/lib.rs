@@ -10,6 +10,7 @@
 //! | `failures.rs`, `diskfull.rs` | the checks: operations that fail one after the other, and no room on the disk |
 //! | `ledger.rs`, `times.rs` | what was acknowledged, and what follows from it at which time |
 //! | `world.rs`, `items.rs`, `writer.rs`, `wire_writer.rs` | what is written, and who writes it |
+//! | `linear/` | concurrent operations on few items, judged by a search for an order that explains them |
 //! | `overload.rs` | three times the capacity, open loop |
 //! | `overload_peers.rs`, `overload_files.rs`, `overload_memory.rs` | hostile peers, and the bounds of each resource |
 //! | `refusals.rs` | what can be learnt from the time that refusals take |
@@ -22,6 +23,7 @@ pub mod failures;
 pub mod items;
 pub mod kills;
 pub mod ledger;
+pub mod linear;
 pub mod overload;
 pub mod overload_files;
 pub mod overload_memory;
@@ -41,7 +43,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// How much of a check to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effort {
     /// Seconds: part of the test suite.
     Quick,
@@ -63,6 +65,8 @@ pub enum Outcome {
 pub struct Check {
     pub name: &'static str,
     pub what: &'static str,
+    /// The least effort with which it is one of all.
+    pub from: Effort,
     pub run: fn(&Setting, &Path) -> Result<Outcome>,
 }
 
@@ -71,57 +75,79 @@ pub const CHECKS: &[Check] = &[
     Check {
         name: "refusals",
         what: "how long a refusal takes tells nothing about keys and users",
+        from: Effort::Ordinary,
         run: refusals::run,
     },
     Check {
         name: "files",
         what: "few files, and none: connections are refused, the store has what it needs",
+        from: Effort::Quick,
         run: overload_files::run,
     },
     Check {
         name: "connections",
         what: "ten thousand connections cost little and disturb nobody",
+        from: Effort::Quick,
         run: overload_peers::connections,
     },
     Check {
         name: "half-open",
         what: "peers that vanish or fall silent lose their places",
+        from: Effort::Ordinary,
         run: overload_peers::half_open,
     },
     Check {
         name: "slow-readers",
         what: "peers that do not read what they asked for hold a bounded amount of memory",
+        from: Effort::Ordinary,
         run: overload_peers::slow_readers,
     },
-    Check { name: "memory", what: "a limit on memory holds, whatever peers want", run: overload_memory::run },
+    Check {
+        name: "memory",
+        what: "a limit on memory holds, whatever peers want",
+        from: Effort::Ordinary,
+        run: overload_memory::run,
+    },
     Check {
         name: "overload",
         what: "three times the capacity: no collapse, bounded waits, full recovery",
+        from: Effort::Ordinary,
         run: overload::run,
+    },
+    Check {
+        name: "linear",
+        what: "concurrent operations on an item are answered as if they came one after the other",
+        from: Effort::Quick,
+        run: linear::run,
     },
     Check {
         name: "sabotage",
         what: "the harness notices when acknowledged writes are taken away",
+        from: Effort::Quick,
         run: kills::sabotage,
     },
     Check {
         name: "kills",
         what: "kill -9 under load: nothing acknowledged is lost, nothing dead comes back, nothing is half there",
+        from: Effort::Quick,
         run: kills::run,
     },
     Check {
         name: "powerloss",
         what: "the power goes after each sync: what was acknowledged is there, whatever became of the rest",
+        from: Effort::Quick,
         run: powerloss::run,
     },
     Check {
         name: "failures",
         what: "writes, syncs and renames fail one after the other: no acknowledgement is broken, and the reason is told",
+        from: Effort::Quick,
         run: failures::run,
     },
     Check {
         name: "diskfull",
         what: "no room on the disk: reads go on, writes say why, with room again nothing is missing",
+        from: Effort::Quick,
         run: diskfull::run,
     },
 ];

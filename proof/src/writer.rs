@@ -200,6 +200,10 @@ impl Writer {
         if answer.status >= 500 {
             return Ok(Step::Refused(answer.status, answer.body));
         }
+        if answer.status == 207 && answer.body.contains("\"statusCode\":503") {
+            // One operation could not even look for its item, so none was made.
+            return Ok(Step::Refused(503, answer.body));
+        }
         let answer = answer.expect(200)?;
         let results: Vec<Value> = serde_json::from_str(&answer.body)?;
         ensure!(results.len() == chosen.len(), "{} results of {} operations", results.len(), chosen.len());

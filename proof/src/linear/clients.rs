@@ -1,0 +1,228 @@
+//! Item operations over both protocols: what is asked, and what an answer means.
+
+use anyhow::{Context, Result, bail};
+use bolide_bench::client::{self, Bson, Value, WireClient, message};
+
+use super::items::{Answer, Call, LIFE_SECONDS, STEP_SECONDS, Tag};
+use crate::process::Server;
+
+/// One client over one connection.
+pub(super) trait Client: Sized {
+    /// Makes what items are put into.
+    fn prepare(server: &Server) -> Result<()>;
+
+    /// A client whose items are those of one round.
+    fn connect(server: &Server, round: u64) -> Result<Self>;
+
+    fn perform(&mut self, call: &Call) -> Result<Answer>;
+}
+
+/// Of the NoSQL API. Versions are told apart by their etags.
+pub(super) struct Rest {
+    client: client::Client,
+    round: u64,
+}
+
+const KEY_HEADER: &str = "x-ms-documentdb-partitionkey: [\"p\"]\r\n";
+const ITEMS: &str = "/dbs/db/colls/linear/docs";
+
+impl Rest {
+    fn body(&self, key: usize, value: u64) -> String {
+        format!("{{\"id\":\"{}-{key}\",\"pk\":\"p\",\"v\":{value}}}", self.round)
+    }
+
+    fn path(&self, key: usize) -> String {
+        format!("{ITEMS}/{}-{key}", self.round)
+    }
+
+    fn ask(&mut self, method: &str, path: &str, more: &str, body: &str) -> Result<client::Answer> {
+        self.client.request(method, path, &format!("{KEY_HEADER}{more}"), body)
+    }
+}
+
+fn condition(at: Option<&Tag>) -> String {
+    at.map(|tag| format!("if-match: {tag}\r\n")).unwrap_or_default()
+}
+
+impl Client for Rest {
+    fn prepare(server: &Server) -> Result<()> {
+        let mut client = client::Client::connect(&server.address)?;
+        client.database("db")?;
+        client.container("linear", &format!(",\"defaultTtl\":{LIFE_SECONDS}"), "")
+    }
+
+    fn connect(server: &Server, round: u64) -> Result<Rest> {
+        Ok(Rest { client: client::Client::connect(&server.address)?, round })
+    }
+
+    fn perform(&mut self, call: &Call) -> Result<Answer> {
+        let answer = match call {
+            Call::Create { key, value } => self.ask("POST", ITEMS, "", &self.body(*key, *value))?,
+            Call::Put { key, value } => {
+                self.ask("POST", ITEMS, "x-ms-documentdb-is-upsert: True\r\n", &self.body(*key, *value))?
+            }
+            Call::Replace { key, value, at } => {
+                let body = self.body(*key, *value);
+                self.ask("PUT", &self.path(*key), &condition(at.as_ref()), &body)?
+            }
+            Call::Delete { key, at } => self.ask("DELETE", &self.path(*key), &condition(at.as_ref()), "")?,
+            Call::Read { key } => self.ask("GET", &self.path(*key), "", "")?,
+            Call::Add { key } => {
+                let body = "{\"operations\":[{\"op\":\"incr\",\"path\":\"/v\",\"value\":1}]}";
+                self.ask("PATCH", &self.path(*key), "", body)?
+            }
+            Call::MoveClock => {
+                self.client.advance(STEP_SECONDS)?;
+                return Ok(Answer::Done);
+            }
+        };
+        let tag = answer.etag.clone();
+        Ok(match (call, answer.status) {
+            (Call::Create { .. }, 201) => Answer::Written { tag, is_new: None },
+            (Call::Put { .. }, 201) => Answer::Written { tag, is_new: Some(true) },
+            (Call::Put { .. }, 200) => Answer::Written { tag, is_new: Some(false) },
+            (Call::Replace { .. }, 200) => Answer::Written { tag, is_new: None },
+            (Call::Read { .. } | Call::Add { .. }, 200) => {
+                Answer::Value { value: answer.number("v").context("an item without its value")?, tag }
+            }
+            (Call::Delete { .. }, 204) => Answer::Done,
+            (Call::Create { .. }, 409) => Answer::Exists,
+            (Call::Replace { .. } | Call::Delete { .. } | Call::Read { .. } | Call::Add { .. }, 404) => {
+                Answer::Missing
+            }
+            (Call::Replace { .. } | Call::Delete { .. }, 412) => Answer::Stale,
+            (_, status) => bail!("{status}: {}", answer.body),
+        })
+    }
+}
+
+/// Of the MongoDB API. There are no etags: conditions are on the value, and a filter that finds nothing does not say why.
+pub(super) struct Wire {
+    client: WireClient,
+    /// Moves the clock.
+    operator: client::Client,
+    round: u64,
+}
+
+const DATABASE: &str = "linear";
+const COLLECTION: &str = "items";
+const DUPLICATE_KEY: f64 = 11_000.0;
+
+impl Wire {
+    fn filter(&self, key: usize, at: Option<&Tag>) -> Result<Bson> {
+        let filter = Bson::new().text("_id", &format!("{}-{key}", self.round));
+        Ok(match at {
+            Some(value) => filter.long("v", value.parse()?),
+            None => filter,
+        })
+    }
+
+    /// Whether one update did something, and whether that was to make the document.
+    fn update(&mut self, filter: Bson, value: u64, upsert: bool) -> Result<(bool, bool)> {
+        let update = Bson::new()
+            .document("q", filter)
+            .document("u", Bson::new().document("$set", Bson::new().long("v", value as i64)))
+            .bool("upsert", upsert)
+            .finish();
+        let answer = self
+            .client
+            .command(DATABASE, Bson::new().text("update", COLLECTION).array("updates", [update]))?;
+        let is_new = Value::field(answer, "upserted")?.is_some();
+        Ok((count(answer)? > 0.0, is_new))
+    }
+
+    fn insert(&mut self, key: usize, value: u64) -> Result<Answer> {
+        let document = self.filter(key, None)?.long("v", value as i64).finish();
+        let command = Bson::new().text("insert", COLLECTION).array("documents", [document]);
+        let answer = self.client.exchange(&message(DATABASE, command))?;
+        let Some(errors) = Value::field(answer, "writeErrors")? else {
+            self.client.checked()?;
+            return Ok(Answer::Written { tag: value.to_string(), is_new: None });
+        };
+        let first = Value::field(errors.bytes().context("an array")?, "0")?.and_then(|error| error.bytes());
+        let code = Value::field(first.context("an error")?, "code")?.and_then(|code| code.number());
+        anyhow::ensure!(code == Some(DUPLICATE_KEY), "a write error {code:?}");
+        Ok(Answer::Exists)
+    }
+
+    fn find(&mut self, key: usize) -> Result<Answer> {
+        let command = Bson::new().text("find", COLLECTION).document("filter", self.filter(key, None)?);
+        let answer = self.client.command(DATABASE, command)?;
+        let cursor = Value::field(answer, "cursor")?.and_then(|cursor| cursor.bytes()).context("a cursor")?;
+        let batch = Value::field(cursor, "firstBatch")?.and_then(|batch| batch.bytes()).context("a batch")?;
+        match Value::field(batch, "0")? {
+            Some(document) => value_of(document),
+            None => Ok(Answer::Missing),
+        }
+    }
+
+    fn add(&mut self, key: usize) -> Result<Answer> {
+        let command = Bson::new()
+            .text("findAndModify", COLLECTION)
+            .document("query", self.filter(key, None)?)
+            .document("update", Bson::new().document("$inc", Bson::new().long("v", 1)))
+            .bool("new", true);
+        let answer = self.client.command(DATABASE, command)?;
+        match Value::field(answer, "value")? {
+            Some(document @ Value::Document(_)) => value_of(document),
+            _ => Ok(Answer::Missing),
+        }
+    }
+}
+
+fn count(answer: &[u8]) -> Result<f64> {
+    Value::field(answer, "n")?.and_then(|n| n.number()).context("an answer without its count")
+}
+
+fn value_of(document: Value<'_>) -> Result<Answer> {
+    let value = Value::field(document.bytes().context("a document")?, "v")?.and_then(|value| value.number());
+    let value = value.context("a document without its value")? as u64;
+    Ok(Answer::Value { value, tag: value.to_string() })
+}
+
+impl Client for Wire {
+    /// Documents die by the time of their last write.
+    fn prepare(server: &Server) -> Result<()> {
+        let index = Bson::new()
+            .document("key", Bson::new().int("_ts", 1))
+            .text("name", "life")
+            .int("expireAfterSeconds", LIFE_SECONDS as i32)
+            .finish();
+        let command = Bson::new().text("createIndexes", COLLECTION).array("indexes", [index]);
+        WireClient::connect(&server.mongo)?.command(DATABASE, command).map(drop)
+    }
+
+    fn connect(server: &Server, round: u64) -> Result<Wire> {
+        let (client, operator) =
+            (WireClient::connect(&server.mongo)?, client::Client::connect(&server.address)?);
+        Ok(Wire { client, operator, round })
+    }
+
+    fn perform(&mut self, call: &Call) -> Result<Answer> {
+        let written = |value: &u64, is_new| Answer::Written { tag: value.to_string(), is_new };
+        Ok(match call {
+            Call::Create { key, value } => self.insert(*key, *value)?,
+            Call::Put { key, value } => {
+                let (_, is_new) = self.update(self.filter(*key, None)?, *value, true)?;
+                written(value, Some(is_new))
+            }
+            Call::Replace { key, value, at } => {
+                let (is_done, _) = self.update(self.filter(*key, at.as_ref())?, *value, false)?;
+                if is_done { written(value, None) } else { Answer::Refused }
+            }
+            Call::Delete { key, at } => {
+                let delete =
+                    Bson::new().document("q", self.filter(*key, at.as_ref())?).int("limit", 1).finish();
+                let command = Bson::new().text("delete", COLLECTION).array("deletes", [delete]);
+                let is_done = count(self.client.command(DATABASE, command)?)? > 0.0;
+                if is_done { Answer::Done } else { Answer::Refused }
+            }
+            Call::Read { key } => self.find(*key)?,
+            Call::Add { key } => self.add(*key)?,
+            Call::MoveClock => {
+                self.operator.advance(STEP_SECONDS)?;
+                Answer::Done
+            }
+        })
+    }
+}

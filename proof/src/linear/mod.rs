@@ -1,0 +1,197 @@
+//! Concurrent item operations against a live server are linearizable: what all clients together were answered could have been
+//! answered by one that does everything one after the other, each operation at some instant between its question and its
+//! answer (T13, T15 and conditions on versions included).
+//!
+//! | file | what |
+//! |---|---|
+//! | `search.rs` | whether a history is linearizable |
+//! | `items.rs` | what item operations do, one after the other, and how the clock lets items die |
+//! | `clients.rs` | the operations over both protocols |
+//!
+//! A history is short, a few clients on a few items, because many short ones show more than a long one. The test clock is
+//! moved as one of the operations, so expiry takes its place among the writes. Each history is also judged with one answer
+//! falsified: a checker that believes that would believe anything.
+
+mod clients;
+pub mod items;
+pub mod search;
+
+use std::path::Path;
+use std::sync::Barrier;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use fastrand::Rng;
+
+use crate::process::{Launch, Server};
+use crate::{Outcome, Setting};
+use clients::{Client, Rest, Wire};
+use items::{Answer, Call, Items, Tag};
+use search::{Operation, Verdict, search};
+
+const CLIENTS: usize = 5;
+const KEYS: usize = 2;
+const OPERATIONS: usize = 14;
+
+type History = Vec<Operation<Call, Answer>>;
+
+/// Records histories of both APIs and judges them.
+pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
+    let launch = Launch::new(&setting.server, place);
+    let server = launch.start()?;
+    Rest::prepare(&server)?;
+    Wire::prepare(&server)?;
+    let rounds = setting.rounds(8, 100, 2000);
+    let mut sums = Sums::default();
+    for round in 0..rounds {
+        let seed = setting.seed.wrapping_mul(1_000_003).wrapping_add(round);
+        sums.add(&judged(record::<Rest>(&server, round, seed)?, seed, place)?);
+        sums.add(&judged(record::<Wire>(&server, round, seed)?, seed, place)?);
+    }
+    ensure!(server.stop(std::time::Duration::from_secs(30))?.success(), "the server did not end in order");
+    launch.inspect()?;
+    Ok(Outcome::Held(format!(
+        "{} histories of {} operations, {} of them beside another one, {} steps of the clock; {} falsified ones refused",
+        sums.histories, sums.operations, sums.overlapping, sums.clock_steps, sums.falsified
+    )))
+}
+
+/// What was judged.
+#[derive(Default)]
+struct Sums {
+    histories: u64,
+    operations: usize,
+    overlapping: usize,
+    clock_steps: usize,
+    falsified: u64,
+}
+
+impl Sums {
+    fn add(&mut self, history: &History) {
+        self.histories += 1;
+        self.operations += history.len();
+        let beside = |one: &&Operation<Call, Answer>| {
+            history.iter().any(|other| {
+                other.client != one.client && other.began <= one.ended && one.began <= other.ended
+            })
+        };
+        self.overlapping += history.iter().filter(beside).count();
+        self.clock_steps += history.iter().filter(|one| one.call == Call::MoveClock).count();
+        self.falsified += 1;
+    }
+}
+
+/// The history, if it is linearizable, and is not once it is falsified.
+fn judged(history: History, seed: u64, place: &Path) -> Result<History> {
+    let items = Items { keys: KEYS };
+    if let Verdict::Broken { explained, stuck } = search(&items, &history) {
+        let file = place.join(format!("history-{seed}.txt"));
+        std::fs::write(&file, told(&history, &explained, &stuck))?;
+        bail!(
+            "a history is not linearizable: {} of {} operations are explained, see {}",
+            explained.len(),
+            history.len(),
+            file.display()
+        );
+    }
+    let lie = falsified(&history);
+    ensure!(matches!(search(&items, &lie), Verdict::Broken { .. }), "the checker believes a lie: {lie:?}");
+    Ok(history)
+}
+
+/// The history with a value at its end that nobody wrote.
+fn falsified(history: &History) -> History {
+    let mut lie = history.clone();
+    let end = history.iter().map(|operation| operation.ended).max().unwrap_or(0);
+    let answer = Answer::Value { value: u64::MAX, tag: "of nobody".to_owned() };
+    lie.push(Operation {
+        client: CLIENTS,
+        call: Call::Read { key: 0 },
+        answer,
+        began: end + 1,
+        ended: end + 2,
+    });
+    lie
+}
+
+/// A history for people: what was explained in its order, then the rest in the order of its beginnings.
+fn told(history: &History, explained: &[usize], stuck: &[usize]) -> String {
+    let line = |mark: &str, operation: &Operation<Call, Answer>| {
+        let Operation { client, call, answer, began, ended } = operation;
+        format!("{mark} {began:>12} {ended:>12} client {client}: {call:?} -> {answer:?}\n")
+    };
+    let mut rest: Vec<usize> = (0..history.len()).filter(|at| !explained.contains(at)).collect();
+    rest.sort_by_key(|at| history[*at].began);
+    let done = explained.iter().map(|at| line("explained", &history[*at]));
+    let open =
+        rest.iter().map(|at| line(if stuck.contains(at) { "stuck    " } else { "later    " }, &history[*at]));
+    done.chain(open).collect()
+}
+
+/// Lets clients loose on fresh items and writes down what they were answered.
+fn record<C: Client>(server: &Server, round: u64, seed: u64) -> Result<History> {
+    let (begin, ready) = (Instant::now(), Barrier::new(CLIENTS));
+    let (begin, ready) = (&begin, &ready);
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|number| {
+                scope.spawn(move || -> Result<History> {
+                    let client = C::connect(server, round);
+                    ready.wait();
+                    perform(client?, number, Rng::with_seed(seed ^ (number as u64) << 48), begin)
+                })
+            })
+            .collect();
+        let mut history = History::new();
+        for client in clients {
+            history.extend(client.join().map_err(|_| anyhow::anyhow!("a client died"))??);
+        }
+        Ok(history)
+    })
+}
+
+fn perform(mut client: impl Client, number: usize, mut random: Rng, begin: &Instant) -> Result<History> {
+    let mut seen: Vec<Option<Tag>> = vec![None; KEYS];
+    let mut history = History::new();
+    for turn in 0..OPERATIONS {
+        // Nobody else writes it.
+        let value = (number * OPERATIONS + turn) as u64 * 1000;
+        let call = draw(&mut random, value, &seen);
+        let began = begin.elapsed().as_nanos() as u64;
+        let answer = client.perform(&call).with_context(|| format!("client {number}: {call:?}"))?;
+        let ended = begin.elapsed().as_nanos() as u64;
+        if let (Some(key), Answer::Value { tag, .. } | Answer::Written { tag, .. }) = (key_of(&call), &answer)
+        {
+            seen[key] = Some(tag.clone());
+        }
+        history.push(Operation { client: number, call, answer, began, ended });
+    }
+    Ok(history)
+}
+
+/// The next operation; conditions name the version that the client saw last.
+fn draw(random: &mut Rng, value: u64, seen: &[Option<Tag>]) -> Call {
+    let key = random.usize(..KEYS);
+    let at = seen[key].clone().filter(|_| random.u8(..4) > 0);
+    match random.u8(..100) {
+        0..30 => Call::Read { key },
+        30..44 => Call::Create { key, value },
+        44..56 => Call::Put { key, value },
+        56..74 => Call::Replace { key, value, at },
+        74..84 => Call::Add { key },
+        84..96 => Call::Delete { key, at },
+        _ => Call::MoveClock,
+    }
+}
+
+fn key_of(call: &Call) -> Option<usize> {
+    match call {
+        Call::Create { key, .. }
+        | Call::Put { key, .. }
+        | Call::Replace { key, .. }
+        | Call::Delete { key, .. }
+        | Call::Read { key }
+        | Call::Add { key } => Some(*key),
+        Call::MoveClock => None,
+    }
+}
