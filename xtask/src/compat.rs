@@ -38,18 +38,18 @@ pub(crate) enum Suite {
 }
 
 impl Suite {
-    /// The longest first, so that all lanes end at about the same time.
+    /// Those that wait beside those that build, from nothing the longest first, so that all lanes end at about the same time.
     const ALL: [Suite; 10] = [
         Suite::Published,
+        Suite::Rust,
+        Suite::MongoRust,
         Suite::Python,
         Suite::MongoPublished,
         Suite::Explorer,
         Suite::JavaScript,
         Suite::MongoPython,
         Suite::MongoJavaScript,
-        Suite::Rust,
         Suite::Tour,
-        Suite::MongoRust,
     ];
 
     pub(crate) fn named(name: &str) -> Option<Suite> {
