@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use bolide_bench::client::{Bson, Client, WireClient, message};
 
-use crate::overload_peers::signed;
+use crate::overload_peers::{make_large_items, signed};
 use crate::process::{Launch, Server};
 use crate::{Outcome, Setting};
 
@@ -76,15 +76,7 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
 
 fn prepare(server: &Server) -> Result<()> {
     let mut client = Client::connect(&server.address)?;
-    client.database("db")?;
-    client.container("c", ",\"indexingPolicy\":{\"indexingMode\":\"none\",\"automatic\":false}", "")?;
-    let large = "x".repeat(1_500_000);
-    for id in 0..4 {
-        client
-            .upsert("c", "p", &format!("{{\"id\":\"{id}\",\"pk\":\"p\",\"text\":\"{large}\"}}"))?
-            .expect(201)?;
-    }
-    client.upsert("c", "p", "{\"id\":\"small\",\"pk\":\"p\"}")?.expect(201)?;
+    make_large_items(&mut client)?;
     let text = "y".repeat(100_000);
     let documents = (0..100).map(|id| Bson::new().int("_id", id).text("text", &text).finish());
     let mut wire = WireClient::connect(&server.mongo)?;

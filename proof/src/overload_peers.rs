@@ -119,15 +119,7 @@ pub fn slow_readers(setting: &Setting, place: &Path) -> Result<Outcome> {
     launch.options = ["--request-memory", &ROOM.to_string()].map(str::to_owned).to_vec();
     let server = launch.start()?;
     let mut client = Client::connect(&server.address)?;
-    client.database("db")?;
-    client.container("c", ",\"indexingPolicy\":{\"indexingMode\":\"none\",\"automatic\":false}", "")?;
-    let large = "x".repeat(1_500_000);
-    for id in 0..4 {
-        client
-            .upsert("c", "p", &format!("{{\"id\":\"{id}\",\"pk\":\"p\",\"text\":\"{large}\"}}"))?
-            .expect(201)?;
-    }
-    client.upsert("c", "p", "{\"id\":\"small\",\"pk\":\"p\"}")?.expect(201)?;
+    make_large_items(&mut client)?;
     let before = resident_kib_of(server.id())?.0;
     let mut held = Vec::new();
     let request = format!(
@@ -170,6 +162,20 @@ pub fn slow_readers(setting: &Setting, place: &Path) -> Result<Outcome> {
         gone.as_secs_f64(),
         others.percentile(99.0) / 1e3
     )))
+}
+
+/// A container whose list is four items of 1.5 MB, and a small one that honest peers read.
+pub(crate) fn make_large_items(client: &mut Client) -> Result<()> {
+    client.database("db")?;
+    client.container("c", ",\"indexingPolicy\":{\"indexingMode\":\"none\",\"automatic\":false}", "")?;
+    let large = "x".repeat(1_500_000);
+    for id in 0..4 {
+        client
+            .upsert("c", "p", &format!("{{\"id\":\"{id}\",\"pk\":\"p\",\"text\":\"{large}\"}}"))?
+            .expect(201)?;
+    }
+    client.upsert("c", "p", "{\"id\":\"small\",\"pk\":\"p\"}")?.expect(201)?;
+    Ok(())
 }
 
 /// The headers that say who asks.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use crate::compat;
+use crate::extent::Extent;
 use crate::paths;
 use crate::process::{self, available, install};
 use crate::report::{Outcome, Report};
@@ -17,27 +18,6 @@ const BUILD_TIMEOUT: Duration = Duration::from_mins(30);
 const TIMEOUT: Duration = Duration::from_hours(6);
 const COSMOS_PACKAGE: &str = "@vercel/cosmosdb-server";
 const COSMOS_VERSION: &str = "1.0.1";
-
-/// How much is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// In under ten minutes, once everything is built.
-    Quick,
-    /// With more rounds and a million items.
-    Full,
-    /// Also ten million items: hours, and 20 GB of disk.
-    Long,
-}
-
-impl Extent {
-    fn flags(self) -> &'static [&'static str] {
-        match self {
-            Self::Quick => &["--quick"],
-            Self::Full => &[],
-            Self::Long => &["--long"],
-        }
-    }
-}
 
 pub(crate) fn run(report: &mut Report, extent: Extent) {
     compat::with_server(report, |report, binary| {

@@ -25,6 +25,7 @@
 mod bench;
 mod compat;
 mod deny;
+mod extent;
 mod fuzz;
 mod package;
 mod paths;
@@ -42,6 +43,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+use crate::extent::Extent;
 use crate::report::Report;
 
 const USAGE: &str = "usage: cargo xtask test [--long] | tidy | deny | compat [SUITE] | tour | package [--check] | \
@@ -76,12 +78,12 @@ fn dispatch(arguments: &[String], report: &mut Report) -> Result<()> {
             Some(target) => fuzz::run(report, *target, seconds.parse()?),
             None => bail!("{USAGE}"),
         },
-        ["bench"] => bench::run(report, bench::Extent::Full),
-        ["bench", "--quick"] => bench::run(report, bench::Extent::Quick),
-        ["bench", "--long"] => bench::run(report, bench::Extent::Long),
-        ["proof"] => proof::run(report, proof::Extent::Full),
-        ["proof", "--quick"] => proof::run(report, proof::Extent::Quick),
-        ["proof", "--long"] => proof::run(report, proof::Extent::Long),
+        ["bench"] => bench::run(report, Extent::Full),
+        ["bench", "--quick"] => bench::run(report, Extent::Quick),
+        ["bench", "--long"] => bench::run(report, Extent::Long),
+        ["proof"] => proof::run(report, Extent::Full),
+        ["proof", "--quick"] => proof::run(report, Extent::Quick),
+        ["proof", "--long"] => proof::run(report, Extent::Long),
         ["package"] => compat::with_server(report, |report, binary| package::build_one(report, binary)),
         ["package", "--check"] => {
             compat::with_server(report, |report, binary| package::check(report, binary));
@@ -109,6 +111,6 @@ fn all(report: &mut Report, tier: Tier) {
     rust::lint(report);
     rust::tests(report, tier);
     rust::simulator(report, tier);
-    proof::run(report, if tier == Tier::Long { proof::Extent::Long } else { proof::Extent::Quick });
+    proof::run(report, if tier == Tier::Long { Extent::Long } else { Extent::Quick });
     compat::all(report, tier);
 }

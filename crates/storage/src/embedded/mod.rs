@@ -290,10 +290,6 @@ impl Store for EmbeddedStore {
         self.shared.commits()
     }
 
-    fn now(&self) -> Result<Time> {
-        Ok(self.clock_status()?.now)
-    }
-
     fn clock_status(&self) -> Result<ClockStatus> {
         self.shared.status(|wait| self.command(Command::Renew, wait))
     }

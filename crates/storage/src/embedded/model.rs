@@ -158,10 +158,6 @@ impl Store for Model {
         self.shared.commits()
     }
 
-    fn now(&self) -> Result<Time> {
-        Ok(self.clock_status()?.now)
-    }
-
     fn clock_status(&self) -> Result<ClockStatus> {
         self.shared.status(|wait| {
             let (resolver, ticket) = ticket();

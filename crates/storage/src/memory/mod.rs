@@ -124,10 +124,6 @@ impl Store for MemoryStore {
         self.shared.commits()
     }
 
-    fn now(&self) -> Result<Time> {
-        Ok(self.clock_status()?.now)
-    }
-
     fn clock_status(&self) -> Result<ClockStatus> {
         self.shared.status(|_| self.command(Command::Renew))
     }

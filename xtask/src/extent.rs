@@ -1,0 +1,22 @@
+//! How much of what takes long is done: the programs of `bench/` and `proof/` understand the same flags.
+
+/// How much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Proofs in half a minute, as part of every test run; benchmarks in ten, once everything is built.
+    Quick,
+    /// Proofs in some minutes; benchmarks with more rounds and a million items.
+    Full,
+    /// 500 kills, and the power goes after each sync; benchmarks up to ten million items: hours, and 20 GB of disk.
+    Long,
+}
+
+impl Extent {
+    pub(crate) fn flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Quick => &["--quick"],
+            Self::Full => &[],
+            Self::Long => &["--long"],
+        }
+    }
+}
