@@ -84,20 +84,21 @@ fn prepare(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Somebody honest: how many answers there were. One who is told to come back does.
+/// Somebody honest: how many answers there were. One who is told to come back does, but for the most part is not.
 fn work(server: &Server, length: Duration) -> Result<u64> {
-    let (began, mut answered) = (Instant::now(), 0);
+    let (began, mut asked, mut answered) = (Instant::now(), 0, 0);
     let mut client = Client::connect(&server.address)?;
     while began.elapsed() < length {
         let read = client.read("c", "p", "small").context("an honest read")?;
         let written = client.upsert("c", "p", &format!("{{\"id\":\"w{answered}\",\"pk\":\"p\"}}"))?;
         for status in [read.status, written.status] {
             ensure!(matches!(status, 200 | 201 | 429), "an honest request was answered with {status}");
+            asked += 1;
             answered += u64::from(status != 429);
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    ensure!(answered > 0, "nobody honest was answered");
+    ensure!(answered * 10 > asked * 9, "of {asked} honest requests only {answered} were answered");
     Ok(answered)
 }
 

@@ -14,9 +14,9 @@ use mql::Code;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::{SemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
-use transport::{Stream, WRITE_STEP_BYTES};
+use transport::{Place, Stream, WRITE_STEP_BYTES};
 
 use crate::aside::aside;
 use crate::auth::{Conversation, Identity};
@@ -24,7 +24,7 @@ use crate::dispatch::{self, Answer};
 use crate::error::Error;
 use crate::limits::{SMALL_MESSAGE_BYTES, STRANGER_MESSAGE_BYTES};
 use crate::operations::{Brake, Stop};
-use crate::service::{MESSAGE_PIECE_BYTES, Service};
+use crate::service::Service;
 use crate::wire::{self, Extent, Form, Request, Style, WireError};
 
 /// How much is read at once while nothing is known about the next message.
@@ -162,10 +162,7 @@ impl Talk {
     }
 
     /// The whole message that has begun, and the room it takes among the large ones.
-    async fn message<'a>(
-        &mut self,
-        service: &'a Service,
-    ) -> Result<(Bytes, Option<SemaphorePermit<'a>>), WireError> {
+    async fn message<'a>(&mut self, service: &'a Service) -> Result<(Bytes, Option<Place<'a>>), WireError> {
         let pause = service.settings.limits.read_pause_timeout;
         let extent = loop {
             if let Some(extent) = Extent::announced(&self.buffer)? {
@@ -177,8 +174,7 @@ impl Talk {
             return Err(WireError::broken("a large message from a client that has not authenticated"));
         }
         let room = if extent.whole() > SMALL_MESSAGE_BYTES {
-            let pieces = extent.whole().div_ceil(MESSAGE_PIECE_BYTES) as u32;
-            service.message_room.acquire_many(pieces).await.ok()
+            service.settings.load.receive_in_the_end(extent.whole()).await
         } else {
             None
         };

@@ -50,11 +50,7 @@ pub const WRITE_PAUSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long a shutdown waits for commands in flight.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes of messages larger than [`SMALL_MESSAGE_BYTES`] that may be under way at once, all connections together: as many as
-/// the server may hold, and at least this, in which any message has room.
-pub const LARGE_MESSAGES_BYTES_MIN: usize = 128 * 1024 * 1024;
-
-/// Messages up to this size are not counted among the large ones.
+/// Messages up to this size are not counted among the large ones, which wait for room.
 pub const SMALL_MESSAGE_BYTES: usize = 64 * 1024;
 
 /// Sessions remembered at once.

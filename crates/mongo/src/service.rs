@@ -8,7 +8,6 @@ use bson::ObjectId;
 use engine::Engine;
 use parking_lot::Mutex;
 use storage::Time;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::access;
@@ -18,7 +17,6 @@ use crate::cursors::Cursors;
 use crate::error::Result;
 use crate::fail_points::FailPoints;
 use crate::journal::Journal;
-use crate::limits::LARGE_MESSAGES_BYTES_MIN;
 use crate::operations::{Operations, Stop};
 use crate::parameters::{CURSOR_TIMEOUT, Parameters, TRANSACTION_LIFETIME};
 use crate::random;
@@ -29,9 +27,6 @@ use crate::settings::{Authentication, Settings};
 use crate::statistics::Statistics;
 use crate::transactions::Transactions;
 use crate::usage::UseByCollection;
-
-/// Large messages are counted in pieces of this size.
-pub(crate) const MESSAGE_PIECE_BYTES: usize = 4096;
 
 /// How often cursors and transactions are looked through.
 const TIDY_PAUSE: Duration = Duration::from_secs(10);
@@ -58,8 +53,6 @@ pub struct Service {
     pub(crate) started_at: Time,
     /// Made anew with every process: what tells one from its successor.
     pub(crate) process: ObjectId,
-    /// Room for large messages, in pieces.
-    pub(crate) message_room: Semaphore,
     connections: AtomicI32,
     /// Whether the shutdown has begun.
     stopping: AtomicBool,
@@ -75,8 +68,6 @@ impl Service {
     pub fn new(engine: Arc<Engine>, settings: Settings) -> Service {
         access::remove_leftovers(&engine);
         let started_at = engine.now().unwrap_or(Time::from_seconds(0));
-        let message_room = settings.load.held_bytes_max().max(LARGE_MESSAGES_BYTES_MIN) / MESSAGE_PIECE_BYTES;
-        let message_room = Semaphore::new(message_room);
         let service = Service {
             account_keys: AccountKeys::new(&settings.account),
             common: Arc::new(Common::new(Arc::clone(&engine))),
@@ -98,7 +89,6 @@ impl Service {
             started: Instant::now(),
             started_at,
             process: ObjectId(random::bytes()),
-            message_room,
             connections: AtomicI32::new(0),
             stopping: AtomicBool::new(false),
         };

@@ -68,13 +68,19 @@ impl Body {
         Body::Streamed(receiver)
     }
 
-    /// The same, counted among the bytes that are held until the last of them has left, if it is large or one of many that may
-    /// wait in one connection.
+    /// Whether it is counted among the bytes that are held: if it is large, or one of many that may wait in one connection.
+    pub(crate) fn counts(&self, version: Version) -> bool {
+        let Body::Whole(Some(bytes)) = self else { return false };
+        version == Version::HTTP_2 || bytes.len() >= COUNTED_BYTES
+    }
+
+    /// The same, counted until the last of its bytes has left, if it [counts](Body::counts).
     pub(crate) fn counted(self, version: Version, load: &Arc<Load>) -> Body {
-        let is_stream = version == Version::HTTP_2;
+        let counts = self.counts(version);
         match self {
-            Body::Whole(Some(bytes)) if is_stream || bytes.len() >= COUNTED_BYTES => {
-                let held = load.hold(bytes.len() + if is_stream { STREAM_BYTES } else { 0 });
+            Body::Whole(Some(bytes)) if counts => {
+                let stream = if version == Version::HTTP_2 { STREAM_BYTES } else { 0 };
+                let held = load.hold(bytes.len() + stream);
                 Body::Whole(Some(Bytes::from_owner(Counted { bytes, _held: held })))
             }
             other => other,

@@ -9,7 +9,7 @@ use std::fmt::{Display, Write as _};
 use bytes::{Bytes, BytesMut};
 use engine::{Charge, Container};
 use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
-use hyper::{HeaderMap, Response, StatusCode};
+use hyper::{HeaderMap, Response, StatusCode, Version};
 use percent_encoding::{AsciiSet, CONTROLS, PercentEncode, utf8_percent_encode};
 
 use crate::body::Body;
@@ -86,6 +86,11 @@ impl Reply {
 
     pub(crate) fn charge(&self) -> Charge {
         self.charge
+    }
+
+    /// Whether its body is counted among the bytes that are held.
+    pub(crate) fn counts(&self, version: Version) -> bool {
+        self.body.counts(version)
     }
 
     /// Beside the answer goes what it took, for the log of slow operations.

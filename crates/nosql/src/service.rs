@@ -171,21 +171,18 @@ impl Service {
             Ok(admitted) => admitted,
             Err(error) => {
                 log_refusal(&head, &error);
-                let passed = pass_over(body).await;
-                let mut answer = finish(Err(error), &activity, None);
-                if passed == Passed::InPart && version <= Version::HTTP_11 {
-                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                }
-                return answer;
+                return refuse(error, body, &activity, version).await;
             }
         };
-        let (limit, work) = match head.path.at(0) {
-            // Operators must get in while there is too much to do.
-            admin::PREFIX => (admin::body_bytes(&head), None),
-            _ => (self.limits.body_bytes, route.work()),
+        // Operators must get in while there is too much to do.
+        let is_operators = head.path.at(0) == admin::PREFIX;
+        let limit = if is_operators { admin::body_bytes(&head) } else { self.limits.body_bytes };
+        let work = route.work().filter(|_| !is_operators);
+        let found = if is_operators { Ok(None) } else { self.find_room(work, &body, limit).await };
+        let _room = match found {
+            Ok(room) => room,
+            Err(busy) => return refuse(busy, body, &activity, version).await,
         };
-        let expected = body.size_hint().upper().map_or(0, |bytes| (bytes as usize).min(limit));
-        let _held = (expected >= COUNTED_BYTES).then(|| self.load.hold(expected));
         let call = match self.read_body(body, limit).await {
             Ok(body) => Call::new(
                 pass,
@@ -206,6 +203,11 @@ impl Service {
                     }
                     Err(busy) => Err(busy),
                 };
+                // How large a read is shows when it was done. Nothing was changed by it.
+                if !is_operators && work.is_none() && result.as_ref().is_ok_and(|reply| reply.counts(version))
+                {
+                    result = self.load.check_room(work).map_err(Error::from).and(result);
+                }
                 record.note(&mut result);
                 let answer = finish(result, &activity, call.place());
                 record.keep(call);
@@ -213,6 +215,24 @@ impl Service {
             }
             Err(error) => finish(Err(error), &activity, None),
         }
+    }
+
+    /// Whether there is room for the answer to work that waits in a line, and room for the body, if it is large or may become
+    /// so.
+    async fn find_room(
+        &self,
+        work: Option<Work>,
+        body: &impl Arriving,
+        limit: usize,
+    ) -> Result<Option<Place<'_>>, Error> {
+        if work.is_some() {
+            self.load.check_room(work)?;
+        }
+        let announced = body.size_hint().upper().map_or(limit, |bytes| (bytes as usize).min(limit));
+        if announced < COUNTED_BYTES {
+            return Ok(None);
+        }
+        Ok(Some(self.load.receive(announced).await?))
     }
 
     /// A place to work in, where one is needed.
@@ -234,7 +254,6 @@ impl Service {
         let route = routes::find(head.verb()?, &head.path)?;
         record.operation = route.operation();
         let pass = self.gate.admit(head)?;
-        self.load.check_room(route.work())?;
         Ok((route, pass))
     }
 
@@ -338,6 +357,16 @@ fn log_refusal(head: &Head, error: &Error) {
         let peer = head.channel.map(|channel| channel.peer);
         tracing::info!(?peer, "refused {} {path:?} with {}: {why:?}", head.method, error.wire().status);
     }
+}
+
+/// Answers what is refused before its body is read.
+async fn refuse(error: Error, body: impl Arriving, activity: &str, version: Version) -> Response<Body> {
+    let passed = pass_over(body).await;
+    let mut answer = finish(Err(error), activity, None);
+    if passed == Passed::InPart && version <= Version::HTTP_11 {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
 }
 
 /// Drops the body of a refused request as far as it arrives at once. A connection that is closed with bytes unread is reset,

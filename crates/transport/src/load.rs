@@ -5,14 +5,17 @@
 //! back, which costs a fraction of the work, and those who have one are served as fast as ever.
 //!
 //! ```text
-//!   request -> is there room for bytes? -> wait for a place -> work -> answer
-//!                        | no                     | too long, or too many wait
-//!                        +--------> Busy <--------+
+//!   request -> is there room for answers? -> wait for room for a large body -> wait for a place -> work -> answer
+//!                        | no                        | too long, or too many wait   |
+//!                        +-----------------------> Busy <---------------------------+
 //! ```
 //!
 //! How long one waits depends on whether the line is a burst or a state. A line that came up just now is waited out; one that
 //! has stood for as long as anybody would wait in it is more than the server can do, and from there on only a short wait is
 //! allowed: then those who get a place have not waited long, and places are never empty.
+//!
+//! Half of the bytes that may be held are for large bodies on their way in, half for answers on their way out: peers that
+//! announce much and send nothing hold up other large bodies, and nobody else; those that read nothing hold up large answers.
 //!
 //! What is answered by computing on the spot, a point read above all, waits for nobody and so never fills a line: to refuse it
 //! would cost about as much. It waits where it arrives, in its connection, of which there are so many.
@@ -30,6 +33,9 @@ const WAITING_MAX: usize = 4096;
 
 /// Where a line has stood for the whole patience, this part of it is all that is waited.
 const SHORT_WAIT: u32 = 10;
+
+/// Room for large bodies is given out in pieces of so many bytes.
+const PIECE_BYTES: usize = 4096;
 
 /// The shortest and the longest time after which those who were sent away are told to come back. They are spread between the
 /// two, so that they do not come together.
@@ -71,8 +77,8 @@ pub struct Bounds {
     pub queries: usize,
     /// How long a place is waited for.
     pub patience: Duration,
-    /// Bytes of requests and answers that are held at once. Work that is under way may exceed it with its answer, new work is
-    /// refused then.
+    /// Bytes of requests and answers that are held at once, half of it for each. Work that is under way may exceed it with
+    /// its answer, new work is refused then.
     pub held_bytes: usize,
     /// Connections in all.
     pub connections: usize,
@@ -103,10 +109,13 @@ pub struct Busy {
 #[derive(Debug)]
 pub struct Load {
     lines: [Line; Work::ALL.len()],
-    held: AtomicUsize,
-    held_max: usize,
-    /// Refused for want of room for bytes.
-    refused_for_bytes: AtomicU64,
+    /// Large bodies that are being received; a place is a piece.
+    bodies: Line,
+    /// Bytes of answers.
+    answers: AtomicUsize,
+    answers_max: usize,
+    /// Refused for want of room for an answer.
+    refused_for_answers: AtomicU64,
     connections: Arc<Semaphore>,
 }
 
@@ -129,9 +138,10 @@ impl Load {
         };
         Load {
             lines: Work::ALL.map(line),
-            held: AtomicUsize::new(0),
-            held_max: bounds.held_bytes,
-            refused_for_bytes: AtomicU64::new(0),
+            bodies: Line::new(bounds.held_bytes / 2 / PIECE_BYTES, bounds.patience),
+            answers: AtomicUsize::new(0),
+            answers_max: bounds.held_bytes / 2,
+            refused_for_answers: AtomicU64::new(0),
             connections: Arc::new(Semaphore::new(bounds.connections.min(Semaphore::MAX_PERMITS))),
         }
     }
@@ -139,14 +149,29 @@ impl Load {
     /// A place to work in, for as long as it lives, once there is also room for the answer: those who waited together all
     /// found room when they came.
     pub async fn enter(&self, work: Work) -> Result<Place<'_>, Busy> {
-        let place = self.line(work).enter().await?;
+        let place = self.line(work).enter(1).await?;
         self.check_room(Some(work))?;
         Ok(place)
     }
 
     /// A place for what goes on with work that has begun, however long it takes: it is not sent away.
     pub async fn enter_in_the_end(&self, work: Work) -> Option<Place<'_>> {
-        self.line(work).places.acquire().await.ok().map(Place)
+        self.line(work).enter_in_the_end(1).await
+    }
+
+    /// Room for a large body that was announced.
+    pub async fn receive(&self, bytes: usize) -> Result<Place<'_>, Busy> {
+        self.bodies.enter(self.pieces(bytes)).await
+    }
+
+    /// The same, however long it takes: where nothing can be answered before everything is read.
+    pub async fn receive_in_the_end(&self, bytes: usize) -> Option<Place<'_>> {
+        self.bodies.enter_in_the_end(self.pieces(bytes)).await
+    }
+
+    /// What is larger than all the room there is gets all of it.
+    fn pieces(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes.div_ceil(PIECE_BYTES).min(self.bodies.limit)).unwrap_or(u32::MAX)
     }
 
     /// A place for one more connection, if there is one.
@@ -154,43 +179,42 @@ impl Load {
         Arc::clone(&self.connections).try_acquire_owned().ok()
     }
 
-    /// Whether there is room for the bytes of one more request of that kind and its answer; of none if it is done on the spot.
-    /// Large answers are those of queries: what they may not fill is left to the others.
+    /// Whether there is room for one more answer to that kind of work; to none if it is computed on the spot. Large answers
+    /// are those of queries: what they may not fill is left to the others.
     pub fn check_room(&self, work: Option<Work>) -> Result<(), Busy> {
-        let room = if work == Some(Work::Query) { self.held_max / 2 } else { self.held_max };
-        if self.held_bytes() < room {
+        let room = if work == Some(Work::Query) { self.answers_max / 2 } else { self.answers_max };
+        if self.answers.load(Ordering::Relaxed) < room {
             return Ok(());
         }
-        let before = self.refused_for_bytes.fetch_add(1, Ordering::Relaxed);
-        Err(Busy::spread(before))
+        Err(Busy::spread(self.refused_for_answers.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// Counts bytes for as long as what this returns lives.
+    /// Counts the bytes of an answer for as long as what this returns lives.
     pub fn hold(self: &Arc<Self>, bytes: usize) -> Held {
-        self.held.fetch_add(bytes, Ordering::Relaxed);
+        self.answers.fetch_add(bytes, Ordering::Relaxed);
         Held { load: Arc::clone(self), bytes }
     }
 
-    /// Bytes of requests and answers that are held.
+    /// Bytes of requests and answers that are held, bodies in whole pieces.
     pub fn held_bytes(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
+        self.bodies.taken() * PIECE_BYTES + self.answers.load(Ordering::Relaxed)
     }
 
     /// As many may be held before work is refused.
     pub fn held_bytes_max(&self) -> usize {
-        self.held_max
+        self.bodies.limit * PIECE_BYTES + self.answers_max
     }
 
     /// Requests refused because too many bytes were held.
     pub fn refused_for_bytes(&self) -> u64 {
-        self.refused_for_bytes.load(Ordering::Relaxed)
+        self.bodies.shed.load(Ordering::Relaxed) + self.refused_for_answers.load(Ordering::Relaxed)
     }
 
     /// How much work is done, how much waits, and how much was sent away since the start.
     pub fn figures(&self, work: Work) -> Figures {
         let line = self.line(work);
         Figures {
-            working: line.limit - line.places.available_permits(),
+            working: line.taken(),
             waiting: line.waiting.load(Ordering::Relaxed),
             shed: line.shed.load(Ordering::Relaxed),
         }
@@ -216,7 +240,7 @@ pub struct Figures {
 #[derive(Debug)]
 pub struct Place<'a>(#[expect(dead_code, reason = "given back when it is dropped")] SemaphorePermit<'a>);
 
-/// Bytes that are counted.
+/// Bytes of an answer that are counted.
 #[derive(Debug)]
 pub struct Held {
     load: Arc<Load>,
@@ -225,7 +249,7 @@ pub struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.load.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.load.answers.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -262,18 +286,27 @@ impl Line {
         }
     }
 
-    async fn enter(&self) -> Result<Place<'_>, Busy> {
-        match self.places.try_acquire() {
+    /// So many places at once.
+    async fn enter(&self, places: u32) -> Result<Place<'_>, Busy> {
+        match self.places.try_acquire_many(places) {
             Ok(place) => Ok(Place(place)),
-            Err(_) => self.wait().await,
+            Err(_) => self.wait(places).await,
         }
     }
 
-    async fn wait(&self) -> Result<Place<'_>, Busy> {
+    async fn wait(&self, places: u32) -> Result<Place<'_>, Busy> {
         let Some(waiting) = Waiting::begin(self) else { return Err(self.shed()) };
-        let place = timeout(waiting.patience, self.places.acquire()).await;
-        // A line is never closed.
-        place.ok().and_then(Result::ok).map(Place).ok_or_else(|| self.shed())
+        let place = timeout(waiting.patience, self.enter_in_the_end(places)).await;
+        place.ok().flatten().ok_or_else(|| self.shed())
+    }
+
+    /// None if the line were closed, which it never is.
+    async fn enter_in_the_end(&self, places: u32) -> Option<Place<'_>> {
+        self.places.acquire_many(places).await.ok().map(Place)
+    }
+
+    fn taken(&self) -> usize {
+        self.limit - self.places.available_permits()
     }
 
     fn shed(&self) -> Busy {
@@ -385,11 +418,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_are_counted_while_they_are_held() {
+    async fn answers_are_counted_while_they_are_held() {
         let load = load(1);
-        let held = load.hold(49);
+        let held = load.hold(24);
         assert_eq!(load.check_room(Some(Work::Query)), Ok(()));
-        let more = load.hold(50);
+        let more = load.hold(25);
         assert!(load.check_room(Some(Work::Query)).is_err(), "queries leave half of it to the others");
         assert_eq!((load.check_room(Some(Work::Brief)), load.check_room(None)), (Ok(()), Ok(())));
         let last = load.hold(1);
@@ -400,6 +433,27 @@ mod tests {
         assert_eq!(load.figures(Work::Query).working, 0);
         drop((held, last));
         assert_eq!((load.held_bytes(), load.refused_for_bytes()), (0, 4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_bodies_wait_for_each_other_and_take_no_room_from_answers() {
+        let load = Load::new(Bounds { held_bytes: 8 * PIECE_BYTES, ..Bounds::default() });
+        let first = load.receive(2 * PIECE_BYTES + 1).await.unwrap();
+        assert_eq!(load.held_bytes(), 3 * PIECE_BYTES);
+        let (second, ()) = tokio::join!(load.receive(PIECE_BYTES + 1), async {
+            tokio::task::yield_now().await;
+            drop(first);
+        });
+        assert_eq!(load.held_bytes(), 2 * PIECE_BYTES);
+        let began = Instant::now();
+        assert!(load.receive(3 * PIECE_BYTES).await.is_err(), "nobody gives up any");
+        assert_eq!((began.elapsed(), load.refused_for_bytes()), (Duration::from_secs(5), 1));
+        assert_eq!(load.check_room(None), Ok(()));
+        drop(second);
+        let all = load.receive_in_the_end(1000 * PIECE_BYTES).await;
+        assert_eq!(load.held_bytes(), 4 * PIECE_BYTES, "what is larger than all there is gets all of it");
+        drop(all);
+        assert_eq!(load.held_bytes(), 0);
     }
 
     #[test]

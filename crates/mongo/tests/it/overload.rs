@@ -80,7 +80,7 @@ async fn what_would_not_fit_is_refused() {
     let (server, load) = server(Bounds { held_bytes: 1 << 20, ..bounds() }).await;
     let mut client = server.connect().await;
     client.done("test", insert(1)).await;
-    let held = load.hold(1 << 20);
+    let held = load.hold(1 << 19);
     assert_eq!(client.fails("test", find()).await.0, 262);
     assert_eq!(client.fails("test", insert(2)).await.0, 262);
     client.ping().await;
