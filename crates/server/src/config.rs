@@ -97,6 +97,8 @@ pub(crate) struct Config {
     /// See T34.
     pub(crate) max_start_gap: Duration,
     pub(crate) durability: Durability,
+    /// The most that the store keeps in memory of what it has read.
+    pub(crate) cache_bytes: u64,
     /// The fewest physical partitions of a new container.
     pub(crate) partitions: u32,
     /// Whether requests beyond the provisioned throughput are refused, and how bursts are dealt with.
@@ -123,6 +125,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         "buffered" => Durability::Buffered,
         _ => Durability::Sync,
     };
+    host::raise_open_files();
     let files = Files::share_out(host::process().open_files_max);
     Ok(Config {
         place,
@@ -144,6 +147,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         max_clock_jump: settings.seconds("max-clock-jump"),
         max_start_gap: settings.seconds("max-start-gap"),
         durability,
+        cache_bytes: settings.number("cache-memory"),
         partitions: settings.number("partitions") as u32,
         enforce_throughput: enforce_throughput(settings)?,
         slow: slow(settings)?,

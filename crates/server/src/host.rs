@@ -44,6 +44,15 @@ pub(crate) fn process() -> telemetry::Process {
     }
 }
 
+/// Lets this process open as many files as the system grants it: what a shell sets (`ulimit -n`, often 1024) is a beginning
+/// that suits programs of one user, and each connection takes a file.
+pub(crate) fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // If it is refused the server goes on with what it has, and says how many connections that is.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
 /// Seconds of processors, and from the system's start to that of the process, in the one line of its `stat`. The name of the
 /// program, which may hold anything, stands in parentheses before them.
 fn times(stat: &str) -> (f64, f64) {

@@ -97,6 +97,7 @@ pub(crate) fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<Arc<dyn
             let mut options = EmbeddedOptions::new(path, clock);
             options.durability = config.durability;
             options.open_files = config.files.tables;
+            options.cache_bytes = config.cache_bytes;
             let store = EmbeddedStore::open(options)
                 .with_context(|| format!("cannot open the data directory '{}'", path.display()))?;
             report(store.recovery());
@@ -139,7 +140,12 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     let load = Arc::new(Load::new(config.bounds));
     let figures = Arc::new(LoadFigures(Arc::clone(&load)));
     registry.observe(Arc::downgrade(&figures) as _);
-    tracing::info!("files are enough for {} connections (ulimit -n)", config.files.connections);
+    let (wanted, granted) = (config.limits.connections, config.files.connections);
+    if granted < wanted {
+        tracing::warn!(
+            "files are enough for {granted} connections only, of max-connections {wanted} (ulimit -Hn)"
+        );
+    }
     announce(
         address,
         mongo.as_ref().map(|((_, address), mongo)| (*address, mongo)),

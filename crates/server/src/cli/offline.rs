@@ -28,7 +28,9 @@ pub(super) fn options_at(settings: &Settings, path: &Path, clock: Arc<dyn WallCl
     clock.test_clock = settings.flag("test-clock");
     clock.max_clock_jump = settings.seconds("max-clock-jump");
     clock.max_start_gap = settings.seconds("max-start-gap");
-    EmbeddedOptions::new(path, clock)
+    let mut options = EmbeddedOptions::new(path, clock);
+    options.cache_bytes = settings.number("cache-memory");
+    options
 }
 
 /// Opens a store that is there.

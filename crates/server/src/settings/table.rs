@@ -247,6 +247,8 @@ pub(crate) static TABLE: &[Setting] = &[
         "How long requests wait for their turn before they are refused, to be sent again; while more comes than can be done, a tenth of it").or("5"),
     number(Limits, "request-memory", 67_108_864, 1_099_511_627_776,
         "Bytes of requests and answers that are held at once, both APIs together, before more are refused").or("536870912"),
+    number(Limits, "cache-memory", 1_048_576, 1_099_511_627_776,
+        "Bytes of the data directory's blocks that are kept in memory once they are read").or("268435456"),
     number(Limits, "max-body-bytes", 65_536, 16_777_216, "The body of a request of the NoSQL API").or("2097152"),
     number(Limits, "max-header-bytes", 8192, 1_048_576,
         "Request line and headers of a request of the NoSQL API").or("65536"),
