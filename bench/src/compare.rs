@@ -26,7 +26,7 @@ use crate::report;
 pub enum Extent {
     /// In under ten minutes.
     Quick,
-    /// In about an hour.
+    /// In about half an hour.
     Full,
     /// Also ten million items, forty times the cache.
     Long,
@@ -59,6 +59,8 @@ pub enum Section {
     Main,
     Connections,
     Sizes,
+    /// Four times as much as the servers' caches hold.
+    Large,
     /// At a fixed rate.
     OpenLoop,
 }
@@ -117,6 +119,7 @@ pub fn run(binary: &Path, arguments: &[String]) -> Result<()> {
     sizes_part(&everybody, &options, &mut results);
     open_loop_part(&everybody, &options, &mut results);
     drop(places);
+    note(&mut results, "more than the cache", |results| large_part(binary, &options, results));
     note(&mut results, "bare store", |results| bare_store(binary, &options, results));
     note(&mut results, "growth", |results| {
         results.growth = Some(grow::run(binary, most_items(options.extent))?);
@@ -174,11 +177,11 @@ impl Options {
     }
 
     fn rounds(&self) -> u64 {
-        if self.extent == Extent::Quick { 3 } else { 5 }
+        if self.extent == Extent::Long { 5 } else { 3 }
     }
 
     fn length(&self) -> Duration {
-        if self.extent == Extent::Quick { Duration::from_millis(700) } else { Duration::from_secs(3) }
+        if self.extent == Extent::Quick { Duration::from_millis(700) } else { Duration::from_secs(2) }
     }
 }
 
@@ -191,7 +194,8 @@ fn start(binary: &Path, options: &Options, results: &mut Results) -> Result<Vec<
         Box::new(BolideWire::new(server()?, binary)?),
     ];
     let mut others: Vec<(&str, Result<Box<dyn Peer>>)> = Vec::new();
-    let postgres = Postgres::installed().context("it is not installed").and_then(|at| Postgres::start(&at));
+    let postgres =
+        Postgres::installed().context("it is not installed").and_then(|at| Postgres::start(&at, 256));
     others.push(("postgresql", postgres.map(|peer| Box::new(peer) as Box<dyn Peer>)));
     let cosmos = options.cosmos.as_deref().context("it is not installed").and_then(CosmosServer::start);
     others.push(("cosmosdb-server", cosmos.map(|peer| Box::new(peer) as Box<dyn Peer>)));
@@ -316,6 +320,36 @@ fn open_loop_part(places: &[&Place], options: &Options, results: &mut Results) {
         let plan = plan(kind, CONNECTIONS, Pace::Open(OPEN_RATE), options);
         go_round(places, options, results, Section::OpenLoop, plan, 0);
     }
+}
+
+/// A quarter of what the documents have.
+pub fn small_cache_mib(options: &Options) -> u64 {
+    (options.items() * SIZES[0] as u64 / 4) >> 20
+}
+
+fn large_part(binary: &Path, options: &Options, results: &mut Results) -> Result<()> {
+    let mib = small_cache_mib(options);
+    let bytes = (mib << 20).to_string();
+    let server = || Ok::<_, anyhow::Error>(Arc::new(Server::start(binary, &["--cache-memory", &bytes])?));
+    let mut peers: Vec<Box<dyn Peer>> = vec![
+        Box::new(BolideRest::new(server()?, binary, Indexing::EveryPath)?),
+        Box::new(BolideWire::new(server()?, binary)?),
+    ];
+    if let Some(programs) = Postgres::installed() {
+        peers.push(Box::new(Postgres::start(&programs, mib)?));
+    }
+    let mut places: Vec<Place> = peers.into_iter().map(|peer| Place { peer, sets: Vec::new() }).collect();
+    for place in &mut places {
+        let set = DataSet::new("c1024", SIZES[0], options.items());
+        load(place.peer.as_ref(), &set, CONNECTIONS)?;
+        place.sets.push(set);
+    }
+    let everybody: Vec<&Place> = places.iter().collect();
+    for kind in [Kind::Read, Kind::Query, Kind::Insert, Kind::Replace, Kind::Mixed50] {
+        let plan = plan(kind, CONNECTIONS, Pace::Closed, options);
+        go_round(&everybody, options, results, Section::Large, plan, 0);
+    }
+    Ok(())
 }
 
 /// Fills a server with one container, stops it, and lets the bare store do the same commits.

@@ -87,7 +87,7 @@ pub fn drive(peer: &dyn Peer, set: &Arc<DataSet>, plan: Plan) -> Result<Figures>
         for user in users {
             total.add(user.join().expect("a user does not panic"));
         }
-        let server = settled(peer)? - server;
+        let server = settled(peer, SETTLE_MAX)? - server;
         let count = total.latencies.count();
         ensure!(count > 0, "not one operation: {}", total.failure.unwrap_or_default());
         Ok(Figures {
@@ -101,10 +101,10 @@ pub fn drive(peer: &dyn Peer, set: &Arc<DataSet>, plan: Plan) -> Result<Figures>
     })
 }
 
-/// CPU seconds once the server has nothing more to do.
-fn settled(peer: &dyn Peer) -> Result<f64> {
+/// CPU seconds once the server has nothing more to do, or when it was waited for long enough.
+pub fn settled(peer: &dyn Peer, most: Duration) -> Result<f64> {
     let (began, mut last, mut calm) = (Instant::now(), peer.cpu_seconds()?, 0);
-    while calm < 3 && began.elapsed() < SETTLE_MAX {
+    while calm < 3 && began.elapsed() < most {
         std::thread::sleep(SETTLE_STEP);
         let now = peer.cpu_seconds()?;
         calm = if now - last < 0.011 { calm + 1 } else { 0 };

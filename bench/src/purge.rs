@@ -11,7 +11,7 @@ use bolide_bench::client::{Client, Server};
 use crate::load::{self, Kind, Latencies, Requests, Users, insert};
 
 /// Longer than inserting takes, so that what was inserted first is alive when the last is inserted.
-const TTL_SECONDS: u64 = 7200;
+pub const TTL_SECONDS: u64 = 7200;
 /// So many items are inserted one by one, to see what that costs.
 const SINGLY_ITEMS: u64 = 20_000;
 
@@ -28,12 +28,14 @@ impl Lines {
 
 /// What a storm did to users.
 pub struct Storm {
+    pub items: u64,
     pub lines: Vec<String>,
     /// Dead items that were shown.
     pub ghosts: u64,
     pub read_p99_ms: f64,
     /// Of p99 during to p99 before.
     pub read_ratio: f64,
+    pub write_ratio: f64,
     pub worst_write_ms: f64,
     /// CPU of a purged item to that of an item inserted by a request of its own.
     pub purge_to_insert: f64,
@@ -78,14 +80,16 @@ pub fn storm(binary: &Path, items: u64, phase: Duration) -> Result<Storm> {
         let ratio = ratio(kind);
         lines.say(format!("{kind:?}: p99 is {ratio:.2} of what it was"));
     }
-    let read_ratio = ratio(Kind::Read);
+    let (read_ratio, write_ratio) = (ratio(Kind::Read), ratio(Kind::Write));
     users.stop();
     let purge_cpu = drain(&server, &mut operator, insert_cpu, singly_cpu, &mut lines)?;
     Ok(Storm {
+        items,
         lines: lines.0,
         ghosts: during.ghosts,
         read_p99_ms: during.of(Kind::Read).percentile(99.0) / 1e3,
         read_ratio,
+        write_ratio,
         worst_write_ms: during.of(Kind::Write).percentile(100.0) / 1e3,
         purge_to_insert: purge_cpu / singly_cpu,
     })

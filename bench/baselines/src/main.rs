@@ -14,6 +14,10 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
+/// The server's: without it the loops would be compared with another allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// As many as the server has.
 const WORKERS: usize = 4;
 

@@ -16,7 +16,7 @@ use crate::documents::{DataSet, Fields, TTL_SECONDS, partition};
 use crate::workload::{Kind, Operation};
 
 const USER: &str = "postgres";
-const SETTINGS: [&str; 3] = ["shared_buffers=256MB", "max_connections=200", "synchronous_commit=on"];
+const SETTINGS: [&str; 2] = ["max_connections=200", "synchronous_commit=on"];
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 pub struct Postgres {
@@ -26,8 +26,8 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// `programs` is the folder with `initdb` and `postgres`.
-    pub fn start(programs: &Path) -> Result<Postgres> {
+    /// `programs` is the folder with `initdb` and `postgres`; the cache has so many MiB.
+    pub fn start(programs: &Path, cache_mib: u64) -> Result<Postgres> {
         let (folder, port) = (new_folder("postgres"), free_port()?);
         std::fs::create_dir(&folder)?;
         let data = folder.join("data");
@@ -38,14 +38,15 @@ impl Postgres {
         ensure!(made.success(), "initdb failed");
         let mut command = as_user(programs.join("postgres"));
         command.arg("-D").arg(&data).args(["-p", &port.to_string()]).arg("-k").arg(&folder);
-        for setting in SETTINGS {
+        let cache = format!("shared_buffers={cache_mib}MB");
+        for setting in SETTINGS.into_iter().chain([cache.as_str()]) {
             command.args(["-c", setting]);
         }
         let process = Process::start(&mut command, folder, port)?;
         let about = About {
             version: first_line(Command::new(programs.join("postgres")).arg("--version"))?,
             settings: format!(
-                "{}; prepared statements; indexes on id, (doc->>'group'), (pk, n), expires",
+                "{cache}, {}; prepared statements; indexes on id, (doc->>'group'), (pk, n), expires",
                 SETTINGS.join(", ")
             ),
             durability: "synced to disk (fsync and synchronous_commit on)".to_owned(),

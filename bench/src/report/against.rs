@@ -1,6 +1,7 @@
 //! Whether a run says the same as the report before it: ratios to PostgreSQL, which machines and loads leave alone.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::compare::{Results, Section};
@@ -11,20 +12,27 @@ const YARDSTICK: &str = "postgresql";
 
 type Costs = BTreeMap<(String, String), Vec<f64>>;
 
-/// Prints what has changed.
-pub(super) fn compare(last: &Path, results: &Results) {
-    let Ok(text) = std::fs::read_to_string(last) else { return };
+/// Tells what has changed, as the last part of the report.
+pub(super) fn compare(last: &Path, results: &Results) -> String {
+    let Ok(text) = std::fs::read_to_string(last) else { return String::new() };
     let (before, now) = (ratios(&read(&text)), ratios(&current(results)));
-    let mut same = 0;
+    let (mut same, mut others) = (0, String::new());
     for ((operation, who), ratio) in &now {
         let Some(last) = before.get(&(operation.clone(), who.clone())) else { continue };
         if (ratio / last - 1.0).abs() > NOISE {
-            println!("{operation}, {who}: {ratio:.2} of PostgreSQL's CPU; in the report before {last:.2}");
+            let _ = writeln!(
+                others,
+                "- {operation}, {who}: {ratio:.2} of PostgreSQL's CPU; in the report before {last:.2}"
+            );
         } else {
             same += 1;
         }
     }
-    println!("{same} of {} ratios are within {:.0} % of the report before", now.len(), NOISE * 100.0);
+    let noise = NOISE * 100.0;
+    format!(
+        "\n## Beside the report before\n\n{same} of {} ratios to PostgreSQL's CPU are within {noise:.0} % of it.\n\n{others}",
+        now.len()
+    )
 }
 
 fn current(results: &Results) -> Costs {

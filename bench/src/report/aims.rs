@@ -6,6 +6,7 @@ use bolide_bench::workload::Kind;
 
 use super::main_figures;
 use crate::compare::Results;
+use crate::purge::Storm;
 
 const REST: &str = "bolide rest";
 const ONE_PATH: &str = "bolide rest, one path";
@@ -115,23 +116,26 @@ fn ratios(results: &Results) -> Vec<Aim> {
 }
 
 fn expired(results: &Results) -> Vec<Aim> {
-    let Some(storm) = &results.storm else { return Vec::new() };
-    let aim = |what: &str, at_most: f64, found: f64, unit| Aim {
-        what: format!("mass expiry: {what}"),
+    let storm = results.storm.as_ref();
+    let items = storm.map_or("items".to_owned(), |storm| format!("{} items", storm.items));
+    let aim = |what: &str, at_most: f64, found: fn(&Storm) -> f64, unit| Aim {
+        what: format!("mass expiry of {items}: {what}"),
         at_most,
-        found: Some(found),
+        found: storm.map(found),
         unit,
     };
     vec![
-        aim("dead items seen", 0.0, storm.ghosts as f64, ""),
-        aim("readers' p99 during / before", 1.3, storm.read_ratio, ""),
-        aim("readers' p99", 10.0, storm.read_p99_ms, " ms"),
-        aim("slowest write", 100.0, storm.worst_write_ms, " ms"),
-        aim("CPU of a purged item / of its insert", 1.0, storm.purge_to_insert, ""),
+        aim("dead items seen", 0.0, |storm| storm.ghosts as f64, ""),
+        aim("readers' p99 during / before", 1.3, |storm| storm.read_ratio, ""),
+        aim("writers' p99 during / before", 1.3, |storm| storm.write_ratio, ""),
+        aim("readers' p99", 10.0, |storm| storm.read_p99_ms, " ms"),
+        aim("slowest write", 100.0, |storm| storm.worst_write_ms, " ms"),
+        aim("CPU of a purged item / of its insert", 1.0, |storm| storm.purge_to_insert, ""),
     ]
 }
 
 fn grown(results: &Results) -> Vec<Aim> {
+    // Why it is missing stands among the runs that went badly.
     let Some(growth) = &results.growth else { return Vec::new() };
     let Some((first, last)) = growth.steps.first().zip(growth.steps.last()) else { return Vec::new() };
     let mut aims = vec![Aim {
@@ -159,9 +163,12 @@ fn grown(results: &Results) -> Vec<Aim> {
         found: Some(growth.compacted_bytes),
         unit: " bytes",
     });
-    for ((kind, few), many) in crate::grow::KINDS.iter().zip(&first.costs).zip(&last.costs) {
+    let kinds = crate::grow::KINDS.iter().map(|kind| kind.name()).chain(["purged item"]);
+    let few = first.costs.iter().chain([&first.purge_us]);
+    let many = last.costs.iter().chain([&last.purge_us]);
+    for ((kind, few), many) in kinds.zip(few).zip(many) {
         aims.push(Aim {
-            what: format!("CPU of one {} at {} items / at {}", kind.name(), last.items, first.items),
+            what: format!("CPU of one {kind} at {} items / at {}", last.items, first.items),
             at_most: 1.2,
             found: Some(many / few),
             unit: "",

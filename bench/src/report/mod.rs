@@ -15,7 +15,7 @@ use bolide_bench::workload::Kind;
 
 pub use machine::load_average;
 
-use crate::compare::{CONNECTIONS, Extent, OPEN_RATE, Options, Results, Run, Section};
+use crate::compare::{self, CONNECTIONS, Extent, OPEN_RATE, Options, Results, Run, Section};
 use crate::grow::KINDS;
 use crate::svg;
 
@@ -27,7 +27,7 @@ const QUIET: f64 = 2.0;
 
 pub fn write(options: &Options, results: &Results, load_before: &str) -> Result<()> {
     std::fs::create_dir_all(&options.out)?;
-    against::compare(&options.out.join("results.tsv"), results);
+    let against = against::compare(&options.out.join("results.tsv"), results);
     let mut text = String::new();
     head(&mut text, options, results, load_before);
     aims::table(&mut text, results);
@@ -36,11 +36,18 @@ pub fn write(options: &Options, results: &Results, load_before: &str) -> Result<
     bare(&mut text, results);
     part(&mut text, results, Section::Connections, "## One connection, and 64");
     part(&mut text, results, Section::Sizes, "## Other sizes of documents");
+    let large = format!(
+        "## More than the cache holds\n\nThe same documents, four times as many bytes as the servers' own caches have \
+         ({} MiB each: `cache-memory`, `shared_buffers`). The system's cache below them has room for everything.",
+        compare::small_cache_mib(options)
+    );
+    part(&mut text, results, Section::Large, &large);
     let open = format!("## At {OPEN_RATE:.0} operations a second (open loop)");
     part(&mut text, results, Section::OpenLoop, &open);
     growth(&mut text, results);
     storm(&mut text, results);
     badly(&mut text, results, load_before);
+    text.push_str(&against);
     std::fs::write(options.out.join("report.md"), text)?;
     std::fs::write(options.out.join("results.tsv"), rows(results))?;
     plots(options, results)?;
@@ -188,20 +195,21 @@ fn growth(text: &mut String, results: &Results) {
          CPU. The cache of blocks holds 256 MiB, so a million documents are four times as large. Also with \
          `bolide-bench SERVER grow ITEMS`.\n\nReady {:.0} ms after the start on an empty store. On disk after `bolide \
          compact`: **{:.0} bytes** for each document.\n\n![growth](growth.svg)\n\n\
-         | items | {} | MiB resident | at most | bytes on disk | ready after a stop | after kill -9 |\n|---|{}\n",
+         | items | {} | purged item | MiB resident | at most | bytes on disk | ready after a stop | after kill -9 |\n|---|{}\n",
         growth.document_bytes,
         growth.start_empty.as_secs_f64() * 1e3,
         growth.compacted_bytes,
         names.join(" | "),
-        "---|".repeat(names.len() + 5)
+        "---|".repeat(names.len() + 6)
     );
     for step in &growth.steps {
         let costs: Vec<String> = step.costs.iter().map(|us| cell(Some(*us))).collect();
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {:.0} | {:.0} ms | {:.0} ms |",
+            "| {} | {} | {} | {} | {} | {:.0} | {:.0} ms | {:.0} ms |",
             step.items,
             costs.join(" | "),
+            cell(Some(step.purge_us)),
             step.resident_mib,
             step.peak_mib,
             step.disk_bytes,
@@ -239,7 +247,11 @@ fn badly(text: &mut String, results: &Results, load_before: &str) {
             run.kind.name(),
             run.size,
             run.connections,
-            if run.section == Section::OpenLoop { ", open loop" } else { "" },
+            match run.section {
+                Section::OpenLoop => ", open loop",
+                Section::Large => ", more than the cache",
+                _ => "",
+            },
             run.peer
         );
         if let Some(failure) = &run.failure {
