@@ -32,6 +32,10 @@ use crate::index::{Index, PathKey, Term};
 /// To look at an item costs about as much as so many entries of the index.
 const ENTRIES_FOR_AN_ITEM: usize = 8;
 
+/// So many entries of a range are counted for each item of a small part before the items are taken. What is counted is paid for
+/// as well: with fewer than the price of the items, to have counted in vain costs little.
+const PROBED_FOR_AN_ITEM: usize = 2;
+
 /// What a query wants of one partition.
 pub(super) struct Wish<'q> {
     /// Where matching items are, the partition key of the scope included.
@@ -201,7 +205,7 @@ fn is_lopsided(desk: &Desk<'_>, condition: &Condition) -> Result<bool> {
         return Ok(false);
     }
     let Some((items, _)) = smallest(desk, condition)? else { return Ok(false) };
-    let most = items.saturating_mul(ENTRIES_FOR_AN_ITEM).max(tuning.probe);
+    let most = items.saturating_mul(PROBED_FOR_AN_ITEM);
     for range in ranges {
         if estimate(desk, range, most)?.is_none_or(|entries| entries >= most) {
             return Ok(true);
