@@ -109,6 +109,11 @@ impl Server {
         self.admin("POST", "/_bolide/clock", &json!({"advanceSeconds": seconds}).to_string());
     }
 
+    /// Leaves the dead where they are.
+    pub fn pause_purge(&self) {
+        self.admin("POST", "/_bolide/purge", &json!({"paused": true}).to_string());
+    }
+
     /// Moves to an instant in Unix seconds, which must not lie in the past.
     pub fn move_to(&self, instant: i64) {
         let distance = instant - self.now();

@@ -46,6 +46,9 @@ test("orders: own ttl, changed, removed; default set and removed", async () => {
   ({ resource } = await order().replace(resource));
   await server.moveTo(resource._ts + 60 * 30 * 30 - 60);
   assert.equal(await status(), 200);
+  await server.moveTo(resource._ts + 60 * 30 * 30);
+  assert.equal(await status(), 404);
+  ({ resource } = await orders.items.create({ id: "SO05", customerId: CUSTOMER, value: 100, ttl: 60 * 30 * 30 }));
 
   // Remove its ttl, replace: the default -1 applies, it stays.
   ({ resource } = await order().read());

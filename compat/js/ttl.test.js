@@ -139,6 +139,16 @@ describe("T9-T13: changes", () => {
       () => item.replace({ id: "x", pk: "p", n: 1 }),
       () => container.items.upsert({ id: "x", pk: "p", n: 2 }),
       () => item.patch([{ op: "incr", path: "/n", value: 1 }]),
+      async () => {
+        const operation = { operationType: "Upsert", resourceBody: { id: "x", pk: "p", n: 3 } };
+        const { result } = await container.items.batch([operation], "p");
+        return { resource: result[0].resourceBody };
+      },
+      async () => {
+        const operation = { operationType: "Upsert", partitionKey: "p", resourceBody: { id: "x", pk: "p", n: 4 } };
+        const [result] = await container.items.executeBulkOperations([operation]);
+        return { resource: result.response.resourceBody };
+      },
     ];
     let last = 0;
     for (const write of writes) {
@@ -207,6 +217,10 @@ describe("T14-T16: what dead means", () => {
     item = container.item("x", "p");
     last = await create(container, "x", { n: 1 });
     await server.moveTo(last._ts + 100);
+  });
+
+  test("T14 nobody finds it, though it is not purged yet", async () => {
+    assert.ok(!(await alive(container, "x")));
   });
 
   test("T15 create and upsert create, with 201", async () => {

@@ -47,17 +47,21 @@ def resident(server, figure="VmRSS"):
 
 @pytest.mark.skipif(not RELEASE, reason="a budget of the release build")
 def test_ready_within_100_ms_on_an_empty_store(tmp_path):
-    # The promise holds on a quiet machine; on a busy one the best of many starts still shows it.
-    best = 60.0
-    for number in range(30):
-        process = Server(data=tmp_path / f"{number}", test_clock=False)
-        started = time.perf_counter()
-        process.start()
-        best = min(best, time.perf_counter() - started)
-        process.stop()
-        if best < READY_SECONDS:
+    # Most starts, not the luckiest; suites that run beside this one may disturb it for a while, so it is looked at again.
+    for attempt in range(4):
+        times = sorted(seconds_to_ready(tmp_path / f"{attempt}-{number}") for number in range(5))
+        if times[2] < READY_SECONDS:
             break
-    assert best < READY_SECONDS, f"{best * 1000:.0f} ms"
+    assert times[2] < READY_SECONDS, f"{times[2] * 1000:.0f} ms in the middle of {len(times)} starts"
+
+
+def seconds_to_ready(data):
+    process = Server(data=data, test_clock=False)
+    started = time.perf_counter()
+    process.start()
+    taken = time.perf_counter() - started
+    process.stop()
+    return taken
 
 
 @pytest.mark.skipif(not RELEASE, reason="a budget of the release build")
@@ -167,7 +171,7 @@ def test_bad_requests_get_a_clear_answer(server, docs):
     ]
     for expected, method, where, headers in cases:
         status, text = ask(server, method, where, headers)
-        assert status == expected or (expected == 404 and status in (401, 404)), (expected, status, where, text)
+        assert status == expected, (expected, status, where, text)
         assert json.loads(text)["message"], where
     status, _ = ask(server, "GET", path, {**good, "x-huge": "x" * 200_000})
     assert status in (400, 431)
@@ -193,13 +197,15 @@ def test_garbage_on_the_socket_is_closed_or_answered(server):
 @pytest.mark.timeout(120)
 def test_ten_thousand_idle_and_dribbling_connections_leave_it_answering_and_small():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(CONNECTIONS, hard - 500)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, CONNECTIONS + 2000)), hard))
+    if hard < CONNECTIONS + 2000:
+        assert not os.environ.get("CI"), f"{hard} files may be open here"
+        pytest.skip(f"{hard} files may be open here (ulimit -Hn), {CONNECTIONS} connections need more")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, CONNECTIONS + 2000), hard))
     server = Server(test_clock=False).start()
     port = urllib.parse.urlparse(server.endpoint).port
     open_connections = []
     try:
-        for number in range(wanted):
+        for number in range(CONNECTIONS):
             connection = socket.create_connection(("127.0.0.1", port), timeout=10)
             if number % 2:
                 connection.sendall(b"GET / HTTP/1.1\r\nhost: x\r\nx-slow:")

@@ -5,7 +5,9 @@ use std::num::NonZeroU32;
 use azure_data_cosmos::models::{
     ContainerProperties, PatchInstructions, PatchOperation, TimeToLive, UniqueKey, UniqueKeyPolicy,
 };
-use azure_data_cosmos::options::{ItemWriteOptions, MaxItemCountHint, Precondition, QueryOptions};
+use azure_data_cosmos::options::{
+    ItemWriteOptions, MaxItemCountHint, PatchItemOptions, Precondition, QueryOptions,
+};
 use azure_data_cosmos::{ContainerClient, FeedScope, Query, TransactionalBatch};
 use bolide_compat::{Server, container, database, status};
 use futures::TryStreamExt;
@@ -52,6 +54,17 @@ async fn alive(container: &ContainerClient, id: &str) -> bool {
         assert_eq!(query(container, scope).await.iter().any(|found| found == id), by_read.is_ok());
     }
     by_read.is_ok()
+}
+
+/// The statuses in the answer to a batch, or its own if it was refused as a whole.
+async fn results_of(container: &ContainerClient, batch: TransactionalBatch) -> Vec<u16> {
+    match container.execute_transactional_batch(batch, None).await {
+        Ok(response) => {
+            let answer = response.into_model().expect("results");
+            answer.results().iter().map(|result| result.status_code()).collect()
+        }
+        Err(error) => vec![status(&error)],
+    }
 }
 
 async fn set_default(container: &ContainerClient, id: &str, default_ttl: TimeToLive) {
@@ -125,16 +138,7 @@ async fn t4_and_t5_bad_values_are_refused_and_nothing_is_stored() {
             .expect("serializes")
             .create_item(&bad)
             .expect("serializes");
-        let results = match container.execute_transactional_batch(batch, None).await {
-            Ok(response) => response
-                .into_model()
-                .expect("results")
-                .results()
-                .iter()
-                .map(|result| result.status_code())
-                .collect(),
-            Err(error) => vec![status(&error)],
-        };
+        let results = results_of(&container, batch).await;
         assert!(results.contains(&400), "ttl {value}: {results:?}");
         assert!(query(&container, FeedScope::full_container()).await.is_empty());
     }
@@ -207,6 +211,8 @@ async fn t11_to_t13_changes_of_the_default_re_date_at_once_and_revive_nothing() 
     create(&container, "off", Some(json!(5))).await;
     server.advance(DAY);
     assert!(alive(&container, "off").await, "ttl has no effect while the default is off");
+    set_default(&container, "c", TimeToLive::NoDefault).await;
+    assert!(!alive(&container, "off").await, "restored, it counts from the last write again");
 }
 
 #[tokio::test]
@@ -215,21 +221,28 @@ async fn t15_writes_treat_the_dead_as_not_there() {
     let client = server.client().await;
     let database = database(&client, "dead").await;
     let container = container(&database, "c", TimeToLive::Seconds(100)).await;
+    server.pause_purge();
     let ts = create(&container, "x", None).await;
     let etag = read(&container, "x").await.expect("alive")["_etag"].as_str().expect("an etag").to_owned();
     server.move_to(ts + 100);
+    assert!(!alive(&container, "x").await);
 
-    let if_match = || ItemWriteOptions::default().with_precondition(Precondition::if_match(etag.clone()));
+    let precondition = || Precondition::if_match(etag.clone());
+    let if_match = || ItemWriteOptions::default().with_precondition(precondition());
     for options in [None, Some(if_match())] {
         let error =
             container.replace_item("p", "x", item("x", None), options.clone()).await.expect_err("refused");
         assert_eq!(status(&error), 404);
+        let patch = PatchInstructions::new().with_operation(PatchOperation::set("/n", json!(2)));
+        let if_match =
+            options.as_ref().map(|_| PatchItemOptions::default().with_precondition(precondition()));
+        let error = container.patch_item("p", "x", patch, if_match).await.expect_err("refused");
+        assert_eq!(status(&error), 404);
         let error = container.delete_item("p", "x", options).await.expect_err("refused");
         assert_eq!(status(&error), 404);
     }
-    let patch = PatchInstructions::new().with_operation(PatchOperation::set("/n", json!(2)));
-    let error = container.patch_item("p", "x", patch, None).await.expect_err("refused");
-    assert_eq!(status(&error), 404);
+    let batch = TransactionalBatch::new("p").read_item("x", None);
+    assert_eq!(results_of(&container, batch).await, [404]);
 
     let created = container.create_item("p", "x", item("x", None), None).await.expect("created");
     assert_eq!(u16::from(created.status().status_code()), 201);

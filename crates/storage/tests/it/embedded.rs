@@ -3,7 +3,10 @@
 use crate::support::{Bench, get, put};
 use std::fs;
 use std::sync::Arc;
-use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, Error, ManualClock, Store, Time};
+use std::sync::mpsc;
+use storage::{
+    ClockOptions, EmbeddedOptions, EmbeddedStore, Error, Keyspace, Lanes, ManualClock, Store, Time, transact,
+};
 
 fn options(path: &std::path::Path) -> EmbeddedOptions {
     let clock = Arc::new(ManualClock::new(Time::from_seconds(1_800_000_000)));
@@ -15,6 +18,30 @@ fn a_second_process_is_told_that_the_directory_is_in_use() {
     let bench = Bench::embedded();
     let again = EmbeddedStore::open(options(bench.path()));
     assert_eq!(again.err(), Some(Error::Locked { path: bench.path().display().to_string() }));
+}
+
+/// One commit, and one sync, for all who wait when the writer comes to them.
+#[test]
+fn jobs_that_wait_together_are_committed_together() {
+    let bench = Bench::embedded();
+    let store = bench.store();
+    let (say, hear) = mpsc::channel();
+    let busy = transact(store, Lanes::one(0), move |_| hear.recv().map_err(|_| Error::Closed));
+    let before = store.commits();
+    let put = |number: u8| {
+        transact(store, Lanes::one(1), move |transaction| {
+            transaction.put(Keyspace::Item, [number], "");
+            Ok::<_, Error>(())
+        })
+    };
+    let tickets: Vec<_> = (0..100).map(put).collect();
+    say.send(()).unwrap();
+    busy.wait().unwrap();
+    for ticket in tickets {
+        ticket.wait().unwrap();
+    }
+    let commits = store.commits() - before;
+    assert!(commits <= 2, "{commits} commits for 100 jobs");
 }
 
 #[test]
