@@ -134,15 +134,9 @@ pub(crate) fn one(report: &mut Report, suite: Suite) {
 }
 
 pub(crate) fn with_server(report: &mut Report, then: impl FnOnce(&mut Report, &PathBuf)) {
-    let mut built = None;
-    report.part("server, release build", || {
-        let binary = server::build()?;
-        let mebibytes = fs::metadata(&binary)?.len() as f64 / f64::from(1 << 20);
-        built = Some(binary);
-        Ok(Outcome::Passed(format!("{mebibytes:.1} MiB")))
-    });
-    if let Some(binary) = built {
-        then(report, &binary);
+    match server::build() {
+        Ok(binary) => then(report, &binary),
+        Err(error) => report.part("server, release build", || Err(error)),
     }
 }
 

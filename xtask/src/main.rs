@@ -108,8 +108,10 @@ fn all(report: &mut Report, tier: Tier) {
     tidy::check(report);
     deny::check(report);
     rust::format(report);
-    rust::lint(report);
-    rust::tests(report, tier);
+    rust::build_and_test(report);
+    if tier == Tier::Long {
+        rust::long_tests(report);
+    }
     rust::simulator(report, tier);
     proof::run(report, if tier == Tier::Long { Extent::Long } else { Extent::Quick });
     compat::all(report, tier);

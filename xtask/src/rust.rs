@@ -3,12 +3,12 @@
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::Tier;
 use crate::paths;
 use crate::process::{self, Finished};
-use crate::report::{Outcome, Report, count_before};
+use crate::report::{Outcome, Part, Report, count_before};
 use crate::server;
 
 const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
@@ -39,41 +39,49 @@ pub(crate) fn format(report: &mut Report) {
     });
 }
 
-pub(crate) fn lint(report: &mut Report) {
-    report.part("lints", || {
-        let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
-        let mut good = process::run(&mut cargo(&arguments), BUILD_TIMEOUT)?.success;
-        // These are workspaces of their own, which nothing else here builds.
-        for own in ["fuzz", "bench", "proof"] {
-            let mut own_lints = cargo(&["clippy", "--workspace", "--locked", "--", "-D", "warnings"]);
-            own_lints.current_dir(paths::root().join(own));
-            good &= process::run(&mut own_lints, BUILD_TIMEOUT)?.success;
-        }
-        Ok(verdict(good, ""))
-    });
+fn lint() -> Result<Outcome> {
+    let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    let mut good = process::run(&mut cargo(&arguments), BUILD_TIMEOUT)?.success;
+    // These are workspaces of their own, which nothing else here builds. They find what they share in the common folder; and
+    // what is not linked needs no fuzzer, which would be compiled first.
+    for own in ["fuzz", "bench", "proof"] {
+        let mut own_lints = cargo(&["clippy", "--workspace", "--locked", "--", "-D", "warnings"]);
+        own_lints
+            .current_dir(paths::root().join(own))
+            .env("CARGO_TARGET_DIR", paths::target())
+            .env("CUSTOM_LIBFUZZER_PATH", paths::target().join("libfuzzer.a"));
+        good &= process::run(&mut own_lints, BUILD_TIMEOUT)?.success;
+    }
+    Ok(verdict(good, ""))
 }
 
-pub(crate) fn tests(report: &mut Report, tier: Tier) {
-    report.part("rust tests", || {
-        counted(&process::run(
-            &mut cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]),
-            TEST_TIMEOUT,
-        )?)
-    });
-    if tier == Tier::Long && any_ignored() {
+/// All that is compiled: what is released beside what is tested.
+pub(crate) fn build_and_test(report: &mut Report) {
+    report.beside(vec![
+        Part { name: "server, release build", run: Box::new(server::release) },
+        Part { name: "lints", run: Box::new(lint) },
+        Part { name: "rust tests", run: Box::new(short_tests) },
+    ]);
+}
+
+fn short_tests() -> Result<Outcome> {
+    counted(&process::run(&mut cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]), TEST_TIMEOUT)?)
+}
+
+/// What is too big for the short tier.
+pub(crate) fn long_tests(report: &mut Report) {
+    if any_ignored() {
         report.part("rust tests, long", || {
             let arguments =
                 ["test", "--release", "--workspace", "--locked", "--no-fail-fast", "--", "--ignored"];
             counted(&process::run(&mut cargo(&arguments), LONG_TIMEOUT)?)
         });
     }
-    if tier == Tier::Long {
-        report.part("models of the writer", || {
-            let mut models = cargo(&["test", "--release", "--locked", "model"]);
-            models.current_dir(paths::root().join("proof/model"));
-            counted(&process::run(&mut models, LONG_TIMEOUT)?)
-        });
-    }
+    report.part("models of the writer", || {
+        let mut models = cargo(&["test", "--release", "--locked", "model"]);
+        models.current_dir(paths::root().join("proof/model"));
+        counted(&process::run(&mut models, LONG_TIMEOUT)?)
+    });
 }
 
 /// Whether a test is marked as too big for the short tier.
@@ -97,7 +105,6 @@ pub(crate) fn counted(finished: &Finished) -> Result<Outcome> {
 
 pub(crate) fn simulator(report: &mut Report, tier: Tier) {
     report.part("simulator", || {
-        server::build_release()?;
         let (seeds, timeout) = match tier {
             Tier::Short => (SEEDS, SEEDS_TIMEOUT),
             Tier::Long => (LONG_SEEDS, LONG_TIMEOUT),
@@ -107,6 +114,8 @@ pub(crate) fn simulator(report: &mut Report, tier: Tier) {
     });
     if tier == Tier::Long {
         report.part("planted bugs", || {
+            let arguments = ["build", "--release", "--locked", "--bin", "planted-bugs"];
+            ensure!(process::run(&mut cargo(&arguments), BUILD_TIMEOUT)?.success, "it does not build");
             let finished = process::run(&mut binary("planted-bugs"), LONG_TIMEOUT)?;
             let survived = finished.output.lines().filter(|line| line.ends_with("SURVIVED")).count();
             Ok(verdict(finished.success, &format!("{survived} survived")))
