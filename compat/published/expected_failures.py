@@ -1,7 +1,8 @@
-"""pytest plugin: holds a published suite to the expected-failures.txt beside its pytest.ini.
+"""pytest plugin: holds a published suite to the two lists beside its pytest.ini.
 
-A test named there must fail. If it passes, is skipped or does not exist, the run fails: the list shrinks with the
-product and never hides anything else. At the end stands a table, one row per file.
+A test named in expected-failures.txt must fail. If it passes, is skipped or does not exist, the run fails: the list
+shrinks with the product and never hides anything else. In expected-skips.txt stands how many tests of a file the suite
+skips by itself; one more or fewer fails the run as well. At the end stands a table, one row per file.
 """
 
 import os
@@ -10,6 +11,7 @@ import pytest
 
 COLUMNS = ("passed", "expected", "skipped", "failed")
 EXPECTED = {}
+SKIPS = {}
 
 
 def read_expected(path):
@@ -27,8 +29,19 @@ def read_expected(path):
     return expected
 
 
+def read_skips(path):
+    """{file: count}. A line is `file  count  reason`."""
+    skips = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.strip() and not line.startswith("#"):
+            name, count, _reason = line.split(None, 2)
+            skips[name] = int(count)
+    return skips
+
+
 def pytest_configure(config):
     EXPECTED.update(read_expected(config.inipath.with_name("expected-failures.txt")))
+    SKIPS.update(read_skips(config.inipath.with_name("expected-skips.txt")))
 
 
 def pytest_collection_modifyitems(items):
@@ -70,6 +83,15 @@ class Table:
         """Listed tests that were not seen to fail."""
         return sorted(name for name in EXPECTED if self.outcomes.get(name) not in ("expected", "failed"))
 
+    def other_skips(self):
+        """Files in which more or fewer tests were skipped than are listed: {file: (found, listed)}."""
+        found = {name: row["skipped"] for name, row in self.rows().items()}
+        pairs = {name: (found.get(name, 0), SKIPS.get(name, 0)) for name in found | SKIPS}
+        return {name: pair for name, pair in sorted(pairs.items()) if pair[0] != pair[1]}
+
+    def differs(self):
+        return bool(self.stale() or self.other_skips())
+
 
 TABLE = Table()
 
@@ -81,7 +103,7 @@ def pytest_runtest_logreport(report):
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
     complete = not session.config.option.keyword and os.environ.get("BOLIDE_PARTIAL") is None
-    if "PYTEST_XDIST_WORKER" not in os.environ and complete and TABLE.stale() and session.exitstatus == 0:
+    if "PYTEST_XDIST_WORKER" not in os.environ and complete and TABLE.differs() and session.exitstatus == 0:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -103,3 +125,5 @@ def pytest_terminal_summary(terminalreporter):
             write(f"UNEXPECTED  {name}")
     for name in TABLE.stale():
         write(f"STALE LINE  {name} ({TABLE.outcomes.get(name, 'not found')})")
+    for name, (found, listed) in TABLE.other_skips().items():
+        write(f"OTHER SKIPS {name}: {found}, and {listed} are listed")
