@@ -67,7 +67,7 @@ impl Kind {
 /// Where a key came from, which decides who can change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The operator gives it at each start, by the setting of that name.
+    /// The operator gives it, by the setting of that name.
     Given(&'static str),
     /// The key that every emulator shares, in place of one that was given or made.
     WellKnown,
@@ -121,8 +121,11 @@ impl Vault for Forgetful {
 /// Why a key was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operator gives it at each start.
-    #[error("the {} key is given by the setting '{setting}': change it there and start the server again", kind.name())]
+    /// The operator gives it.
+    #[error(
+        "the {} key is given by the setting '{setting}': change it there and start the server again; a file is read again on SIGHUP, too",
+        kind.name()
+    )]
     Given {
         /// Which key.
         kind: Kind,
@@ -211,13 +214,24 @@ impl Keyring {
             return Err(Error::Given { kind, setting });
         }
         let key = Key::random();
-        let entries = state.entries.clone();
-        let state = State { entries, generation: state.generation + 1 };
-        let state = state.with(Entry { kind, key: key.clone(), origin: Origin::Made });
+        let state = state.after(Entry { kind, key: key.clone(), origin: Origin::Made });
         let made = state.entries.iter().filter(|entry| entry.origin == Origin::Made);
         vault.keep(&made.map(|entry| (entry.kind, &entry.key)).collect::<Vec<_>>())?;
         *self.0.state.write() = Arc::new(state);
         Ok(key)
+    }
+
+    /// Takes what a setting gives now in the place of what there was; whether that is another key. The old one is refused from
+    /// now on, and so is everything that was signed with it. Nothing is kept: the next start asks the setting again.
+    pub fn give(&self, kind: Kind, key: Key, setting: &'static str) -> bool {
+        let _others_wait = self.0.vault.lock();
+        let state = self.state();
+        if state.entries.iter().any(|entry| entry.kind == kind && entry.key.is(key.reveal())) {
+            return false;
+        }
+        let state = state.after(Entry { kind, key, origin: Origin::Given(setting) });
+        *self.0.state.write() = Arc::new(state);
+        true
     }
 
     fn state(&self) -> Arc<State> {
@@ -226,6 +240,11 @@ impl Keyring {
 }
 
 impl State {
+    /// What there is once this key has taken its place.
+    fn after(&self, entry: Entry) -> Self {
+        State { entries: self.entries.clone(), generation: self.generation + 1 }.with(entry)
+    }
+
     fn with(mut self, entry: Entry) -> Self {
         self.entries.retain(|other| other.kind != entry.kind);
         self.entries.push(entry);
@@ -336,6 +355,20 @@ mod tests {
         ring.regenerate(Kind::Primary).unwrap();
         assert!(ring.holder(EMULATOR_KEY).is_none(), "what everybody knows can be replaced");
         assert!(!ring.is_public());
+    }
+
+    #[test]
+    fn a_given_key_is_replaced_by_what_its_setting_gives_next_and_by_nobody_else() {
+        let given = entry(Kind::Primary, "b25l", Origin::Given("key-file"));
+        let ring = Keyring::new([given], Forgetful);
+        let (clone, generation) = (ring.clone(), ring.generation());
+        assert!(!ring.give(Kind::Primary, Key::parse("b25l").unwrap(), "key-file"));
+        assert_eq!(clone.generation(), generation, "the same key is no change");
+        assert!(ring.give(Kind::Primary, Key::parse("dHdv").unwrap(), "key-file"));
+        assert_ne!(clone.generation(), generation);
+        assert!(clone.holder("b25l").is_none() && clone.holder("dHdv").is_some());
+        let refusal = ring.regenerate(Kind::Primary).unwrap_err();
+        assert!(refusal.to_string().contains("'key-file'"), "{refusal}");
     }
 
     struct Recorder(Arc<Mutex<Vec<Vec<Kind>>>>);

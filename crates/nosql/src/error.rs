@@ -382,7 +382,7 @@ mod tests {
             ),
             (
                 account::Error::Given { kind: account::Kind::Primary, setting: "key" }.into(),
-                "409/0 Conflict the primary key is given by the setting 'key': change it there and start the server again",
+                "409/0 Conflict the primary key is given by the setting 'key': change it there and start the server again; a file is read again on SIGHUP, too",
             ),
             (
                 account::Error::NotKept(std::io::Error::other("x")).into(),

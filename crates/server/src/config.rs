@@ -14,6 +14,7 @@ use telemetry::{SlowLog, Texts};
 use transport::Bounds;
 
 use crate::host;
+use crate::key_file::KeyFile;
 use crate::keys;
 use crate::seed::Seed;
 use crate::settings::Settings;
@@ -72,6 +73,8 @@ pub(crate) struct Config {
     /// The MongoDB API, unless it is off.
     pub(crate) mongo: Option<Mongo>,
     pub(crate) keys: Keyring,
+    /// Where the primary key is read again, if a file of the operator's gives it.
+    pub(crate) key_file: Option<KeyFile>,
     /// What is said about the key when the server starts.
     pub(crate) shown_key: ShownKey,
     pub(crate) certificate: Certificate,
@@ -119,7 +122,10 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
     let kept = keys::kept(&place)?;
     let text = key_text(settings, &[Some(listen), mongo_listen], &place, &kept)?;
     let mongo = mongo_listen.map(|listen| mongo(settings, listen, &text)).transpose()?;
-    let primary = Entry { kind: Kind::Primary, key: Key::parse(&text.key)?, origin: text.origin };
+    let is_in_file = text.origin == Origin::Given(KeyFile::SETTING);
+    let key_file = settings.given(KeyFile::SETTING).filter(|_| is_in_file).map(KeyFile::new);
+    let primary = Key::parse(&text.key).with_context(|| format!("{} gives no key", text.source))?;
+    let primary = Entry { kind: Kind::Primary, key: primary, origin: text.origin };
     let (keys, shown_key) = (keys::ring(&place, kept, primary), text.shown());
     let durability = match settings.always("durability") {
         "buffered" => Durability::Buffered,
@@ -133,6 +139,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         explorer: settings.always("explorer") == "on",
         mongo,
         keys,
+        key_file,
         shown_key,
         certificate: certificate(settings)?,
         tls_names: tls_names(settings)?,
@@ -371,9 +378,7 @@ fn key_text(
     let made = kept.iter().find(|entry| entry.kind == Kind::Primary);
     let (text, source, origin) = match (settings.one_of(&["key", "key-file"])?, made) {
         (Some(("key-file", path)), _) => {
-            let text = std::fs::read_to_string(path);
-            let text = text.with_context(|| format!("cannot read the key file '{path}'"))?;
-            (text, format!("the file '{path}'"), Origin::Given("key-file"))
+            (KeyFile::new(path).text()?, format!("the file '{path}'"), Origin::Given(KeyFile::SETTING))
         }
         (Some((_, key)), _) => (key.to_owned(), "the setting 'key'".to_owned(), Origin::Given("key")),
         (None, Some(made)) => {

@@ -11,6 +11,7 @@ mod config;
 mod figures;
 mod files;
 mod host;
+mod key_file;
 mod keys;
 mod load_figures;
 mod logging;

@@ -18,7 +18,7 @@ use storage::{
 use telemetry::Registry;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use transport::Load;
 
@@ -133,8 +133,10 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         tracing::info!("seed: {outcome}");
     }
     let shutdown = signals()?;
-    let hangup = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
-    let renewal = tokio::spawn(tls.renewal.keep(Arc::clone(&clock), hangup));
+    let renewal = tokio::spawn(tls.renewal.keep(Arc::clone(&clock), hangups()?));
+    if let Some(file) = config.key_file {
+        tokio::spawn(file.keep(config.keys.clone(), hangups()?));
+    }
     let wall_seconds = Arc::new(move || clock.wall().seconds());
     let registry = Arc::new(Registry::new(Some(host::process), config.slow));
     let load = Arc::new(Load::new(config.bounds));
@@ -222,6 +224,11 @@ fn signals() -> Result<watch::Receiver<bool>> {
         stop.closed().await;
     });
     Ok(stopped)
+}
+
+/// Every SIGHUP from now on; whoever asks hears of each.
+fn hangups() -> Result<Signal> {
+    signal(SignalKind::hangup()).context("cannot listen for SIGHUP")
 }
 
 async fn until(mut stopped: watch::Receiver<bool>) {

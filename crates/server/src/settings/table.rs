@@ -203,7 +203,7 @@ pub(crate) static TABLE: &[Setting] = &[
     flag(Storage, "allow-reset", "Let the admin API empty the store (POST /_bolide/reset); 'test-clock' implies it"),
 
     secret(Access, "key", "KEY", "The account key, base64. On loopback the well-known emulator key is the default"),
-    text(Access, "key-file", "FILE", "Read the account key from this file"),
+    text(Access, "key-file", "FILE", "Read the account key from this file, and again on SIGHUP"),
     text(Access, "tls-cert", "FILE",
         "The certificate for TLS, PEM, with its chain; without it one is made at the first start, and an authority that signs it, in the data directory"),
     text(Access, "tls-key", "FILE", "The private key of that certificate, PEM"),

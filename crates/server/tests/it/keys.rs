@@ -1,8 +1,6 @@
 //! Keys of the real process: replaced without a restart, kept across one, and never in the log.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::fs::{self, File};
 use std::path::Path;
 
 use base64::Engine as _;
@@ -11,6 +9,7 @@ use hmac::{Hmac, Mac};
 use percent_encoding::percent_decode_str;
 use sha2::Sha256;
 
+use crate::mongo_client::{MongoClient, scram_opening};
 use crate::process::{KEY, Server, command, now, run, sign};
 
 const DOCS: &str = "/dbs/db/colls/c/docs";
@@ -56,6 +55,62 @@ fn keys_are_replaced_without_a_restart_and_survive_kill_9() {
     assert_eq!([&primary, &newer, "Z2l2ZW4="].map(|key| reads(&server, key)), [401, 200, 200]);
 }
 
+/// As an operator replaces a key: a new file, then a signal.
+#[test]
+fn a_key_in_a_file_is_replaced_without_a_restart() {
+    let (folder, log) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
+    let [old, new] = ["the key of before", "the key of now"].map(|text| STANDARD.encode(text));
+    let file = folder.path().join("key");
+    fs::write(&file, &old).unwrap();
+    let mut command = command();
+    command.args(["serve", "--memory", "--listen", "127.0.0.1:0", "--key-file", file.to_str().unwrap()]);
+    let server = Server::start_command(command.stderr(File::create(log.path()).unwrap()));
+    for (path, body) in [
+        ("/dbs", r#"{"id":"db"}"#),
+        ("/dbs/db/colls", r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#),
+        ("/dbs/db/users", r#"{"id":"u"}"#),
+    ] {
+        assert_eq!(server.request_with(&old, "POST", path, &[], body).0, 201);
+    }
+    let permission = r#"{"id":"p","permissionMode":"All","resource":"dbs/db/colls/c"}"#;
+    let permission = server.request_with(&old, "POST", "/dbs/db/users/u/permissions", &[], permission).1;
+    let token = member(&permission, "_token");
+    let with_token = || server.exchange("GET", ITEM, &[("authorization", &token), PARTITION], "").0;
+    assert_eq!(with_token(), 404, "the token is good, and there is no item");
+    let mut before = MongoClient::connect(&server);
+    assert!(before.authenticate("bolide", &old) && before.may_list_databases());
+
+    // What is no key changes nothing, whatever is wrong with it. What the log says of it is waited for.
+    let logged = |part: &str| {
+        (0..5000).any(|_| {
+            assert_eq!([&old, &new].map(|key| reads(&server, key)), [200, 401]);
+            fs::read_to_string(log.path()).unwrap().contains(part)
+        })
+    };
+    fs::write(&file, "no key, but secret").unwrap();
+    server.signal("HUP");
+    assert!(logged("holds no key: the account key must be base64"), "{:?}", fs::read_to_string(log.path()));
+    fs::remove_file(&file).unwrap();
+    server.signal("HUP");
+    assert!(logged("cannot read the key file"), "{:?}", fs::read_to_string(log.path()));
+
+    fs::write(&file, format!("{new}\n")).unwrap();
+    server.signal("HUP");
+    assert!((0..1000).any(|_| reads(&server, &new) == 200), "the new key counts");
+    assert_eq!(reads(&server, &old), 401);
+    assert_eq!(with_token(), 401, "what the old key has signed is good for nothing");
+    assert!(!before.may_list_databases(), "a connection that came with the old key");
+    assert!(!MongoClient::connect(&server).authenticate("bolide", &old));
+    let mut after = MongoClient::connect(&server);
+    assert!(after.authenticate("bolide", &new) && after.may_list_databases());
+    assert_eq!(server.terminate(), Some(0));
+    let log = fs::read_to_string(log.path()).unwrap();
+    assert!(log.contains("was replaced by the one in") && log.contains(file.to_str().unwrap()), "{log}");
+    for secret in [&old, &new, "no key, but secret"] {
+        assert!(!log.contains(secret), "{log}");
+    }
+}
+
 #[test]
 fn the_tool_lists_keys_and_has_new_ones_made() {
     let server = Server::start(&["--memory"]);
@@ -87,51 +142,16 @@ fn token(key: &str, permission: &str, expires_seconds: u64) -> String {
     format!("type=resource&ver=1.0&sig={signature};{};", STANDARD.encode(payload))
 }
 
-/// A document of texts and bytes, and the first number.
-fn bson(command: &str, number: i32, texts: &[(&str, &str)], payload: &str) -> Vec<u8> {
-    let mut body = [b"\x10", command.as_bytes(), b"\0", &number.to_le_bytes()].concat();
-    for (name, text) in texts {
-        body.extend([b"\x02", name.as_bytes(), b"\0", &(text.len() as i32 + 1).to_le_bytes()].concat());
-        body.extend([text.as_bytes(), b"\0"].concat());
-    }
-    body.extend([b"\x05payload\0".as_slice(), &(payload.len() as i32).to_le_bytes(), b"\0"].concat());
-    body.extend([payload.as_bytes(), b"\0"].concat());
-    [&(body.len() as i32 + 4).to_le_bytes(), body.as_slice()].concat()
-}
-
-fn exchange(stream: &mut TcpStream, document: &[u8]) -> Vec<u8> {
-    let length = (16 + 5 + document.len()) as i32;
-    let header = [length, 1, 0, 2013, 0].map(i32::to_le_bytes).concat();
-    stream.write_all(&[header.as_slice(), b"\0", document].concat()).unwrap();
-    let mut length = [0; 4];
-    stream.read_exact(&mut length).unwrap();
-    let mut rest = vec![0; i32::from_le_bytes(length) as usize - 4];
-    stream.read_exact(&mut rest).unwrap();
-    rest
-}
-
 /// Begins to authenticate as the account and ends with a proof that is none; what was sent and what came.
 fn wrong_scram(server: &Server) -> Vec<String> {
-    let printed = server.mongo.clone().unwrap();
-    let address = printed.split('@').next_back().unwrap().split('/').next().unwrap().to_owned();
-    let mut stream = TcpStream::connect(address.trim_start_matches("mongodb://")).unwrap();
-    let first = "n,,n=bolide,r=a-nonce-that-nobody-should-log";
-    let texts = [("mechanism", "SCRAM-SHA-256"), ("$db", "admin")];
-    let answer = exchange(&mut stream, &bson("saslStart", 1, &texts, first));
-    let text = String::from_utf8_lossy(&answer).into_owned();
-    let begin = text.find("r=a-nonce").unwrap_or_else(|| panic!("{text}"));
-    let challenge: String = text[begin..].chars().take_while(|c| *c != '\0').collect();
+    let mut client = MongoClient::connect(server);
+    let (challenge, conversation) = client.begin_scram("bolide");
     let nonce = challenge.split(',').next().unwrap();
     let last = format!("c=biws,{nonce},p={}", STANDARD.encode([7; 32]));
-    // Conversations count from 1.
-    let mut document = bson("saslContinue", 1, &[("$db", "admin")], &last);
-    let number = [b"\x10conversationId\0".as_slice(), &1_i32.to_le_bytes()].concat();
-    document.splice(document.len() - 1..document.len() - 1, number);
-    let length = (document.len() as i32).to_le_bytes();
-    document[..4].copy_from_slice(&length);
-    let refused = exchange(&mut stream, &document);
-    assert!(String::from_utf8_lossy(&refused).contains("AuthenticationFailed"), "{refused:?}");
-    vec![first.to_owned(), challenge.clone(), last.clone(), STANDARD.encode(first), STANDARD.encode(last)]
+    let refused = client.end_scram(&last, conversation);
+    assert!(format!("{refused:?}").contains("AuthenticationFailed"), "{refused:?}");
+    let first = scram_opening("bolide");
+    vec![STANDARD.encode(&first), first, challenge, STANDARD.encode(&last), last]
 }
 
 /// A server that logs everything into a file.

@@ -11,6 +11,7 @@ mod explorer;
 mod keys;
 mod lifecycle;
 mod mongo;
+mod mongo_client;
 mod observability;
 mod process;
 mod retention;

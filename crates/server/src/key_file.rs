@@ -1,0 +1,111 @@
+//! The primary key in a file of the operator's: read at the start, and again on SIGHUP, so that it is replaced without a restart.
+
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::path::PathBuf;
+
+use account::{Key, Keyring, Kind};
+use anyhow::{Context, Result, bail};
+use tokio::signal::unix::Signal;
+use tokio::task::spawn_blocking;
+
+/// Keys are far shorter; what is longer is another file, or a device.
+const BYTES_MAX: u64 = 64 * 1024;
+
+/// A file that holds a key and nothing else.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyFile(PathBuf);
+
+impl KeyFile {
+    /// The setting that names the file.
+    pub(crate) const SETTING: &str = "key-file";
+
+    pub(crate) fn new(path: impl Into<PathBuf>) -> KeyFile {
+        KeyFile(path.into())
+    }
+
+    /// What stands in it, which may be no key. Nothing of it is ever in an error.
+    pub(crate) fn text(&self) -> Result<String> {
+        let text = self.read().with_context(|| format!("cannot read the key file '{}'", self.0.display()))?;
+        Ok(text.trim().to_owned())
+    }
+
+    fn read(&self) -> Result<String> {
+        let mut text = String::new();
+        OpenOptions::new().read(true).open(&self.0)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > BYTES_MAX {
+            bail!("it is longer than {BYTES_MAX} bytes");
+        }
+        Ok(text)
+    }
+
+    /// Gives the account the key that is there now; its fingerprint if that is another one. The emulator's key is none to change
+    /// to: what it is guarded by, such as the address listened on, is looked at when the server starts.
+    fn look(&self, keys: &Keyring) -> Result<Option<String>> {
+        let key = Key::parse(&self.text()?)
+            .with_context(|| format!("the key file '{}' holds no key", self.0.display()))?;
+        let fingerprint = key.fingerprint();
+        if key.is_public() && !keys.is_public() {
+            bail!(
+                "the key file '{}' holds the emulator's key, which everybody knows: it is taken at a start only",
+                self.0.display()
+            );
+        }
+        Ok(keys.give(Kind::Primary, key, KeyFile::SETTING).then_some(fingerprint))
+    }
+
+    /// Looks whenever a signal asks for it. Runs until the process ends.
+    pub(crate) async fn keep(self, keys: Keyring, mut hangups: Signal) {
+        while hangups.recv().await.is_some() {
+            let (file, ring) = (self.clone(), keys.clone());
+            match spawn_blocking(move || file.look(&ring)).await {
+                Ok(Ok(Some(fingerprint))) => {
+                    tracing::warn!(
+                        "the primary key of the account was replaced by the one in '{}'; the new one is {fingerprint}",
+                        self.0.display()
+                    );
+                }
+                Ok(Ok(None)) => {}
+                Ok(Err(error)) => tracing::error!("the primary key stays as it is: {error:#}"),
+                Err(error) => tracing::error!("looking for the primary key failed: {error}"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use account::EMULATOR_KEY;
+
+    use super::*;
+
+    #[test]
+    fn a_new_key_counts_and_what_is_none_is_named_and_not_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let (file, keys) = (KeyFile::new(&path), Keyring::of(Key::parse("b25l").unwrap()));
+        fs::write(&path, "b25l\n").unwrap();
+        assert_eq!(file.look(&keys).unwrap(), None, "the same key is no change");
+        fs::write(&path, " dHdv\n").unwrap();
+        assert_eq!(file.look(&keys).unwrap(), Some(Key::parse("dHdv").unwrap().fingerprint()));
+        assert!(keys.holder("dHdv").is_some() && keys.holder("b25l").is_none());
+        let long = "x".repeat(BYTES_MAX as usize + 1);
+        for (text, why) in [
+            ("secret!", "base64"),
+            ("", "base64"),
+            (EMULATOR_KEY, "everybody knows"),
+            (long.as_str(), "longer"),
+        ] {
+            fs::write(&path, text).unwrap();
+            let refusal = format!("{:#}", file.look(&keys).unwrap_err());
+            assert!(refusal.contains(why) && refusal.contains(path.to_str().unwrap()), "{refusal}");
+            assert!(text.is_empty() || !refusal.contains(text), "{refusal}");
+        }
+        fs::remove_file(&path).unwrap();
+        let refusal = format!("{:#}", file.look(&keys).unwrap_err());
+        assert!(refusal.contains(path.to_str().unwrap()) && refusal.contains("No such file"), "{refusal}");
+        assert!(keys.holder("dHdv").is_some(), "the old one stays");
+    }
+}
