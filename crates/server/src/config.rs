@@ -146,7 +146,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         archive_root: archive_root(settings)?,
         seed: settings.given("seed").map(Seed::read).transpose()?.map(Arc::new),
         limits: limits(settings),
-        bounds: bounds(settings, files),
+        bounds: bounds(settings, files)?,
         files,
         blocking_threads: settings.number("blocking-threads") as usize,
         allow_reset: settings.flag("allow-reset") || settings.flag("test-clock"),
@@ -308,18 +308,34 @@ impl Files {
 }
 
 /// What each thing that computes takes of the threads leaves some to the others.
-fn bounds(settings: &Settings, files: Files) -> Bounds {
+fn bounds(settings: &Settings, files: Files) -> Result<Bounds> {
     let threads = settings.number("blocking-threads") as usize;
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let queries = settings.given("max-queries").map(|_| settings.number("max-queries") as usize);
-    Bounds {
+    let share = threads / 2;
+    Ok(Bounds {
         brief: settings.number("max-requests") as usize,
-        statements: Bounds::default().statements.min(threads / 2),
-        queries: queries.unwrap_or((4 * cores).max(8)).min(threads / 2),
+        statements: Bounds::default().statements.min(share),
+        queries: queries(settings, threads, share)?,
         patience: settings.seconds("max-queue-wait"),
         held_bytes: settings.number("request-memory") as usize,
         connections: files.connections,
+    })
+}
+
+/// As many queries as were asked for, if there are threads for them; else as many as the processors are good for.
+fn queries(settings: &Settings, threads: usize, share: usize) -> Result<usize> {
+    if settings.given("max-queries").is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        return Ok((4 * cores).max(8).min(share));
     }
+    let wanted = settings.number("max-queries") as usize;
+    if wanted > share {
+        bail!(
+            "'max-queries' may be half of 'blocking-threads', which is {threads}, and it is {wanted}: give {share} at most, or \
+             {} 'blocking-threads'",
+            2 * wanted
+        );
+    }
+    Ok(wanted)
 }
 
 fn mongo_limits(settings: &Settings) -> mongo::Limits {
@@ -451,9 +467,13 @@ mod tests {
         let inner = Bounds { queries: usual.queries, connections: usual.connections, ..Bounds::default() };
         assert_eq!(usual, inner, "the table has the front ends' own bounds");
         assert!(usual.queries >= 8);
-        let few = bounds(&[("blocking-threads", "8"), ("max-queries", "100")]);
+        let few = bounds(&[("blocking-threads", "8")]);
         assert_eq!((few.queries, few.statements), (4, 4));
         assert_eq!(bounds(&[("max-queries", "3")]).queries, 3);
+        assert_eq!(bounds(&[("max-queries", "4"), ("blocking-threads", "8")]).queries, 4);
+        let refusal = refusal(&[("max-queries", "5"), ("blocking-threads", "8")]);
+        assert!(refusal.contains("'max-queries'") && refusal.contains("'blocking-threads'"), "{refusal}");
+        assert!(refusal.contains("4 at most") && refusal.contains("10 'blocking"), "{refusal}");
     }
 
     #[test]

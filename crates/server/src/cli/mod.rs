@@ -23,7 +23,7 @@ mod verify_log;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, ValueHint};
@@ -42,7 +42,8 @@ const AFTER_HELP: &str = "Every option can also be set in the environment (--tes
 struct Subcommand {
     name: &'static str,
     about: &'static str,
-    /// The settings that its help shows; the others are understood, too.
+    /// The settings that it uses. Others stand in the environment and in the file for the sake of other commands; on the command
+    /// line they can only be a mistake.
     groups: &'static [Group],
     arguments: fn(clap::Command) -> clap::Command,
     run: fn(&ArgMatches, &Settings) -> Result<ExitCode>,
@@ -63,10 +64,13 @@ macro_rules! command {
     };
 }
 
-use Group::{Access, Client, Source, Storage, Time};
+use Group::{Access, Client, Logging, Source, Storage, Time};
 
 /// What a tool needs to know that talks to a running server.
-const TOOL: &[Group] = &[Source, Access, Client];
+const ONLINE: &[Group] = &[Source, Access, Logging, Client];
+
+/// What a tool needs to know that opens a data directory itself.
+const OFFLINE: &[Group] = &[Source, Storage, Time, Logging];
 
 /// Every command.
 #[rustfmt::skip]
@@ -74,26 +78,26 @@ static COMMANDS: &[Subcommand] = &[
     command!("serve", serve, &Group::ALL, "Run the server; this is what happens without a command, too"),
     command!("config", config, &Group::ALL,
         "Print the effective configuration as TOML, with the origin of each value, and check it"),
-    command!("cert", cert, &[Source, Storage, Access],
+    command!("cert", cert, &[Source, Storage, Access, Logging],
         "Print where the root certificate is and how each platform is told to trust it"),
-    command!("export", export, TOOL,
+    command!("export", export, ONLINE,
         "Write the living items of containers and collections into files: JSON lines, JSON arrays, BSON dumps"),
-    command!("import", import, TOOL,
+    command!("import", import, ONLINE,
         "Write items out of such files, or of those of other tools, into containers and collections"),
-    command!("keys", keys, TOOL, "Tell which keys a running server's account has, or have a new one made"),
-    command!("status", status, TOOL,
+    command!("keys", keys, ONLINE, "Tell which keys a running server's account has, or have a new one made"),
+    command!("status", status, ONLINE,
         "Tell how a running server is: readiness, clock, store, purge, containers; ends with 1 if something is not well"),
-    command!("top", top, TOOL, "Watch a running server: requests, latency, purge, containers, each second anew"),
-    command!("ttl", ttl, TOOL, "Report and forecast what expires, try another TTL, hold items, steer the purge"),
-    command!("check", check, &[Source, Storage, Time],
+    command!("top", top, ONLINE, "Watch a running server: requests, latency, purge, containers, each second anew"),
+    command!("ttl", ttl, ONLINE, "Report and forecast what expires, try another TTL, hold items, steer the purge"),
+    command!("check", check, OFFLINE,
         "Inspect a data directory that no server has open, and with --repair mend what follows from its items"),
-    command!("backup", backup, &[Source, Storage, Time, Access, Client],
+    command!("backup", backup, &[Source, Storage, Access, Time, Logging, Client],
         "Keep everything that a running server has, or a data directory named with --data, in one file, as of one instant"),
-    command!("restore", restore, &[Source, Storage, Time],
+    command!("restore", restore, OFFLINE,
         "Make a data directory of a backup"),
-    command!("compact", compact, &[Source, Storage, Time],
+    command!("compact", compact, OFFLINE,
         "Rewrite the files of a data directory that no server has open without what was removed"),
-    command!("verify-log", verify_log, &[Source, Storage],
+    command!("verify-log", verify_log, OFFLINE,
         "Verify a deletion record: an exported one, or those of a data directory that is named with --data"),
     command!("completions", completions, &[], "Print what a shell needs to complete commands and options"),
     command!("man", man, &[], "Print the manual page, or write those of all commands"),
@@ -115,11 +119,26 @@ pub(crate) fn run() -> ExitCode {
 }
 
 fn perform(matches: &ArgMatches) -> Result<ExitCode> {
-    let settings = Settings::load(given(matches), &environment())?;
-    logging::begin(&settings)?;
     let (name, arguments) = matches.subcommand().unwrap_or((COMMANDS[0].name, matches));
     let command = COMMANDS.iter().find(|command| command.name == name);
-    (command.expect("clap knows the commands of the table only").run)(arguments, &settings)
+    let command = command.expect("clap knows the commands of the table only");
+    refuse_what_is_not_used(command, matches)?;
+    let settings = Settings::load(given(matches), &environment())?;
+    logging::begin(&settings)?;
+    (command.run)(arguments, &settings)
+}
+
+/// An option that changes nothing is one from which something was expected.
+fn refuse_what_is_not_used(command: &Subcommand, matches: &ArgMatches) -> Result<()> {
+    let unused =
+        TABLE.iter().find(|setting| is_given(matches, setting) && !command.groups.contains(&setting.group));
+    if let Some(setting) = unused {
+        let (option, command) = (setting.name, command.name);
+        bail!(
+            "--{option} has no meaning for 'bolide {command}': 'bolide {command} --help' lists what it takes"
+        );
+    }
+    Ok(())
 }
 
 /// Tells what is odd about where the settings come from.
@@ -190,13 +209,16 @@ fn choices(setting: &Setting) -> String {
 /// The settings on the command line, before a command or behind it.
 fn given(matches: &ArgMatches) -> Layer {
     let text = |setting: &'static Setting| {
-        let is_given = matches.value_source(setting.name) == Some(ValueSource::CommandLine);
-        is_given.then(|| match setting.kind {
+        is_given(matches, setting).then(|| match setting.kind {
             Kind::Flag => (setting.name, "true".to_owned()),
             _ => (setting.name, matches.get_one::<String>(setting.name).cloned().unwrap_or_default()),
         })
     };
     Layer::from_command_line(TABLE.iter().filter_map(text))
+}
+
+fn is_given(matches: &ArgMatches, setting: &Setting) -> bool {
+    matches.value_source(setting.name) == Some(ValueSource::CommandLine)
 }
 
 #[cfg(test)]
@@ -219,6 +241,32 @@ mod tests {
             assert!(settings.flag("memory"), "{line:?}");
             assert_eq!(settings.given("data"), Some("d"), "{line:?}");
             assert_eq!(settings.given("listen"), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn an_option_that_a_command_does_not_use_is_refused_wherever_it_stands() {
+        let refusal = |line: &[&str]| {
+            let matches = command().get_matches_from(line);
+            let used = COMMANDS.iter().find(|command| Some(command.name) == matches.subcommand_name());
+            refuse_what_is_not_used(used.unwrap(), &matches).err().map(|error| error.to_string())
+        };
+        for (line, option) in [
+            (&["bolide", "export", "--dir", "e", "--data", "d"][..], "--data"),
+            (&["bolide", "--test-clock", "status"], "--test-clock"),
+            (&["bolide", "check", "--url", "http://h"], "--url"),
+            (&["bolide", "man", "--memory"], "--memory"),
+        ] {
+            let refusal = refusal(line).unwrap_or_else(|| panic!("{line:?}"));
+            assert!(refusal.contains(option), "{refusal}");
+            assert!(line.iter().any(|word| refusal.contains(&format!("'bolide {word}'"))), "{refusal}");
+        }
+        for line in [
+            &["bolide", "backup", "--to", "f", "--data", "d"][..],
+            &["bolide", "--key", "k", "export", "--dir", "e", "--url", "http://h", "--log", "debug"],
+            &["bolide", "config", "--mongo-listen", "off"],
+        ] {
+            assert_eq!(refusal(line), None, "{line:?}");
         }
     }
 

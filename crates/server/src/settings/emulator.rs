@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result, bail};
 
-use super::{Layer, Origin, Settings, table};
+use super::{Layer, Origin, Settings, sources, table};
 
 /// One name.
 struct Name {
@@ -36,6 +36,9 @@ const BOTH: &str = "every port answers with and without TLS";
 const NO_PARTITIONS: &str = "the number of containers is not bounded by partitions";
 const ALWAYS_MONGO: &str = "the MongoDB API is there unless 'mongo-listen' is off";
 const NOTHING_SENT: &str = "nothing is sent anywhere; GET /metrics tells the figures";
+
+/// What the names of the older emulator begin with, and nobody else's.
+const CLASSIC_PREFIX: &str = "AZURE_COSMOS_EMULATOR_";
 
 /// Names of the older emulator.
 const CLASSIC: &[Name] = &[
@@ -97,7 +100,17 @@ pub(super) fn from_environment(
         let mut reading = Reading { variable, weaker, layer: &mut layer, remarks: &mut remarks };
         reading.read(variable, meaning, text).with_context(|| format!("in the variable {variable}"))?;
     }
+    remarks.extend(unknown(variables));
     Ok((layer, remarks))
+}
+
+/// Remarks about names that only the older emulator can be meant by, and that it has not, or has and we do not know.
+fn unknown(variables: &[(String, String)]) -> impl Iterator<Item = String> {
+    let known = || CLASSIC.iter().map(|name| name.variable.to_owned());
+    let names = variables.iter().map(|(name, _)| name).filter(|name| name.starts_with(CLASSIC_PREFIX));
+    names
+        .filter(move |name| known().all(|known| known != **name))
+        .map(move |name| sources::unknown_variable(name, known()))
 }
 
 /// One variable on its way into a layer.
@@ -264,6 +277,20 @@ mod tests {
                 "/Consistency of AZURE_COSMOS_EMULATOR_ARGS has no meaning here: it is not known",
                 &format!("AZURE_COSMOS_EMULATOR_PARTITION_COUNT has no meaning here: {NO_PARTITIONS}"),
                 &format!("CERT_SECRET has no meaning here: {NO_PFX}"),
+            ]
+        );
+    }
+
+    #[test]
+    fn names_that_look_like_the_emulators_and_are_not_known_are_said() {
+        let odd = [("AZURE_COSMOS_EMULATOR_ARG", "/Port=1"), ("AZURE_COSMOS_EMULATOR_TELEPATHY", "on")];
+        let (_, remarks) = read(&odd, &[], false);
+        assert_eq!(
+            remarks,
+            [
+                "the variable AZURE_COSMOS_EMULATOR_ARG is no setting and is ignored; did you mean \
+                 AZURE_COSMOS_EMULATOR_ARGS?",
+                "the variable AZURE_COSMOS_EMULATOR_TELEPATHY is no setting and is ignored",
             ]
         );
     }

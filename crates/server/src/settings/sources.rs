@@ -16,14 +16,15 @@ pub(crate) fn from_environment(variables: &[(String, String)]) -> (Layer, Vec<St
     for (variable, text) in variables.iter().filter(|(variable, _)| variable.starts_with("BOLIDE_")) {
         match TABLE.iter().find(|setting| setting.variable() == *variable) {
             Some(setting) => layer.put(setting.name, text.clone(), Origin::Variable(variable.clone())),
-            None => remarks.push(unknown_variable(variable)),
+            None => remarks.push(unknown_variable(variable, for_files().map(Setting::variable))),
         }
     }
     (layer, remarks)
 }
 
-fn unknown_variable(variable: &str) -> String {
-    let hint = nearest(variable, Setting::variable).map(|name| format!("; did you mean {name}?"));
+/// The remark about a variable that looks like one of these.
+pub(super) fn unknown_variable(variable: &str, known: impl Iterator<Item = String>) -> String {
+    let hint = nearest(variable, known).map(|name| format!("; did you mean {name}?"));
     format!("the variable {variable} is no setting and is ignored{}", hint.unwrap_or_default())
 }
 
@@ -50,17 +51,21 @@ pub(crate) fn from_toml(path: &str, text: &str) -> Result<Layer> {
 }
 
 fn suggestion(key: &str) -> String {
-    let meant = nearest(&key.to_lowercase().replace('_', "-"), |setting| setting.name.to_owned());
+    let names = for_files().map(|setting| setting.name.to_owned());
+    let meant = nearest(&key.to_lowercase().replace('_', "-"), names);
     if let Some(name) = meant {
         return format!("; did you mean '{name}'?");
     }
-    let known = TABLE.iter().filter(|setting| setting.is_for_files()).map(|setting| setting.name);
+    let known = for_files().map(|setting| setting.name);
     format!("; known settings: {}", known.collect::<Vec<_>>().join(", "))
 }
 
+fn for_files() -> impl Iterator<Item = &'static Setting> {
+    TABLE.iter().filter(|setting| setting.is_for_files())
+}
+
 /// The name that was meant, if one is near enough.
-fn nearest(given: &str, name: impl Fn(&Setting) -> String) -> Option<String> {
-    let names = TABLE.iter().filter(|setting| setting.is_for_files()).map(name);
+fn nearest(given: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let (distance, name) = names.map(|name| (edits(given, &name), name)).min_by_key(|(edits, _)| *edits)?;
     (distance <= 3).then_some(name)
 }

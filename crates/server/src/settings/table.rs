@@ -242,7 +242,7 @@ pub(crate) static TABLE: &[Setting] = &[
     number(Limits, "max-requests", 1, 2048,
         "Single writes and other brief requests that are worked on at once, both APIs together; others wait").or("1000"),
     number(Limits, "max-queries", 1, 1024,
-        "Queries that are worked on at once, both APIs together; others wait. Without it four for each processor, and eight at least"),
+        "Queries that are worked on at once, both APIs together; others wait. At most half of 'blocking-threads'; without it four for each processor, and eight at least"),
     seconds(Limits, "max-queue-wait",
         "How long requests wait for their turn before they are refused, to be sent again; while more comes than can be done, a tenth of it").or("5"),
     number(Limits, "request-memory", 67_108_864, 1_099_511_627_776,
