@@ -90,7 +90,12 @@ impl Status {
         }
         let waiting = number(server, &["purge", "waitingForArchive"]);
         if waiting > 0 && number(server, &["purge", "archiveFailures"]) > 0 {
-            problems.push(format!("an archive cannot be written: {} wait for it", counted(waiting, "item")));
+            let whose = if waiting == 1 {
+                "a container or collection".to_owned()
+            } else {
+                format!("{} containers and collections", count(waiting))
+            };
+            problems.push(format!("the purge of {whose} waits for an archive that cannot be written"));
         }
         problems
     }
@@ -227,7 +232,16 @@ mod tests {
             (r#"{"clock":{"suspect":{"aheadSeconds":7200}}}"#, true, Some("2 h ahead")),
             (r#"{"store":{"writable":false}}"#, false, Some("restart")),
             (r#"{"purge":{"missedBounds":2}}"#, true, Some("2 times")),
-            (r#"{"purge":{"waitingForArchive":1,"archiveFailures":3}}"#, true, Some("1 item wait")),
+            (
+                r#"{"purge":{"waitingForArchive":1,"archiveFailures":3}}"#,
+                true,
+                Some("of a container or collection waits"),
+            ),
+            (
+                r#"{"purge":{"waitingForArchive":2,"archiveFailures":3}}"#,
+                true,
+                Some("of 2 containers and collections waits"),
+            ),
         ] {
             let problems = status(server, ready).problems();
             assert_eq!(problems.len(), usize::from(problem.is_some()), "{server}: {problems:?}");

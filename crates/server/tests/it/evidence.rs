@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::process::{Server, run};
+use crate::tools::tool;
 
 const KEY: [(&str, &str); 1] = [("x-ms-documentdb-partitionkey", "[\"a\"]")];
 
@@ -98,6 +99,9 @@ fn t32_a_full_volume_stops_that_purge_alone_and_nothing_is_lost() {
     assert_eq!(server.create("item-7"), 201);
     let (_, metrics) = server.admin("GET", "/metrics", "");
     assert!(metrics.contains("\nbolide_archive_waiting_containers 1\n"), "{metrics}");
+    let (code, status) = tool(&server, &["status"]);
+    let problem = "PROBLEM     the purge of a container or collection waits for an archive";
+    assert!(code == Some(1) && status.contains(problem), "{status}");
     server.kill();
 
     server = start(directory.path());
