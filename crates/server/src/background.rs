@@ -170,7 +170,7 @@ fn log_suspicion(clock: &ClockStatus, suspect: &mut bool) {
     match clock.suspect {
         Some(suspicion) if !*suspect => tracing::error!(
             "clock suspect: the wall clock is {} s ahead of the trusted time; nothing is purged until an operator \
-             accepts or rejects it (POST /_bolide/clock)",
+             accepts or rejects it (bolide clock)",
             suspicion.ahead_ms / 1000
         ),
         None if *suspect => tracing::warn!("the clock is trusted again"),

@@ -6,6 +6,7 @@ mod backup;
 mod bar;
 mod cert;
 mod check;
+mod clock;
 mod compact;
 mod completions;
 mod config;
@@ -89,6 +90,8 @@ static COMMANDS: &[Subcommand] = &[
         "Tell how a running server is: readiness, clock, store, purge, containers; ends with 1 if something is not well"),
     command!("top", top, ONLINE, "Watch a running server: requests, latency, purge, containers, each second anew"),
     command!("ttl", ttl, ONLINE, "Report and forecast what expires, try another TTL, hold items, steer the purge"),
+    command!("clock", clock, ONLINE,
+        "Tell the time of a running server, accept or reject that of a suspect clock, move a test clock forward; ends with 1 if it is suspect"),
     command!("check", check, OFFLINE,
         "Inspect a data directory that no server has open, and with --repair mend what follows from its items"),
     command!("backup", backup, &[Source, Storage, Access, Time, Logging, Client],

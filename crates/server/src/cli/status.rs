@@ -76,7 +76,7 @@ impl Status {
         }
         if let Some(suspect) = at(server, &["clock", "suspect"]).filter(|suspect| !suspect.is_null()) {
             problems.push(format!(
-                "the clock is suspect: it has leapt {} ahead; nothing is purged until somebody accepts or rejects that",
+                "the clock is suspect: it has leapt {} ahead; nothing is purged until somebody decides, see bolide clock",
                 span(number(suspect, &["aheadSeconds"]))
             ));
         }

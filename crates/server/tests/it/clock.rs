@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, ManualClock, Store, Time};
 
 use crate::process::{Server, command};
+use crate::tools::{succeed, tool};
 
 fn number(json: &str, name: &str) -> u64 {
     let rest = json.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("no {name} in {json}")).1;
@@ -97,6 +98,48 @@ fn the_limit_of_a_start_gap_is_set_t34() {
         let (_, clock) = server.admin("GET", "/_bolide/clock", "");
         assert_eq!(clock.contains("\"leap\":\"start\""), leap, "limit {limit}: {clock}");
     }
+}
+
+/// As an operator would who is woken by it.
+#[test]
+fn a_suspect_clock_is_shown_accepted_or_rejected_by_the_tool_t34() {
+    for (decision, said, hours_back) in
+        [("accept", "the new time is accepted", 0), ("reject", "the leap is rejected", 1)]
+    {
+        let directory = tempfile::tempdir().unwrap();
+        use_an_hour_ago(directory.path());
+        let server = Server::in_directory(directory.path(), &["--max-start-gap", "60"]);
+        let (code, status) = tool(&server, &["status"]);
+        assert!(code == Some(1) && status.contains("see bolide clock"), "{status}");
+        let (code, shown) = tool(&server, &["clock"]);
+        assert_eq!(code, Some(1), "{shown}");
+        for part in ["\ntrusted ", "\nSUSPECT ", "clock 1 h ", "bolide clock accept", "bolide clock reject"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        let (code, before) = tool(&server, &["clock", "--json"]);
+        assert!(code == Some(1) && before.contains("\"leap\":\"start\""), "{before}");
+        let decided = succeed(&server, &["clock", decision]);
+        assert!(decided.starts_with(said) && !decided.contains("SUSPECT"), "{decided}");
+        let after = succeed(&server, &["clock", "--json"]);
+        let seconds_back = number(&before, "now").saturating_sub(number(&after, "now"));
+        assert_eq!((seconds_back + 1800) / 3600, hours_back, "{before} {after}");
+        assert_eq!(succeed(&server, &["status", "--ready"]), "");
+        let again = succeed(&server, &["clock", decision]);
+        assert!(again.contains("nothing was changed"), "{again}");
+    }
+}
+
+#[test]
+fn a_test_clock_is_moved_by_the_tool_and_no_other_is_t29() {
+    let server = Server::start(&["--memory", "--test-clock"]);
+    let moved = succeed(&server, &["clock", "advance", "86400"]);
+    assert!(moved.contains("moved forward by 1 d\n") && moved.contains("test clock  "), "{moved}");
+    assert_eq!(number(&succeed(&server, &["clock", "--json"]), "advancedSeconds"), 86_400);
+    let server = Server::start(&["--memory"]);
+    let (code, text) = tool(&server, &["clock", "advance", "1"]);
+    assert!(code == Some(2) && text.contains("test-clock mode"), "{text}");
+    let (code, text) = tool(&server, &["clock", "advance", "-1"]);
+    assert_eq!(code, Some(2), "{text}");
 }
 
 /// Leaves a store in the directory that was closed in order an hour ago, by its own clock.

@@ -1,0 +1,137 @@
+//! `bolide clock`: what time it is for a running server, and what to do when its clock is suspect (T34). Ends with 1 while it is.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use document::{Object, Value};
+
+use super::status::{at, number};
+use crate::client::{Client, Endpoint};
+use crate::figures::{date, span};
+use crate::settings::Settings;
+
+const PATH: &str = "/_bolide/clock";
+
+/// What is wanted of the clock.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Request {
+    /// Print JSON.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    task: Option<Task>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Task {
+    /// Believe the time to which a suspect clock has leapt: what has expired by it is purged.
+    Accept,
+    /// Do not believe it: time goes on from the last that was trusted, and what only the leap called expired lives.
+    Reject,
+    /// Move the clock forward, on a server that was started with --test-clock.
+    Advance {
+        /// By how many seconds; the clock never goes back.
+        seconds: u64,
+    },
+}
+
+/// Tells the time, or does what is asked for and tells what that came to.
+pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
+    let mut client = Client::new(&Endpoint::from_settings(settings)?)?;
+    let before = client.get_json(PATH)?;
+    let is_undecided = suspicion(&before).is_some();
+    let clock = match &request.task {
+        Some(Task::Accept) if is_undecided => told(&mut client, "accept", true)?,
+        Some(Task::Reject) if is_undecided => told(&mut client, "reject", true)?,
+        Some(Task::Advance { seconds }) => told(&mut client, "advanceSeconds", count(*seconds))?,
+        // There is nothing to decide.
+        Some(Task::Accept | Task::Reject) | None => before,
+    };
+    if request.json {
+        println!("{}", clock.to_json());
+    } else {
+        if let Some(task) = &request.task {
+            println!("{}", done(task, is_undecided));
+        }
+        print!("{}", described(&clock));
+    }
+    Ok(if suspicion(&clock).is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn told(client: &mut Client, wish: &str, value: impl Into<Value>) -> Result<Value> {
+    let mut body = Object::new();
+    body.insert(wish, value);
+    client.post_json(PATH, &Value::Object(body))
+}
+
+/// A count as JSON has it; what is beyond is refused by the server as it is.
+fn count(number: u64) -> Value {
+    Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn done(task: &Task, was_undecided: bool) -> String {
+    match task {
+        Task::Accept if was_undecided => {
+            "the new time is accepted; what has expired by it is purged".to_owned()
+        }
+        Task::Reject if was_undecided => {
+            "the leap is rejected; time goes on from the last trusted one".to_owned()
+        }
+        Task::Accept | Task::Reject => "the clock is not suspect; nothing was changed".to_owned(),
+        Task::Advance { seconds } => format!("the clock was moved forward by {}", span(*seconds)),
+    }
+}
+
+/// What keeps the server from trusting its machine's clock.
+fn suspicion(clock: &Value) -> Option<&Value> {
+    at(clock, &["suspect"]).filter(|suspect| !suspect.is_null())
+}
+
+fn described(clock: &Value) -> String {
+    let mut text = format!("now         {}\n", date(number(clock, &["now"])));
+    if at(clock, &["testClock"]) == Some(&Value::Bool(true)) {
+        let advanced = span(number(clock, &["advancedSeconds"]));
+        let _ = writeln!(text, "test clock  moved forward by {advanced} in all");
+    }
+    let Some(suspect) = suspicion(clock) else { return text };
+    let _ = writeln!(text, "trusted     {}", date(number(clock, &["trusted"])));
+    let ahead = span(number(suspect, &["aheadSeconds"]));
+    let leap = if at(suspect, &["leap"]).and_then(Value::as_str) == Some("start") {
+        format!("at its start the server found the machine's clock {ahead} ahead")
+    } else {
+        format!("while the server ran, the machine's clock leapt {ahead} ahead")
+    };
+    let _ = writeln!(text, "SUSPECT     {leap}: it shows {}.", date(number(suspect, &["wall"])));
+    text.push_str(
+        "            Nothing is destroyed until you decide. Is that the time? Then: bolide clock accept\n            \
+         Is it not? Set the machine's clock, then: bolide clock reject\n",
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suspect_clock_is_told_with_what_to_do() {
+        let shown = |json: &str| described(&document::parse_json(json.as_bytes()).unwrap());
+        let suspect = r#"{"now":1700000000,"testClock":false,"advancedSeconds":0,"trusted":1690000000,
+            "suspect":{"leap":"start","wall":1700000000,"aheadSeconds":10000000}}"#;
+        let expected = "\
+now         2023-11-14 22:13:20 UTC
+trusted     2023-07-22 04:26:40 UTC
+SUSPECT     at its start the server found the machine's clock 115 d 17 h ahead: it shows 2023-11-14 22:13:20 UTC.
+            Nothing is destroyed until you decide. Is that the time? Then: bolide clock accept
+            Is it not? Set the machine's clock, then: bolide clock reject
+";
+        assert_eq!(shown(suspect), expected);
+        assert!(shown(&suspect.replace("start", "running")).contains("while the server ran"));
+        let well = r#"{"now":1700000000,"testClock":true,"advancedSeconds":3600,"trusted":1700000000,"suspect":null}"#;
+        assert_eq!(
+            shown(well),
+            "now         2023-11-14 22:13:20 UTC\ntest clock  moved forward by 1 h in all\n"
+        );
+    }
+}
