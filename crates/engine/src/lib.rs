@@ -135,11 +135,18 @@ pub struct Options {
     pub enforcement: Enforcement,
     /// Where dead items are written in containers that name an archive (T32); without it none may.
     pub archive: Option<Arc<dyn Archive>>,
+    /// Bytes that a page of a query may keep in memory: rows that are sorted, groups, distinct rows.
+    pub query_memory_bytes: usize,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { partitions: 1, enforcement: Enforcement::Off, archive: None }
+        Options {
+            partitions: 1,
+            enforcement: Enforcement::Off,
+            archive: None,
+            query_memory_bytes: ::query::DEFAULT_MEMORY,
+        }
     }
 }
 

@@ -9,13 +9,26 @@ use std::cell::{Cell, RefCell};
 /// Work that one request may do, in steps of roughly a row, an element or some dozens of letters: minutes of computing.
 pub const DEFAULT_BUDGET: u64 = 500_000_000;
 
+/// Bytes that one request may hold for the rows of its page, those left out by `OFFSET` included.
+pub const DEFAULT_MEMORY: usize = 64 << 20;
+
 /// Why an evaluation had to stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The query computes more than one request may.
     #[error("The query exceeds the amount of computation that one request may do.")]
     OutOfBudget,
-    /// The query would hold more than one request may.
+    /// The query would hold more for its page than it was given.
+    #[error(
+        "The query needs more than {limit} bytes of memory for {what}: the setting 'query-memory' is how much it may have."
+    )]
+    OutOfAllowance {
+        /// What grew too large.
+        what: &'static str,
+        /// The bound.
+        limit: usize,
+    },
+    /// The query would make a single thing that is larger than any may be.
     #[error("The query needs more than {limit} bytes of memory for {what}.")]
     OutOfMemory {
         /// What grew too large.
@@ -34,6 +47,7 @@ pub struct Context {
     /// The time of the request, milliseconds since 1970.
     pub now_millis: u64,
     seed: Cell<u64>,
+    memory: usize,
     budget: Cell<u64>,
     fault: RefCell<Option<Fault>>,
     pub(crate) patterns: crate::functions::regex::Patterns,
@@ -46,6 +60,7 @@ impl Context {
             now_millis,
             // Zero is the one state that the generator never leaves.
             seed: Cell::new(seed | 1),
+            memory: DEFAULT_MEMORY,
             budget: Cell::new(DEFAULT_BUDGET),
             fault: RefCell::new(None),
             patterns: crate::functions::regex::Patterns::default(),
@@ -57,6 +72,22 @@ impl Context {
     pub fn with_budget(self, budget: u64) -> Context {
         self.budget.set(budget);
         self
+    }
+
+    /// The same with another bound on what is held for a page.
+    #[must_use]
+    pub fn with_memory(self, bytes: usize) -> Context {
+        Context { memory: bytes, ..self }
+    }
+
+    /// Bytes that may be held for a page.
+    pub(crate) fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// That something is larger than what may be held for a page.
+    pub(crate) fn out_of_allowance(&self, what: &'static str) -> Fault {
+        Fault::OutOfAllowance { what, limit: self.memory }
     }
 
     /// Takes `steps` from the budget; false when it is used up, and then the fault is recorded.

@@ -29,7 +29,7 @@ use document::Value;
 pub use conditions::{
     Access, Analysis, Condition, Interval, Kinds, Leaf, References, SortPath, Sorting, Stamps, Standing, Step,
 };
-pub use context::{Context, DEFAULT_BUDGET, Fault};
+pub use context::{Context, DEFAULT_BUDGET, DEFAULT_MEMORY, Fault};
 pub use error::{Code, CountClause, Error, Report, Result, TokenKind};
 pub use functions::full_text::tokens;
 pub use functions::vector::DistanceFunction;

@@ -86,6 +86,8 @@ pub(crate) struct Config {
     pub(crate) seed: Option<Arc<Seed>>,
     /// Bounds on what clients of the NoSQL API do.
     pub(crate) limits: nosql::Limits,
+    /// Bytes that a page of a query of the NoSQL API may keep in memory.
+    pub(crate) query_memory_bytes: usize,
     /// How much is done at once, for all front ends together.
     pub(crate) bounds: Bounds,
     /// How files are shared out among connections and the store.
@@ -146,6 +148,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         archive_root: archive_root(settings)?,
         seed: settings.given("seed").map(Seed::read).transpose()?.map(Arc::new),
         limits: limits(settings),
+        query_memory_bytes: settings.number("query-memory") as usize,
         bounds: bounds(settings, files)?,
         files,
         blocking_threads: settings.number("blocking-threads") as usize,
@@ -443,6 +446,7 @@ mod tests {
         );
         assert_eq!(config.durability, Durability::Sync);
         assert_eq!(config.limits, nosql::Limits::default(), "the table has the front end's own limits");
+        assert_eq!(config.query_memory_bytes, engine::Options::default().query_memory_bytes);
         assert_eq!(config.mongo.unwrap().limits, mongo::Limits::default());
         assert!(!config.test_clock);
     }

@@ -52,7 +52,12 @@ pub(crate) fn run(config: Config) -> Result<()> {
         Some(burst) => Enforcement::On { clock: Arc::clone(&clock), burst },
         None => Enforcement::Off,
     };
-    let options = engine::Options { partitions: config.partitions, enforcement, archive };
+    let options = engine::Options {
+        partitions: config.partitions,
+        enforcement,
+        archive,
+        query_memory_bytes: config.query_memory_bytes,
+    };
     let engine = Arc::new(Engine::open_with(store, options).context("cannot open the store")?);
     runtime.block_on(serve(config, Arc::clone(&engine), clock))?;
     runtime.shutdown_background();

@@ -82,7 +82,7 @@ impl Engine {
             Some(view) => (view.sequence, view.gate.now),
             None => (self.store.last_sequence(), self.store.now()?),
         };
-        let context = Context::new(now.millis(), request.seed);
+        let context = Context::new(now.millis(), request.seed).with_memory(self.options.query_memory_bytes);
         let context = match tuning.steps {
             Some(steps) => context.with_budget(steps),
             None => context,

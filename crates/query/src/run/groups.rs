@@ -41,10 +41,10 @@ impl Group {
 }
 
 impl Groups {
-    pub(super) fn new(query: &Query, window: &Window) -> Groups {
+    pub(super) fn new(query: &Query, window: &Window, context: &Context) -> Groups {
         let by_key = matches!(query.order, Order::None) && !query.distinct;
         let wanted = if by_key { window.wanted() } else { usize::MAX };
-        Groups { groups: Smallest::new(wanted), by_key }
+        Groups { groups: Smallest::new(wanted, context.memory()), by_key }
     }
 
     /// Adds a row to its group.
@@ -60,7 +60,7 @@ impl Groups {
         }
         if self.groups.get_mut(&key).is_none() {
             if !self.groups.admits(&key) {
-                return self.refuse();
+                return self.refuse(context);
             }
             let keys = values.into_iter().map(|value| value.map(Operand::into_value)).collect();
             let accumulators =
@@ -68,7 +68,7 @@ impl Groups {
             let bytes = key.len() + GROUP_BYTES + query.aggregates.len() * size_of::<Accumulator>();
             self.groups.insert(key.clone(), Group { keys, accumulators }, bytes)?;
         }
-        let Some(group) = self.groups.get_mut(&key) else { return self.refuse() };
+        let Some(group) = self.groups.get_mut(&key) else { return self.refuse(context) };
         let mut grown = 0;
         for (accumulator, aggregate) in group.accumulators.iter_mut().zip(&query.aggregates) {
             let value = evaluate(&aggregate.argument, environment, context);
@@ -78,11 +78,11 @@ impl Groups {
     }
 
     /// A group has no room. It will be on a later page, unless all groups are needed at once.
-    fn refuse(&self) -> Result<(), Fault> {
+    fn refuse(&self, context: &Context) -> Result<(), Fault> {
         if self.by_key {
             return Ok(());
         }
-        Err(Fault::OutOfMemory { what: "the groups", limit: super::MEMORY_MAX })
+        Err(context.out_of_allowance("the groups"))
     }
 
     /// The groups' rows behind `after`, in the query's order, and whether there are more.
@@ -95,7 +95,7 @@ impl Groups {
         let by_key = self.by_key;
         let (groups, more) = self.groups.into_parts();
         if more && !by_key {
-            return Err(Fault::OutOfMemory { what: "the groups", limit: super::MEMORY_MAX });
+            return Err(context.out_of_allowance("the groups"));
         }
         // Of equal rows the first in the order is shown.
         let mut distinct = BTreeMap::<Vec<u8>, (Vec<u8>, _)>::new();

@@ -9,7 +9,7 @@
 //! | plain, or its order comes with the items | the page; stops as soon as it is full |
 //! | aggregates without `GROUP BY` | one accumulator each |
 //! | `ORDER BY`, `DISTINCT`, `GROUP BY` | the [smallest] keys behind the last page's |
-//! | `DISTINCT` or `GROUP BY` together with `ORDER BY` | every distinct row or group, within the memory of one query |
+//! | `DISTINCT` or `GROUP BY` together with `ORDER BY` | every distinct row or group, within the memory of one page |
 
 mod groups;
 mod output;
@@ -30,7 +30,7 @@ use crate::logical::{AggregateKind, Expression, Order, Query};
 use crate::row::{Operand, Row};
 use groups::Groups;
 use output::{Output, Shown, order_key};
-use smallest::{ENTRY_OVERHEAD, MEMORY_MAX, Smallest};
+use smallest::{ENTRY_OVERHEAD, Smallest};
 use window::{Pass, Window};
 
 /// How much one page holds.
@@ -174,14 +174,14 @@ impl<'q> Run<'q> {
         let stage = if streams && !query.distinct && !query.is_grouped() {
             Stage::Stream(Stream::default())
         } else if !query.group_by.is_empty() {
-            Stage::Groups(Groups::new(query, &window))
+            Stage::Groups(Groups::new(query, &window, context))
         } else if !query.aggregates.is_empty() {
             let fresh = query.aggregates.iter().map(|aggregate| Accumulator::new(aggregate.kind));
             Stage::Total { accumulators: fresh.collect(), bytes: 0 }
         } else if query.distinct && sorted {
             Stage::SortedDistinct { rows: BTreeMap::new(), bytes: 0 }
         } else {
-            Stage::Sorted(Smallest::new(window.wanted()))
+            Stage::Sorted(Smallest::new(window.wanted(), context.memory()))
         };
         let shown_before = if nested.is_some() && !loose { before.passed } else { 0 };
         let nested = nested.map(Collector::of_items);
@@ -322,8 +322,8 @@ impl<'q> Run<'q> {
                     let value = evaluate(&aggregate.argument, row.environment, self.context);
                     *bytes += accumulator.add(value.as_ref().map(Operand::view), self.context);
                 }
-                if *bytes > MEMORY_MAX {
-                    return Err(Fault::OutOfMemory { what: "the aggregates", limit: MEMORY_MAX });
+                if *bytes > self.context.memory() {
+                    return Err(self.context.out_of_allowance("the aggregates"));
                 }
             }
             Stage::Groups(groups) => groups.add(row, after)?,
@@ -356,8 +356,8 @@ impl<'q> Run<'q> {
                         rows.insert(key, (order, json));
                     }
                 }
-                if *bytes > MEMORY_MAX {
-                    return Err(Fault::OutOfMemory { what: "the distinct rows", limit: MEMORY_MAX });
+                if *bytes > self.context.memory() {
+                    return Err(self.context.out_of_allowance("the distinct rows"));
                 }
             }
         }

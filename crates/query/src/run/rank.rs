@@ -8,7 +8,6 @@
 
 use document::ValueRef;
 
-use super::smallest::MEMORY_MAX;
 use crate::context::{Context, Fault};
 use crate::evaluate::{self, Environment, each_binding, evaluate};
 use crate::functions::full_text::{Corpus, Phrase, bm25, tokens};
@@ -78,8 +77,8 @@ impl<'q> Ranking<'q> {
             evaluate::Flow::Enough
         });
         if has_rows {
-            if (self.scores.len() + self.numbers.len()) * size_of::<f64>() > MEMORY_MAX {
-                return Err(Fault::OutOfMemory { what: "the scores", limit: MEMORY_MAX });
+            if (self.scores.len() + self.numbers.len()) * size_of::<f64>() > self.context.memory() {
+                return Err(self.context.out_of_allowance("the scores"));
             }
             self.numbers.push(number);
             for component in &self.components {

@@ -8,9 +8,6 @@ use std::collections::BTreeMap;
 
 use crate::context::Fault;
 
-/// What a query may hold for the rows of one page, those left out by `OFFSET` included.
-pub(super) const MEMORY_MAX: usize = 64 << 20;
-
 /// What a map entry costs beside its bytes.
 pub(super) const ENTRY_OVERHEAD: usize = 96;
 
@@ -20,13 +17,14 @@ pub(super) struct Smallest<T> {
     entries: BTreeMap<Vec<u8>, (T, usize)>,
     wanted: usize,
     bytes: usize,
+    bytes_max: usize,
     /// The smallest key that found no room. Nothing from here on is kept: what was dropped once is not known whole.
     ceiling: Option<Vec<u8>>,
 }
 
 impl<T> Smallest<T> {
-    pub(super) fn new(wanted: usize) -> Smallest<T> {
-        Smallest { entries: BTreeMap::new(), wanted: wanted.max(1), bytes: 0, ceiling: None }
+    pub(super) fn new(wanted: usize, bytes_max: usize) -> Smallest<T> {
+        Smallest { entries: BTreeMap::new(), wanted: wanted.max(1), bytes: 0, bytes_max, ceiling: None }
     }
 
     /// Whether a key would be kept; if not, its row need not be made. Remembers that there is more.
@@ -67,9 +65,10 @@ impl<T> Smallest<T> {
     }
 
     fn evict(&mut self) -> Result<(), Fault> {
-        while self.entries.len() > self.wanted || self.bytes > MEMORY_MAX {
+        while self.entries.len() > self.wanted || self.bytes > self.bytes_max {
             if self.entries.len() == 1 {
-                return Err(Fault::OutOfMemory { what: "one row of the result", limit: MEMORY_MAX });
+                let what = "one row of the result";
+                return Err(Fault::OutOfAllowance { what, limit: self.bytes_max });
             }
             let Some((key, (_, cost))) = self.entries.pop_last() else { return Ok(()) };
             self.bytes -= cost;
@@ -88,9 +87,11 @@ impl<T> Smallest<T> {
 mod tests {
     use super::*;
 
+    const MEMORY: usize = 1 << 20;
+
     #[test]
     fn only_the_smallest_stay_and_more_is_remembered() {
-        let mut smallest = Smallest::new(3);
+        let mut smallest = Smallest::new(3, 1000);
         for key in [9_u8, 2, 7, 4, 4, 1] {
             if smallest.admits(&[key]) {
                 smallest.insert(vec![key], key, 1).expect("fits");
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn without_overflow_there_is_no_more() {
-        let mut smallest = Smallest::new(3);
+        let mut smallest = Smallest::new(3, 1000);
         for key in [3_u8, 1, 3] {
             assert!(smallest.admits(&[key]));
             smallest.insert(vec![key], (), 1).expect("fits");
@@ -113,16 +114,16 @@ mod tests {
 
     #[test]
     fn memory_bounds_the_page_before_it_fails_the_query() {
-        let mut smallest = Smallest::new(1000);
+        let mut smallest = Smallest::new(1000, MEMORY);
         for key in 0_u8..10 {
             if smallest.admits(&[key]) {
-                smallest.insert(vec![key], (), MEMORY_MAX / 4).expect("the page gets shorter");
+                smallest.insert(vec![key], (), MEMORY / 4).expect("the page gets shorter");
             }
         }
         assert!(!smallest.admits(&[5]), "what was dropped does not come back in part");
         let (entries, more) = smallest.into_parts();
         assert_eq!((entries.count(), more), (3, true));
-        let mut smallest = Smallest::new(1000);
-        assert!(smallest.insert(vec![0], (), MEMORY_MAX + 1).is_err());
+        let mut smallest = Smallest::new(1000, MEMORY);
+        assert!(smallest.insert(vec![0], (), MEMORY + 1).is_err());
     }
 }

@@ -295,7 +295,7 @@ fn all_collections_of_a_query_share_its_memory() {
     let fault = |text: &str, items: &[Value]| {
         let query = query::parse(text, &[], &Dialect::default()).unwrap_or_else(|error| panic!("{error}"));
         match rows(&query, items) {
-            Err(Fault::OutOfMemory { what, .. }) => what,
+            Err(Fault::OutOfMemory { what, .. } | Fault::OutOfAllowance { what, .. }) => what,
             other => panic!("{:?}", other.map(|rows| rows.len())),
         }
     };

@@ -42,7 +42,7 @@ fn what_groups_collect_counts_as_memory() {
     let long = "x".repeat(1 << 20);
     let items: Vec<Value> = (0..80).map(|n| item(&format!(r#"{{"k":{n},"b":"{long}"}}"#))).collect();
     let fault = page(text, &items, None).expect_err("more than a query may hold");
-    assert!(matches!(fault, Fault::OutOfMemory { .. }), "{fault}");
+    assert!(matches!(fault, Fault::OutOfAllowance { .. }), "{fault}");
     let by_key = "SELECT c.k, MAKELIST(c.b) AS l FROM c GROUP BY c.k";
     let (rows, resume) = page(by_key, &items, None).expect("a page of the groups that fit");
     assert!(rows.len() == 1 && resume.is_some());

@@ -33,6 +33,12 @@ fn wrong_settings_are_refused_by_name() {
         (&["--log", "engine=loud"], "'log'"),
         (&["--max-body-bytes", "99999999"], "'max-body-bytes' must be a number from 65536 to 16777216"),
         (&["completions", "tcsh"], "tcsh"),
+        (
+            &["--max-queries", "65", "--memory"],
+            "'max-queries' may be half of 'blocking-threads', which is 128",
+        ),
+        (&["export", "--data", "x", "--dir", "y"], "--data has no meaning for 'bolide export'"),
+        (&["--mongo-listen", "off", "status"], "--mongo-listen has no meaning for 'bolide status'"),
     ] {
         let output = run(arguments);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -168,4 +174,23 @@ fn shells_and_the_manual_know_every_command_and_setting() {
         assert!(page.contains(part), "{part}:\n{page}");
     }
     assert!(directory.path().join("bolide-serve.1").exists());
+}
+
+#[test]
+fn a_query_that_needs_more_memory_than_it_may_have_is_told_the_settings_name() {
+    let partition = ("x-ms-documentdb-partitionkey", "[\"a\"]");
+    let query = r#"{"query":"SELECT DISTINCT VALUE c.b FROM c ORDER BY c.b","parameters":[]}"#;
+    let headers =
+        [("x-ms-documentdb-isquery", "true"), ("content-type", "application/query+json"), partition];
+    for (memory, expected) in [("1048576", 400), ("67108864", 200)] {
+        let server = Server::start(&["--memory", "--query-memory", memory]);
+        server.create_container("");
+        for letter in ["x", "y", "z"] {
+            let body = format!(r#"{{"id":"{letter}","pk":"a","b":"{}"}}"#, letter.repeat(600_000));
+            assert_eq!(server.request("POST", "/dbs/db/colls/c/docs", &[partition], &body).0, 201);
+        }
+        let (status, text) = server.request("POST", "/dbs/db/colls/c/docs", &headers, query);
+        assert_eq!(status, expected, "{text:.500}");
+        assert_eq!(text.contains("the setting 'query-memory'"), status == 400, "{text:.500}");
+    }
 }
