@@ -29,7 +29,7 @@ mod writer;
 
 pub use backup::{Backup, BackupInfo, BackupReader, Contents};
 pub use clock::{ClockOptions, ClockStatus, Leap, ManualClock, RealClock, Suspicion, WallClock};
-pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore, Recovery};
+pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore, Recovery, ScrubProgress};
 pub use error::{Error, Result};
 pub use job::{Job, Verdict, transact};
 pub use keyspace::{Direction, KeyRange, Keyspace};

@@ -13,6 +13,7 @@ use storage::{BackupReader, Contents, Store};
 
 use super::bar::Bar;
 use super::offline;
+use super::status::number;
 use crate::client::{Client, Endpoint, Payload};
 use crate::settings::{Origin, Settings};
 
@@ -53,14 +54,15 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
 
 fn from_directory(settings: &Settings, file: &mut dyn Write) -> Result<()> {
     let (store, path) = offline::open(settings)?;
-    let of = store.stats().disk_bytes;
+    let stats = store.stats();
+    let estimate = stats.disk_bytes.saturating_sub(stats.journal_bytes);
     let mut bar = Bar::new("backing up");
     let mut write = || {
         let (mut backup, mut done) = (store.backup()?, 0);
         while let Some(piece) = backup.next_piece()? {
             file.write_all(&piece).context("cannot write the backup")?;
             done += piece.len() as u64;
-            bar.at(done, of, "");
+            show(&mut bar, done, estimate);
         }
         Ok(())
     };
@@ -68,18 +70,27 @@ fn from_directory(settings: &Settings, file: &mut dyn Write) -> Result<()> {
     store.close().with_context(|| format!("cannot close '{}'", path.display())).and(written)
 }
 
-/// The backup of a running server, as it comes. How much there will be is not known before.
+/// The backup of a running server, as it comes.
 fn from_server(settings: &Settings, file: &mut dyn Write) -> Result<()> {
     let mut client = Client::new(&Endpoint::from_settings(settings)?)?;
+    let store = client.get_json("/_bolide/status")?;
+    let bytes = |name| number(&store, &["store", name]);
+    let estimate = bytes("diskBytes").saturating_sub(bytes("journalBytes"));
     let mut bar = Bar::new("backing up");
     let mut done = 0;
     client.exchange(&Method::GET, "/_bolide/backup", Payload::Nothing, &mut |piece| {
         file.write_all(piece).context("cannot write the backup")?;
         done += piece.len() as u64;
-        bar.at(done, 0, &format!("{} MiB", done >> 20));
+        show(&mut bar, done, estimate);
         Ok(())
     })?;
     Ok(())
+}
+
+/// How much there will be is not known before. The tables are about as large; what they do not hold yet, or hold in less room,
+/// is shown without saying of how much.
+fn show(bar: &mut Bar, done: u64, estimate: u64) {
+    bar.at(done, if done > estimate { 0 } else { estimate }, &format!("{} MiB", done >> 20));
 }
 
 /// Makes a file of what `pour` writes, on disk when it returns.

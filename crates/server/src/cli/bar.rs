@@ -7,10 +7,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Less than this is done before anybody looks.
 const WORTH_A_LINE: u64 = 10_000;
 
+/// What is shown where it is known how much there is to do, and where it is not.
+const MEASURED: &str = "{prefix} [{bar:30}] {percent:>3} % {msg}";
+const UNMEASURED: &str = "{prefix} {spinner} {msg}";
+
 /// The progress of one piece of work.
 pub(super) struct Bar {
     what: &'static str,
     shown: Option<ProgressBar>,
+    is_measured: bool,
     /// The last tenth that was told.
     tenth: u64,
 }
@@ -18,20 +23,31 @@ pub(super) struct Bar {
 impl Bar {
     /// Begins a piece of work.
     pub(super) fn new(what: &'static str) -> Bar {
-        let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent:>3} % {msg}");
         let shown = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(0);
             bar.set_prefix(what);
-            style.map(|style| bar.set_style(style.progress_chars("=> "))).ok();
             bar
         });
-        Bar { what, shown, tenth: 0 }
+        let mut bar = Bar { what, shown, is_measured: true, tenth: 0 };
+        bar.set_measured(true);
+        bar
+    }
+
+    fn set_measured(&mut self, is_measured: bool) {
+        self.is_measured = is_measured;
+        let style = ProgressStyle::with_template(if is_measured { MEASURED } else { UNMEASURED });
+        if let (Some(bar), Ok(style)) = (&self.shown, style) {
+            bar.set_style(style.progress_chars("=> "));
+        }
     }
 
     /// So much of so much is done, 0 if that is not known, and it is at this place now.
     pub(super) fn at(&mut self, done: u64, of: u64, place: &str) {
         if of == 0 && self.shown.is_none() {
             return;
+        }
+        if self.is_measured != (of > 0) {
+            self.set_measured(of > 0);
         }
         let of = of.max(done).max(1);
         if let Some(bar) = &self.shown {

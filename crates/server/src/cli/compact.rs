@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use storage::{Keyspace, Scrubbed, Store};
+use storage::{Keyspace, ScrubProgress, Scrubbed, Store};
 
+use super::bar::Bar;
 use super::offline;
 use crate::settings::Settings;
 
@@ -17,8 +18,12 @@ pub(crate) struct Request {}
 pub(crate) fn run(_request: &Request, settings: &Settings) -> Result<ExitCode> {
     let before = directory_bytes(&offline::directory(settings)?);
     let (store, path) = offline::open(settings)?;
-    eprintln!("rewriting the tables of '{}'", path.display());
-    let scrubbed = store.scrub(&Keyspace::ALL);
+    let mut bar = Bar::new("rewriting");
+    let scrubbed = store.scrub_watched(&Keyspace::ALL, &mut |progress| {
+        let ScrubProgress { keyspace, done_bytes, of_bytes } = progress;
+        bar.at(done_bytes, of_bytes, keyspace.map_or("", Keyspace::name));
+    });
+    drop(bar);
     let closed = store.close().with_context(|| format!("cannot close '{}'", path.display()));
     let scrubbed = scrubbed.with_context(|| format!("cannot rewrite '{}'", path.display()))?;
     closed?;

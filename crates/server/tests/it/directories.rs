@@ -180,6 +180,7 @@ fn a_directory_is_rewritten_without_what_was_removed() {
     let output = run(&["compact", "--data", text(&data)]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(said(&output).contains("bytes before"), "{}", said(&output));
+    assert!(said(&output).contains("rewriting: 100 %"), "{}", said(&output));
     assert_eq!(check(&data, &[]).0, 0);
     let nowhere = run(&["compact", "--data", text(&directory.path().join("nowhere"))]);
     assert!(

@@ -41,6 +41,7 @@ use parking_lot::{Mutex, RwLock};
 use queue::Queue;
 use rescue::Rescue;
 use scrub::Scrub;
+pub use scrub::ScrubProgress;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -233,6 +234,23 @@ impl EmbeddedStore {
             }
         }
     }
+
+    /// As [`scrub`](Store::scrub), telling `watcher` how far it has come.
+    pub fn scrub_watched(
+        &self,
+        keyspaces: &[Keyspace],
+        watcher: &mut dyn FnMut(ScrubProgress),
+    ) -> Result<Scrubbed> {
+        check_outside_job()?;
+        let _scrubbing = self.scrubbing.lock();
+        let database = self.database()?;
+        let stopping = || self.closing.load(Ordering::Acquire);
+        let scrub = Scrub { database: &database, directory: &self.path, stopping: &stopping };
+        let scrubbed = scrub.run(keyspaces, watcher)?;
+        // What a recovery cut off the journal may be of what was removed.
+        rescue::forget(&self.path)?;
+        Ok(scrubbed)
+    }
 }
 
 impl Store for EmbeddedStore {
@@ -247,15 +265,7 @@ impl Store for EmbeddedStore {
     }
 
     fn scrub(&self, keyspaces: &[Keyspace]) -> Result<Scrubbed> {
-        check_outside_job()?;
-        let _scrubbing = self.scrubbing.lock();
-        let database = self.database()?;
-        let stopping = || self.closing.load(Ordering::Acquire);
-        let scrub = Scrub { database: &database, directory: &self.path, stopping: &stopping };
-        let scrubbed = scrub.run(keyspaces)?;
-        // What a recovery cut off the journal may be of what was removed.
-        rescue::forget(&self.path)?;
-        Ok(scrubbed)
+        self.scrub_watched(keyspaces, &mut |_| {})
     }
 
     fn backup(&self) -> Result<Backup> {

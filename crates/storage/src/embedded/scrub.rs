@@ -34,6 +34,17 @@ const PATIENCE_MS: u32 = 3000;
 /// Every so many of these milliseconds fjall is given an occasion to tidy up.
 const OCCASION_MS: u32 = 20;
 
+/// How far a scrub has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScrubProgress {
+    /// The keyspace whose tables are rewritten next, none when all are.
+    pub keyspace: Option<Keyspace>,
+    /// Bytes of tables that were rewritten, as many as they had before.
+    pub done_bytes: u64,
+    /// Bytes of all tables that are.
+    pub of_bytes: u64,
+}
+
 /// One run of it.
 pub(super) struct Scrub<'a> {
     pub(super) database: &'a Database,
@@ -44,7 +55,11 @@ pub(super) struct Scrub<'a> {
 
 impl Scrub<'_> {
     /// Gets what was removed from `keyspaces` before this call out of the files.
-    pub(super) fn run(&self, keyspaces: &[Keyspace]) -> Result<Scrubbed> {
+    pub(super) fn run(
+        &self,
+        keyspaces: &[Keyspace],
+        watcher: &mut dyn FnMut(ScrubProgress),
+    ) -> Result<Scrubbed> {
         // fjall keeps the newest commit for a snapshot that might be taken of it; these are newer than what was removed.
         self.occasion()?;
         let mut patience = PATIENCE_MS;
@@ -62,17 +77,34 @@ impl Scrub<'_> {
         if !self.wait_until_gone(&journals)? {
             return Ok(Scrubbed::Held);
         }
-        let mut tables = BTreeSet::new();
-        for keyspace in keyspaces.iter().filter_map(|keyspace| self.database.made_already(*keyspace)) {
+        let tables = self.rewrite(keyspaces, watcher)?;
+        Ok(if self.wait_until_gone(&tables)? { Scrubbed::Done } else { Scrubbed::Held })
+    }
+
+    /// Rewrites the tables; those that nobody needs any more.
+    fn rewrite(
+        &self,
+        keyspaces: &[Keyspace],
+        watcher: &mut dyn FnMut(ScrubProgress),
+    ) -> Result<BTreeSet<PathBuf>> {
+        let made = |keyspace: &Keyspace| Some((*keyspace, self.database.made_already(*keyspace)?));
+        let made: Vec<_> = keyspaces.iter().filter_map(made).collect();
+        let of_bytes = made.iter().map(|(_, keyspace)| keyspace.disk_space()).sum();
+        let (mut tables, mut done_bytes) = (BTreeSet::new(), 0);
+        for (name, keyspace) in made {
             if (self.stopping)() {
                 return Err(Error::Closed);
             }
+            watcher(ScrubProgress { keyspace: Some(name), done_bytes, of_bytes });
             // Nobody makes another table of the old ones after these were listed.
             let _compacting = self.database.compacting.lock();
+            let bytes = keyspace.disk_space();
             tables.extend(files(&keyspace.path().join("tables"))?);
             self.database.rewrite(keyspace)?;
+            done_bytes += bytes;
         }
-        Ok(if self.wait_until_gone(&tables)? { Scrubbed::Done } else { Scrubbed::Held })
+        watcher(ScrubProgress { keyspace: None, done_bytes: of_bytes, of_bytes });
+        Ok(tables)
     }
 
     /// Fills the journal until another file of it is begun.
