@@ -1,5 +1,5 @@
-// TLS with a client that trusts our root and nothing of its own choosing. NODE_EXTRA_CA_CERTS counts when a process starts, so
-// the client is a process.
+// TLS with a client that trusts one root and nothing else: with --use-openssl-ca Node takes its roots from OpenSSL's files and not
+// from its own list, which NODE_EXTRA_CA_CERTS would only add to. That is decided when a process starts, so the client is one.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -20,27 +20,27 @@ const CLIENT = `
   client.dispose();
 `;
 
-/** Runs the client against an endpoint, trusting that file. */
+/** Runs the client against an endpoint, trusting that file alone. */
 function client(endpoint, trusted) {
-  const env = { ...process.env };
+  const env = { ...process.env, SSL_CERT_FILE: trusted, SSL_CERT_DIR: "/nonexistent" };
   delete env.NODE_EXTRA_CA_CERTS;
-  if (trusted) env.NODE_EXTRA_CA_CERTS = trusted;
-  const run = ["--input-type=module", "--eval", CLIENT, endpoint, EMULATOR_KEY];
+  const run = ["--use-openssl-ca", "--input-type=module", "--eval", CLIENT, endpoint, EMULATOR_KEY];
   return spawnSync(process.execPath, run, { cwd: import.meta.dirname, env, encoding: "utf8", timeout: 60_000 });
 }
 
 test("the SDK connects by TLS when it trusts our root, and only then", async () => {
   const server = await Process.start({ onDisk: true, extra: ["--tls-name", "db.example.org"] });
+  const other = await Process.start({ onDisk: true });
   try {
     const port = new URL(server.endpoint).port;
-    const root = join(server.folder, "tls", "root.pem");
+    const [root, anotherRoot] = [server, other].map(({ folder }) => join(folder, "tls", "root.pem"));
     for (const host of ["localhost", "127.0.0.1"]) {
       const endpoint = `https://${host}:${port}/`;
       const trusting = client(endpoint, root);
       assert.equal(trusting.status, 0, trusting.stderr);
       assert.deepEqual(JSON.parse(trusting.stdout), { id: "1", endpoint }, "the account echoes https");
     }
-    const stranger = client(`https://localhost:${port}/`);
+    const stranger = client(`https://localhost:${port}/`, anotherRoot);
     assert.notEqual(stranger.status, 0);
     assert.match(stranger.stderr, /SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY|self-signed certificate|unable to verify/);
     const downloaded = await fetch(server.endpoint + "_explorer/emulator.pem");
@@ -48,5 +48,6 @@ test("the SDK connects by TLS when it trusts our root, and only then", async () 
     assert.match(await downloaded.text(), /^-----BEGIN CERTIFICATE-----/);
   } finally {
     assert.equal(await server.stop(), 0);
+    assert.equal(await other.stop(), 0);
   }
 });

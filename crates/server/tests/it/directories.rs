@@ -2,7 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use storage::{
+    ClockOptions, Direction, EmbeddedOptions, EmbeddedStore, KeyRange, Keyspace, Lanes, RealClock, Store,
+    Transaction, transact,
+};
 
 use crate::process::{Server, run};
 
@@ -170,6 +176,43 @@ fn a_flipped_byte_and_a_cut_file_are_told() {
     assert!(code != 0 && words.contains("restore a backup"), "{code}: {words}");
     std::fs::write(&table, &whole).unwrap();
     assert_eq!(check(&data, &[]).0, 0);
+}
+
+/// Takes the first entry by id out of a closed store, below the engine.
+fn lose_an_entry_by_id(data: &Path) {
+    let clock = ClockOptions::new(Arc::new(RealClock::new()));
+    let store = EmbeddedStore::open(EmbeddedOptions::new(data, clock)).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let first = snapshot.scan(Keyspace::Id, KeyRange::all(), Direction::Forward).next();
+    let (key, _) = first.expect("there are items").unwrap();
+    let key = key.to_vec();
+    drop(snapshot);
+    let remove = move |transaction: &mut Transaction<'_>| {
+        transaction.remove(Keyspace::Id, key);
+        Ok::<_, storage::Error>(())
+    };
+    transact(&store, Lanes::all(), remove).wait().unwrap();
+    store.close().unwrap();
+}
+
+#[test]
+fn what_follows_from_the_items_is_told_and_repaired() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    filled(&data);
+    lose_an_entry_by_id(&data);
+    let (code, words) = check(&data, &[]);
+    assert!(code == 1 && words.contains("its entry by id is missing"), "{code}: {words}");
+    assert!(words.contains("'db/c'") && words.contains("1 of which --repair can repair"), "{words}");
+    let (code, words) = check(&data, &["--repair"]);
+    assert!(code == 0 && words.contains("1 of 1 findings were repaired"), "{code}: {words}");
+    let (code, words) = check(&data, &[]);
+    assert!(code == 0 && words.contains("everything is in order"), "{code}: {words}");
+    let server = Server::in_directory(&data, &[]);
+    for id in 0..20 {
+        assert_eq!(server.read(&id.to_string()), 200, "item {id}");
+    }
+    assert_eq!(server.terminate(), Some(0));
 }
 
 #[test]

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bson::{Document, Value};
 use hmac::{Hmac, Mac};
 use percent_encoding::percent_decode_str;
 use sha2::Sha256;
 
-use crate::mongo_client::{MongoClient, scram_opening};
+use crate::mongo_client::{MongoClient, is_ok, scram_opening};
 use crate::process::{KEY, Server, command, now, run, sign};
 
 const DOCS: &str = "/dbs/db/colls/c/docs";
@@ -55,6 +56,22 @@ fn keys_are_replaced_without_a_restart_and_survive_kill_9() {
     assert_eq!([&primary, &newer, "Z2l2ZW4="].map(|key| reads(&server, key)), [401, 200, 200]);
 }
 
+/// Makes container `c` of database `db`, and a user with a permission for all of it, which is given.
+fn container_and_permission(server: &Server, key: &str) -> String {
+    let mut answer = String::new();
+    for (path, body) in [
+        ("/dbs", r#"{"id":"db"}"#),
+        ("/dbs/db/colls", r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#),
+        ("/dbs/db/users", r#"{"id":"u"}"#),
+        ("/dbs/db/users/u/permissions", r#"{"id":"p","permissionMode":"All","resource":"dbs/db/colls/c"}"#),
+    ] {
+        let (status, text) = server.request_with(key, "POST", path, &[], body);
+        assert_eq!(status, 201, "{text}");
+        answer = text;
+    }
+    answer
+}
+
 /// As an operator replaces a key: a new file, then a signal.
 #[test]
 fn a_key_in_a_file_is_replaced_without_a_restart() {
@@ -65,16 +82,7 @@ fn a_key_in_a_file_is_replaced_without_a_restart() {
     let mut command = command();
     command.args(["serve", "--memory", "--listen", "127.0.0.1:0", "--key-file", file.to_str().unwrap()]);
     let server = Server::start_command(command.stderr(File::create(log.path()).unwrap()));
-    for (path, body) in [
-        ("/dbs", r#"{"id":"db"}"#),
-        ("/dbs/db/colls", r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#),
-        ("/dbs/db/users", r#"{"id":"u"}"#),
-    ] {
-        assert_eq!(server.request_with(&old, "POST", path, &[], body).0, 201);
-    }
-    let permission = r#"{"id":"p","permissionMode":"All","resource":"dbs/db/colls/c"}"#;
-    let permission = server.request_with(&old, "POST", "/dbs/db/users/u/permissions", &[], permission).1;
-    let token = member(&permission, "_token");
+    let token = member(&container_and_permission(&server, &old), "_token");
     let with_token = || server.exchange("GET", ITEM, &[("authorization", &token), PARTITION], "").0;
     assert_eq!(with_token(), 404, "the token is good, and there is no item");
     let mut before = MongoClient::connect(&server);
@@ -154,6 +162,31 @@ fn wrong_scram(server: &Server) -> Vec<String> {
     vec![STANDARD.encode(&first), first, challenge, STANDARD.encode(&last), last]
 }
 
+/// Makes a user who may do nothing, who then tries to write; the password.
+fn user_without_a_role(server: &Server, key: &str) -> String {
+    let password = "the-password-of-nobody-special";
+    let mut account = MongoClient::connect(server);
+    assert!(account.authenticate("bolide", key));
+    let user = Document::new().with("createUser", "nobody-special").with("pwd", password);
+    let made = account.run("admin", user.with("roles", Vec::<Value>::new()));
+    assert!(is_ok(&made), "{made:?}");
+    let mut user = MongoClient::connect(server);
+    assert!(user.authenticate("nobody-special", password));
+    let documents = vec![Value::from(Document::new().with("_id", 1))];
+    let refused = user.run("shop", Document::new().with("insert", "carts").with("documents", documents));
+    assert_eq!(refused.get("codeName"), Some(&Value::from("Unauthorized")), "{refused:?}");
+    password.to_owned()
+}
+
+/// Tries to sign in to the explorer with a key that is none; what was typed.
+fn wrong_sign_in(server: &Server) -> String {
+    let (form, typed) =
+        ([("content-type", "application/x-www-form-urlencoded")], "a-key-that-somebody-typed");
+    let (status, page) = server.exchange("POST", "/_explorer/sign-in", &form, &format!("key={typed}"));
+    assert!(status != 303 && !page.contains(typed), "{status}: {page}");
+    typed.to_owned()
+}
+
 /// A server that logs everything into a file.
 fn logging(data: &Path, log: &Path, key: &str) -> Server {
     let mut command = command();
@@ -171,17 +204,8 @@ fn whoever_is_refused_is_logged_and_no_secret_is() {
     let ask = |key: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str| {
         server.request_with(key, method, path, headers, body)
     };
-    for (path, body) in [
-        ("/dbs", r#"{"id":"db"}"#),
-        ("/dbs/db/colls", r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#),
-        ("/dbs/db/users", r#"{"id":"u"}"#),
-    ] {
-        assert_eq!(ask(&key, "POST", path, &[], body).0, 201);
-    }
+    let permission = container_and_permission(&server, &key);
     assert_eq!(ask(&key, "POST", DOCS, &[PARTITION], r#"{"id":"1","pk":"a"}"#).0, 201);
-    let permission = r#"{"id":"p","permissionMode":"All","resource":"dbs/db/colls/c"}"#;
-    let (status, permission) = ask(&key, "POST", "/dbs/db/users/u/permissions", &[], permission);
-    assert_eq!(status, 201);
     let good = member(&permission, "_token");
 
     // Wrong key, as a signature and as it is.
@@ -214,6 +238,8 @@ fn whoever_is_refused_is_logged_and_no_secret_is() {
         secrets.push(token.split("sig=").nth(1).unwrap().split(';').next().unwrap().to_owned());
     }
     secrets.extend(wrong_scram(&server));
+    secrets.push(user_without_a_role(&server, &key));
+    secrets.push(wrong_sign_in(&server));
     assert_eq!(server.terminate(), Some(0));
 
     let log = std::fs::read_to_string(log.path()).unwrap();
@@ -223,6 +249,10 @@ fn whoever_is_refused_is_logged_and_no_secret_is() {
         "read-only key",
         "primaryReadonly key of the account was replaced",
         "authentication failed",
+        "refused: no role allows it",
+        "user=\"nobody-special\"",
+        "command=\"insert\"",
+        "a sign-in to the explorer was refused",
     ] {
         assert!(log.contains(part), "{part} in {log}");
     }

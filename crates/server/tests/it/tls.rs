@@ -10,6 +10,12 @@ fn mongo_address(server: &Server) -> String {
     printed.strip_prefix("mongodb://").unwrap().split('/').next().unwrap().to_owned()
 }
 
+/// The name that this machine has for itself.
+fn machine() -> String {
+    let output = Command::new("uname").arg("--nodename").output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
 fn root(data: &Path) -> String {
     data.join("tls/root.pem").to_str().unwrap().to_owned()
 }
@@ -37,10 +43,10 @@ fn accepted(output: &Output) -> String {
 fn whoever_trusts_only_our_root_connects_on_both_ports() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::in_directory(data.path(), &["--tls-name", "db.example.org,192.0.2.1"]);
-    let root = root(data.path());
+    let (root, machine) = (root(data.path()), machine());
     for address in [server.address.clone(), mongo_address(&server)] {
         for version in ["-tls1_2", "-tls1_3"] {
-            for name in ["localhost", "db.example.org"] {
+            for name in ["localhost", "db.example.org", &machine] {
                 let arguments = [version, "-servername", name, "-verify_hostname", name];
                 accepted(&openssl(&address, &root, &arguments));
             }
