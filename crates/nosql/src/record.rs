@@ -101,7 +101,8 @@ impl<'a> Record<'a> {
     }
 
     fn ending(&self, outcome: Outcome, duration: Duration) -> Ending {
-        Ending { outcome, duration, charge_hundredths: self.charge.0 }
+        let charge_hundredths = if routes::is_charged(self.operation) { self.charge.0 } else { 0 };
+        Ending { outcome, duration, charge_hundredths }
     }
 
     fn describe(&self, texts: Texts) -> SlowOperation {

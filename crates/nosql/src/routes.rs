@@ -163,6 +163,14 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     rows.chain(Beside::NAMES)
 }
 
+/// Whether an operation costs request units: what clients of the service could ask for does, and what only operators, probes and
+/// people ask for does not.
+pub(crate) fn is_charged(operation: OperationId) -> bool {
+    let admin = ROUTES.len()..ROUTES.len() + admin::ROUTES.len();
+    let free = [Beside::Probe, Beside::Metrics, Beside::Page].map(Beside::operation);
+    !admin.contains(&operation.0) && !free.contains(&operation)
+}
+
 impl Route {
     /// What kind of work it is; none if it is done on the spot and waits for nobody.
     pub(crate) fn work(&self) -> Option<Work> {

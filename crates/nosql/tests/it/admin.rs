@@ -237,6 +237,8 @@ async fn the_metrics_page_is_well_formed_and_counts_by_operation() {
     }
     let units = "bolide_request_units_total{api=\"nosql\",operation=\"ReadItem\"} 1.00";
     assert!(page.lines().any(|line| line == units), "{page}");
+    let admin = "bolide_request_units_total{api=\"nosql\",operation=\"AdminReadClock\"} 0.00";
+    assert!(page.lines().any(|line| line == admin), "{page}");
     for figure in ["bolide_received_bytes_total", "bolide_sent_bytes_total", "bolide_connections_total"] {
         let family = families.iter().find(|family| family.name == figure).unwrap();
         assert!(family.samples[0].value >= 9.0, "{figure} in {page}");
