@@ -156,6 +156,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     announce(
         address,
         mongo.as_ref().map(|((_, address), mongo)| (*address, mongo)),
+        config.explorer,
         &config.shown_key,
         &tls.root,
     );
@@ -262,9 +263,15 @@ fn front_end(
     }
 }
 
-/// What scripts wait for and what people paste into their client. Logs keep what is printed here, so a secret key is
-/// not. The last line but for a hint is the one that tells that everything is ready.
-fn announce(address: SocketAddr, mongo: Option<(SocketAddr, &Mongo)>, key: &ShownKey, root: &Root) {
+/// What scripts wait for and what people paste into their client or their browser. Logs keep what is printed here, so a
+/// secret key is not. The last line but for a hint is the one that tells that everything is ready.
+fn announce(
+    address: SocketAddr,
+    mongo: Option<(SocketAddr, &Mongo)>,
+    explorer: bool,
+    key: &ShownKey,
+    root: &Root,
+) {
     println!("Bolide {} listens on {address}", env!("CARGO_PKG_VERSION"));
     if let Some((address, mongo)) = mongo {
         println!("{}", mongo_connection_string(dialable(address), mongo));
@@ -275,6 +282,9 @@ fn announce(address: SocketAddr, mongo: Option<(SocketAddr, &Mongo)>, key: &Show
     };
     println!("With TLS: https://{}/ (clients trust {trusted})", dialable(address));
     let endpoint = format!("http://{}/", dialable(address));
+    if explorer {
+        println!("Explorer: {endpoint}_explorer/");
+    }
     match key {
         ShownKey::Public(key) => println!("AccountEndpoint={endpoint};AccountKey={key};"),
         ShownKey::Secret(source) => {

@@ -63,7 +63,8 @@ pub(crate) fn form(next: &str, refusal: Option<Refusal>) -> Answer {
                 }
                 p.faint.small {
                     "The primary or secondary key of the account. A read-only key lets you look. "
-                    "The server prints the connection string when it starts."
+                    "When the server starts it prints the key behind " code { "AccountKey=" }
+                    ", or, where the key is a secret, which setting gives it."
                 }
             }
         },

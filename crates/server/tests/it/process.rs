@@ -37,6 +37,8 @@ pub(crate) struct Server {
     pub(crate) connection_string: String,
     /// The connection string of the MongoDB API, unless that is off.
     pub(crate) mongo: Option<String>,
+    /// Where people look, unless the explorer is off.
+    pub(crate) explorer: Option<String>,
     /// Kept open, or the server's next line would break its pipe.
     stdout: BufReader<std::process::ChildStdout>,
 }
@@ -56,16 +58,17 @@ impl Server {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
-        let mut mongo = None;
+        let (mut mongo, mut explorer) = (None, None);
         while !line.starts_with("AccountEndpoint=") {
             mongo = mongo.or_else(|| line.starts_with("mongodb://").then(|| line.trim().to_owned()));
+            explorer = explorer.or_else(|| line.strip_prefix("Explorer: ").map(|url| url.trim().to_owned()));
             line.clear();
             assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "the server ended before it was ready");
         }
         let connection_string = line.trim().to_owned();
         let endpoint = connection_string.strip_prefix("AccountEndpoint=http://").unwrap();
         let address = endpoint.split('/').next().unwrap().to_owned();
-        Server { child, address, connection_string, mongo, stdout }
+        Server { child, address, connection_string, mongo, explorer, stdout }
     }
 
     /// What the server prints after its connection string.
