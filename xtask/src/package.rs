@@ -1,8 +1,8 @@
 //! The Debian package, and the checks of everything in `packaging/`.
 //!
 //! The package is made by `dpkg-deb` from one table of files. The test installs it into an empty root, as an installer of
-//! systems would, starts the server that lies there after its configuration, and removes it again. The Dockerfile, the compose
-//! file and the systemd unit are linted; no container is built here.
+//! systems would, starts the server that lies there after its configuration, moved below that root, and removes it again. The
+//! Dockerfile, the compose file and the systemd unit are linted; no container is built here.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -44,6 +44,9 @@ const WRITTEN_BY_THE_BINARY: [(&[&str], &str); 4] = [
 /// Files that tell the package manager about the package.
 const ABOUT: [(&str, u32); 4] =
     [("conffiles", 0o644), ("postinst", 0o755), ("prerm", 0o755), ("postrm", 0o755)];
+
+/// What a server leaves among its data, where the installed configuration puts them.
+const ROOT_CERTIFICATE: &str = "var/lib/bolide/tls/root.pem";
 
 /// Builds the package and says where it is.
 pub(crate) fn build_one(report: &mut Report, binary: &Path) {
@@ -189,30 +192,37 @@ impl Installer {
         self.dpkg(&["--install", &package.display().to_string()])?;
         self.verify_unit()?;
         self.start()?;
-        let data = self.root.join("var/lib/bolide/something");
-        fs::create_dir_all(data.parent().expect("a file lies in a folder"))?;
-        fs::write(&data, "data")?;
         self.dpkg(&["--remove", "bolide"])?;
         ensure!(!self.has("usr/bin/bolide"), "the binary is still there after removal");
         ensure!(self.has("etc/bolide/key"), "a removal that is no purge took the key");
         self.dpkg(&["--purge", "bolide"])?;
         ensure!(!self.has("etc/bolide"), "a purge left something in /etc/bolide");
-        ensure!(data.exists(), "a purge of the package took the data");
+        ensure!(self.has(ROOT_CERTIFICATE), "a purge of the package took the data");
         Ok(())
     }
 
-    /// The key is fresh and not for everybody; the installed server serves with it.
+    /// The key is fresh and not for everybody; the installed server does what its installed configuration says.
     fn start(&self) -> Result<()> {
         let key = self.root.join("etc/bolide/key");
         let mode = fs::metadata(&key).context("the package made no key")?.permissions().mode() & 0o777;
         ensure!(mode == 0o640, "the key has mode {mode:o}");
-        let text = |path: &Path| path.display().to_string();
-        let config = self.root.join("etc/bolide/bolide.toml");
-        let server = Server::start_with(
-            &self.root.join("usr/bin/bolide"),
-            &["--config", &text(&config), "--key-file", &text(&key), "--mongo-listen", "127.0.0.1:0"],
-        )?;
-        server.stop()
+        let configuration = folder().join("bolide.toml");
+        let installed = fs::read_to_string(self.root.join("etc/bolide/bolide.toml"))?;
+        fs::write(&configuration, moved(&installed, &self.root))?;
+        let binary = self.root.join("usr/bin/bolide");
+        let server = Server::start_configured(&binary, &configuration)?;
+        ensure!(
+            !server.announcement().contains("AccountKey=")
+                && server.announcement().contains("mongodb://bolide@"),
+            "the key of everybody is in force, or there is no MongoDB API:\n{}",
+            server.announcement()
+        );
+        let url = format!("http://{}/", server.address());
+        let mut status = Command::new(&binary);
+        install(status.args(["status", "--url", &url, "--key-file"]).arg(&key))?;
+        server.stop()?;
+        ensure!(self.has(ROOT_CERTIFICATE), "the data are not where the configuration says");
+        Ok(())
     }
 
     fn verify_unit(&self) -> Result<()> {
@@ -227,6 +237,14 @@ impl Installer {
         ensure!(finished.success && complaints.is_empty(), "the systemd unit:\n{}", finished.output);
         Ok(())
     }
+}
+
+/// A configuration as it is, but below another root and on free ports.
+fn moved(configuration: &str, root: &Path) -> String {
+    configuration
+        .replace(" = \"/", &format!(" = \"{}/", root.display()))
+        .replace(":8081\"", ":0\"")
+        .replace(":10255\"", ":0\"")
 }
 
 /// What the container's health check and start run, the binary understands.
@@ -294,6 +312,15 @@ mod tests {
             Some("2.34".to_owned())
         );
         assert_eq!(newest_libc(b"nothing"), None);
+    }
+
+    #[test]
+    fn paths_and_ports_of_a_configuration_are_moved_and_nothing_else() {
+        let text = "# man bolide\ndata = \"/var/lib/bolide\"\nlisten = \"127.0.0.1:8081\"\nmemory = false\n";
+        assert_eq!(
+            moved(text, Path::new("/there")),
+            "# man bolide\ndata = \"/there/var/lib/bolide\"\nlisten = \"127.0.0.1:0\"\nmemory = false\n"
+        );
     }
 
     #[test]

@@ -18,6 +18,9 @@ const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// A port of the system's choice; the MongoDB API then has one, too.
+const FREE_PORT: [&str; 2] = ["--listen", "127.0.0.1:0"];
+
 /// Builds the release binary and says where it is. `BOLIDE_BIN` names another one to test instead.
 pub(crate) fn build() -> Result<PathBuf> {
     if let Some(given) = std::env::var_os("BOLIDE_BIN") {
@@ -49,11 +52,25 @@ pub(crate) fn build_release() -> Result<()> {
     Ok(())
 }
 
+/// Nothing that a caller has set for servers of their own reaches this command.
+pub(crate) fn without_settings(command: &mut Command) {
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BOLIDE_")) {
+        command.env_remove(name);
+    }
+}
+
 /// A running server; killed when dropped without `stop`.
 pub(crate) struct Server {
     child: Child,
+    announced: Announcement,
+}
+
+/// What a server prints when it starts: the loopback ports of its two APIs, 0 without one, and all of it as people see it.
+#[derive(Default)]
+struct Announcement {
     port: u16,
     mongo_port: u16,
+    text: String,
 }
 
 impl Server {
@@ -64,42 +81,51 @@ impl Server {
 
     /// The same, with more arguments.
     pub(crate) fn start_with(binary: &PathBuf, arguments: &[&str]) -> Result<Server> {
-        Server::launch(Command::new(binary).args(["serve", "--memory", "--test-clock"]).args(arguments))
+        let mut command = Command::new(binary);
+        Server::launch(command.args(["serve", "--memory", "--test-clock"]).args(FREE_PORT).args(arguments))
     }
 
     /// `bolide serve` with these arguments, in that folder.
     pub(crate) fn start_in(binary: &PathBuf, folder: &Path, arguments: &[&str]) -> Result<Server> {
-        Server::launch(Command::new(binary).arg("serve").args(arguments).current_dir(folder))
+        let mut command = Command::new(binary);
+        Server::launch(command.arg("serve").args(arguments).args(FREE_PORT).current_dir(folder))
+    }
+
+    /// `bolide serve` after a configuration file, which says everything.
+    pub(crate) fn start_configured(binary: &Path, configuration: &Path) -> Result<Server> {
+        Server::launch(Command::new(binary).args(["serve", "--config"]).arg(configuration))
     }
 
     fn launch(command: &mut Command) -> Result<Server> {
-        command.args(["--listen", "127.0.0.1:0"]);
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("BOLIDE_")) {
-            command.env_remove(name);
-        }
+        without_settings(command);
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start the server")?;
-        let announced = announced_ports(child.stdout.take().expect("stdout is piped"));
-        let (mongo_port, port) = announced.recv_timeout(START_TIMEOUT).unwrap_or((0, 0));
-        let server = Server { child, port, mongo_port };
-        ensure!(server.port != 0, "the server announced no address");
+        let announced = announcement(child.stdout.take().expect("stdout is piped"));
+        let announced = announced.recv_timeout(START_TIMEOUT).unwrap_or_default();
+        let server = Server { child, announced };
+        ensure!(server.announced.port != 0, "the server announced no address");
         ensure!(process::wait_until(START_TIMEOUT, || server.ready()), "the server did not become ready");
         Ok(server)
     }
 
     /// `127.0.0.1:PORT`
     pub(crate) fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("127.0.0.1:{}", self.announced.port)
     }
 
     /// The port of the MongoDB API; 0 without one.
     pub(crate) fn mongo_port(&self) -> u16 {
-        self.mongo_port
+        self.announced.mongo_port
+    }
+
+    /// What it has printed up to its connection string.
+    pub(crate) fn announcement(&self) -> &str {
+        &self.announced.text
     }
 
     fn ready(&self) -> bool {
         let ask = || -> std::io::Result<bool> {
-            let mut socket = TcpStream::connect(("127.0.0.1", self.port))?;
+            let mut socket = TcpStream::connect(self.address())?;
             socket.set_read_timeout(Some(START_TIMEOUT))?;
             write!(socket, "GET /ready HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address())?;
             let mut answer = String::new();
@@ -131,16 +157,21 @@ impl Drop for Server {
     }
 }
 
-/// Reads the pipe to its end, so that the server never blocks on it. Back come the first loopback ports of the MongoDB
-/// API and the NoSQL API; the server prints them in this order.
-fn announced_ports(pipe: impl Read + Send + 'static) -> mpsc::Receiver<(u16, u16)> {
+/// Reads the pipe to its end, so that the server never blocks on it. The connection string is the last line that tells an
+/// address.
+fn announcement(pipe: impl Read + Send + 'static) -> mpsc::Receiver<Announcement> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
-        let mut mongo = 0;
+        let mut announced = Announcement::default();
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-            mongo = port_in(&line, "mongodb").unwrap_or(mongo);
-            if let Some(port) = port_in(&line, "http") {
-                let _ = sender.send((mongo, port));
+            announced.text.push_str(&line);
+            announced.text.push('\n');
+            if let Some(port) = port_in(&line, "mongodb") {
+                announced.mongo_port = port;
+            }
+            if let Some(port) = port_in(&line, "AccountEndpoint=http") {
+                announced.port = port;
+                let _ = sender.send(std::mem::take(&mut announced));
             }
         }
     });
@@ -159,8 +190,9 @@ mod tests {
 
     #[test]
     fn the_port_is_found_in_the_line_the_server_prints() {
-        assert_eq!(port_in("AccountEndpoint=http://127.0.0.1:40123/;AccountKey=abc==", "http"), Some(40123));
-        assert_eq!(port_in("mongodb://127.0.0.1:10255/", "http"), None);
+        let line = "AccountEndpoint=http://127.0.0.1:40123/;AccountKey=abc==";
+        assert_eq!(port_in(line, "AccountEndpoint=http"), Some(40123));
+        assert_eq!(port_in("Explorer: http://127.0.0.1:40123/", "AccountEndpoint=http"), None);
         assert_eq!(port_in("mongodb://127.0.0.1:10255/?replicaSet=globaldb", "mongodb"), Some(10255));
         assert_eq!(port_in("http://127.0.0.1:/", "http"), None);
     }
