@@ -331,6 +331,17 @@ mod tests {
     }
 
     #[test]
+    fn the_image_has_one_name_wherever_it_is_built_or_used() {
+        let tag = concat!("bolide:", env!("CARGO_PKG_VERSION"));
+        for page in
+            ["packaging/Dockerfile", "packaging/compose.yaml", "docs/packages.md", "docs/guides/testing.md"]
+        {
+            let text = fs::read_to_string(paths::root().join(page)).unwrap();
+            assert!(text.contains(tag), "{page} does not say {tag}");
+        }
+    }
+
+    #[test]
     fn every_packaged_file_exists() {
         for (source, _, _) in FILES {
             assert!(paths::root().join(source).is_file(), "{source}");
