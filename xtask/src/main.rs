@@ -7,7 +7,7 @@
 //! compat [SUITE]                        official clients against a live server; all of them without a name
 //!                                       (python, js, rust, published, mongo-python, mongo-published, mongo-js, mongo-rust,
 //!                                       explorer)
-//! tour                                  runs the code blocks of the README and the guides
+//! tour                                  runs the code blocks of the README, the guides and the pages of docs
 //! package [--check]                     builds the Debian package; --check also installs it and lints what is beside it
 //! bench [--quick|--long]                measures beside other databases into docs/benchmarks; --quick in ten minutes
 //! proof [--quick|--long]                kills, power loss, failing disks, overload against the binary: docs/reliability.md

@@ -1,4 +1,5 @@
-//! README and guides, run as a reader would paste them, from top to bottom, each page in an empty folder.
+//! README, guides and the pages of docs, run as a reader would paste them, from top to bottom, each page in an empty folder that is
+//! the reader's home as well.
 //!
 //! | block | what happens |
 //! |---|---|
@@ -6,9 +7,10 @@
 //! | `sh` | bash runs it; it must succeed |
 //! | `python`, `js` | the interpreter runs it; it must succeed |
 //! | `text` after one of them | what it must print; `…` stands for anything |
-//! | any other | for the reader only |
+//! | any other | for the reader only: `console` is what a reader pastes and the tour does not, such as what fetches packages |
 //!
-//! Only addresses are changed: pages say 127.0.0.1:8081 and 127.0.0.1:10255, the tour takes free ports.
+//! Only addresses are changed: pages say 127.0.0.1:8081 and 127.0.0.1:10255, the tour takes free ports. The README's steps in
+//! the browser are taken by `compat/explorer/readme.test.js`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,9 +20,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::paths;
-use crate::process::{self, Finished};
+use crate::process;
 use crate::report::{self, Outcome};
-use crate::server::Server;
+use crate::server::{self, Server};
 
 const ADDRESS: &str = "127.0.0.1:8081";
 const MONGO_ADDRESS: &str = "127.0.0.1:10255";
@@ -36,17 +38,27 @@ struct Block {
     line: usize,
 }
 
-/// Runs the README and every guide.
+/// Runs every page.
 pub(crate) fn run(binary: &PathBuf, python: &Path, mongo_python: &Path) -> Result<Outcome> {
     let tools = Tools { binary, python, more_packages: packages_of(mongo_python)? };
-    let mut pages = vec![paths::root().join("README.md")];
-    pages.extend(paths::files(&paths::root().join("docs/guides"), &["md"]));
-    let mut ran = 0;
-    for page in &pages {
-        ran += Walk::new(page, &tools)?.walk()?;
+    let (mut ran, mut pages) = (0, 0);
+    for page in &pages_for_readers() {
+        let blocks = Walk::new(page, &tools)?.walk()?;
+        ran += blocks;
+        pages += u32::from(blocks > 0);
     }
     ensure!(ran >= 2, "the README's tour has lost its code");
-    Ok(Outcome::Passed(format!("{ran} blocks of {} pages", pages.len())))
+    Ok(Outcome::Passed(format!("{ran} blocks of {pages} pages")))
+}
+
+/// The README, the guides, and the pages beside them; not the records of decisions and measurements.
+fn pages_for_readers() -> Vec<PathBuf> {
+    let docs = paths::root().join("docs");
+    let folders = [docs.clone(), docs.join("guides")];
+    let mut pages = paths::files(&docs, &["md"]);
+    pages.retain(|page| page.parent().is_some_and(|folder| folders.iter().any(|wanted| wanted == folder)));
+    pages.insert(0, paths::root().join("README.md"));
+    pages
 }
 
 /// What readers have installed.
@@ -81,7 +93,7 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn new(page: &Path, tools: &'a Tools<'a>) -> Result<Walk<'a>> {
         let text = fs::read_to_string(page).with_context(|| paths::shown(page))?;
-        let name = page.file_stem().expect("a page has a name").to_string_lossy().into_owned();
+        let name = paths::shown(page).replace(['/', '.'], "-");
         // Below the suite's folder, so that JavaScript finds its packages.
         let folder = paths::compat("js").join("node_modules/.tour").join(name);
         if folder.exists() {
@@ -100,11 +112,13 @@ impl<'a> Walk<'a> {
                 let arguments: Vec<&str> = arguments.split_whitespace().collect();
                 self.stop_server()?;
                 let server = Server::start_in(self.tools.binary, &self.folder, &arguments);
-                self.server = Some(server.with_context(|| here.clone())?);
+                let server = self.server.insert(server.with_context(|| here.clone())?);
+                let printed = server.announcement().to_owned();
+                self.compare(&here, &printed, blocks.get(index + 1))?;
             } else if let Some(mut command) = self.interpreter(block)? {
                 let finished = process::run_quietly(&mut command, TIMEOUT)?;
                 ensure!(finished.success, "{here}: the block fails:\n{}", finished.output);
-                compare(&here, &finished, blocks.get(index + 1))?;
+                self.compare(&here, &finished.output, blocks.get(index + 1))?;
             } else {
                 continue;
             }
@@ -128,25 +142,40 @@ impl<'a> Walk<'a> {
             _ => return Ok(None),
         };
         let mut command = Command::new(program);
+        server::without_settings(&mut command);
         command
             .current_dir(&self.folder)
             .env("PATH", self.search_path()?)
+            .env("HOME", &self.folder)
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("PYTHONPATH", &self.tools.more_packages);
         if block.language == "sh" {
             command.args(["-euo", "pipefail"]);
         }
-        let text = match &self.server {
-            Some(server) => {
-                command.env("BOLIDE_URL", format!("http://{}", server.address()));
-                let text = block.text.replace(ADDRESS, &server.address());
-                text.replace(MONGO_ADDRESS, &format!("127.0.0.1:{}", server.mongo_port()))
-            }
-            None => block.text.clone(),
-        };
-        fs::write(self.folder.join(file), text)?;
+        if let Some(server) = &self.server {
+            command.env("BOLIDE_URL", format!("http://{}", server.address()));
+        }
+        fs::write(self.folder.join(file), self.with_addresses(&block.text))?;
         command.arg(file);
         Ok(Some(command))
+    }
+
+    /// The page's text with the addresses of the server that runs.
+    fn with_addresses(&self, text: &str) -> String {
+        let Some(server) = &self.server else { return text.to_owned() };
+        let mongo = format!("127.0.0.1:{}", server.mongo_port());
+        text.replace(ADDRESS, &server.address()).replace(MONGO_ADDRESS, &mongo)
+    }
+
+    /// What was printed against what the page says, if it says anything.
+    fn compare(&self, here: &str, printed: &str, next: Option<&Block>) -> Result<()> {
+        let Some(expected) = next.filter(|next| next.language == "text") else { return Ok(()) };
+        let expected = self.with_addresses(&expected.text);
+        ensure!(
+            is_like(printed.trim(), expected.trim()),
+            "{here}: the block prints\n{printed}\nbut the page says\n{expected}"
+        );
+        Ok(())
     }
 
     /// The server's own commands, the interpreters and the shell of MongoDB, before everything else.
@@ -161,18 +190,6 @@ impl<'a> Walk<'a> {
         let path = std::env::var("PATH").unwrap_or_default();
         Ok(format!("{}:{}:{}:{path}", own.display(), python.display(), shells.display()))
     }
-}
-
-/// What was printed against what the page says, if it says anything.
-fn compare(here: &str, finished: &Finished, next: Option<&Block>) -> Result<()> {
-    let Some(expected) = next.filter(|next| next.language == "text") else { return Ok(()) };
-    ensure!(
-        is_like(finished.output.trim(), expected.text.trim()),
-        "{here}: the block prints\n{}\nbut the page says\n{}",
-        finished.output,
-        expected.text
-    );
-    Ok(())
 }
 
 /// The arguments after `serve`, if the block starts a server.
