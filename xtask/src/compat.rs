@@ -89,7 +89,7 @@ impl Suite {
             Suite::Python | Suite::Published | Suite::MongoPython | Suite::MongoPublished => &["python3"],
             Suite::JavaScript | Suite::MongoJavaScript | Suite::Explorer => &["node", "npm"],
             Suite::Rust | Suite::MongoRust => &[],
-            Suite::Tour => &["python3", "node", "npm"],
+            Suite::Tour => &["python3", "node", "npm", "curl", "openssl"],
         }
     }
 

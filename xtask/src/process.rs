@@ -92,15 +92,17 @@ fn kill_group(child: &Child) {
     let _ = Command::new("kill").args(["-9", "--", &group]).status();
 }
 
-/// Whether a program can be started at all.
+/// Whether a program is there and tells its version, which openssl does only without dashes.
 pub(crate) fn available(program: &str) -> bool {
-    Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+    ["--version", "version"].iter().any(|question| {
+        Command::new(program)
+            .arg(question)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    })
 }
 
 /// Waits until `done` says yes; false when the time is over.
@@ -131,6 +133,12 @@ mod tests {
             run_quietly(&mut shell("echo out; echo err >&2; exit 3"), Duration::from_secs(10)).unwrap();
         assert!(!finished.success);
         assert!(finished.output.contains("out\n") && finished.output.contains("err\n"));
+    }
+
+    #[test]
+    fn a_program_is_available_however_it_tells_its_version() {
+        assert!(available("cargo"));
+        assert!(!available("no-such-program"));
     }
 
     #[test]

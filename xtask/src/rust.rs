@@ -21,6 +21,9 @@ const SEEDS: u64 = 2_000;
 const SEEDS_TIMEOUT: Duration = Duration::from_mins(10);
 const LONG_SEEDS: u64 = 50_000;
 
+/// The module of those tests that let openssl shake hands.
+const TLS_TESTS: &str = "tls::";
+
 fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.args(arguments).current_dir(paths::root());
@@ -62,10 +65,17 @@ pub(crate) fn build_and_test(report: &mut Report) {
         Part { name: "lints", run: Box::new(lint) },
         Part { name: "rust tests", run: Box::new(short_tests) },
     ]);
+    if !process::available("openssl") {
+        report.part("rust tests of TLS", || Ok(Outcome::Missing("openssl is not installed".to_owned())));
+    }
 }
 
 fn short_tests() -> Result<Outcome> {
-    counted(&process::run(&mut cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]), TEST_TIMEOUT)?)
+    let mut command = cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]);
+    if !process::available("openssl") {
+        command.args(["--", "--skip", TLS_TESTS]);
+    }
+    counted(&process::run(&mut command, TEST_TIMEOUT)?)
 }
 
 /// What is too big for the short tier.
