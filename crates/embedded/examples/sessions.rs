@@ -1,5 +1,7 @@
 //! Sessions in a directory, without a server: `cargo run -p bolide-embedded --example sessions`.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -11,15 +13,33 @@ struct Session {
 }
 
 fn main() -> bolide::Result<()> {
-    let store = bolide::Bolide::open("bolide-data")?;
+    for session in of_ann(Path::new("sessions-data"))? {
+        println!("{session:?}");
+    }
+    Ok(())
+}
+
+/// Opens the store, or makes it; writes a session that lives for a minute, and reads it back.
+fn of_ann(directory: &Path) -> bolide::Result<Vec<Session>> {
+    let store = bolide::Bolide::open(directory)?;
     let sessions = store.container(
         "app",
         &json!({"id": "sessions", "partitionKey": {"paths": ["/user"], "kind": "Hash"}, "defaultTtl": 3600}),
     )?;
     sessions.upsert(&Session { id: "web".to_owned(), user: "ann".to_owned(), ttl: 60 })?;
-    let of_ann = "SELECT * FROM c WHERE c.user = @user";
-    for session in sessions.query::<Session>(of_ann, &[("@user", json!("ann"))])? {
-        println!("{session:?}");
+    let found = sessions.query("SELECT * FROM c WHERE c.user = @user", &[("@user", json!("ann"))])?;
+    store.close()?;
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_session_is_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let found = of_ann(directory.path()).unwrap();
+        assert_eq!(found.iter().map(|session| session.id.as_str()).collect::<Vec<_>>(), ["web"]);
     }
-    store.close()
 }
