@@ -23,11 +23,7 @@ pub(super) struct Bar {
 impl Bar {
     /// Begins a piece of work.
     pub(super) fn new(what: &'static str) -> Bar {
-        let shown = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(0);
-            bar.set_prefix(what);
-            bar
-        });
+        let shown = std::io::stderr().is_terminal().then(|| ProgressBar::new(0).with_prefix(what));
         let mut bar = Bar { what, shown, is_measured: true, tenth: 0 };
         bar.set_measured(true);
         bar
