@@ -2,14 +2,17 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use bolide_bench::client::{Client, KEY};
 use fastrand::Rng;
+use parking_lot::Mutex;
 
+use crate::backups::Taken;
+use crate::ledger::wall_clock;
 use crate::times::Ttl;
 use crate::world::{BULK, CONTAINERS, Indexed, Lost, World, definition};
 use crate::writer::{Step, Writer};
@@ -76,8 +79,8 @@ impl Focus {
 pub struct Tally {
     /// Its work was cut off.
     pub struck: AtomicBool,
-    /// Backups that were finished before.
-    pub backups: AtomicU64,
+    /// The last backup that was finished before.
+    pub backup: Mutex<Option<Taken>>,
 }
 
 /// Disturbs until the server is gone. `begun` is told when there is something to cut off.
@@ -172,13 +175,12 @@ impl Disturber<'_> {
         }
     }
 
-    /// Backups one after the other, each restored elsewhere and inspected there if it was finished.
+    /// Backups one after the other. One is finished in any case, and to be compared; a later one is cut off.
     fn back_up(&mut self) -> Result<()> {
         self.crowd(2, 100)?;
-        for number in 0.. {
-            let file = self.place.join(format!("{number}.backup"));
-            let _ = std::fs::remove_file(&file);
-            self.begun();
+        let (file, whole) = (self.place.join("new.backup"), self.place.join("whole.backup"));
+        loop {
+            let begun = wall_clock();
             let status = Command::new(self.server)
                 .args(["backup", "--url", &format!("http://{}/", self.address), "--key", KEY, "--to"])
                 .arg(&file)
@@ -191,9 +193,11 @@ impl Disturber<'_> {
                 self.tally.struck.store(true, Ordering::Relaxed);
                 return Err(Lost.into());
             }
-            self.tally.backups.fetch_add(1, Ordering::Relaxed);
+            let ended = wall_clock();
+            std::fs::rename(&file, &whole)?;
+            *self.tally.backup.lock() = Some(Taken { file: whole.clone(), begun, ended });
+            self.begun();
         }
-        Ok(())
     }
 
     fn change_policy(&mut self) -> Result<()> {
@@ -227,11 +231,15 @@ impl Disturber<'_> {
         self.move_time()
     }
 
-    /// How often files have been rid of what was removed.
     fn scrubs(&mut self) -> Result<u64> {
-        let figures = self.client.admin("GET", "/_bolide/purge", "").map_err(|_| Lost)?.expect(200)?;
-        figures.number("scrubs").context("no figure of scrubs")
+        scrubs(&mut self.client).map_err(|_| Lost.into())
     }
+}
+
+/// How often files have been rid of what was removed.
+pub fn scrubs(client: &mut Client) -> Result<u64> {
+    let figures = client.admin("GET", "/_bolide/purge", "")?.expect(200)?;
+    figures.number("scrubs").context("no figure of scrubs")
 }
 
 /// Has container `bulk` promise that bytes of the dead are gone after so many seconds, or nothing any more.

@@ -1,7 +1,7 @@
 //! kill -9 under load, again and again on the same data.
 //!
 //! ```text
-//!   start -> compare everything with the ledger -> write and disturb -> SIGKILL -> bolide check (every other time) -> start ...
+//!   start -> compare everything with the ledger -> write and disturb -> SIGKILL -> bolide check of a copy -> start ...
 //! ```
 //!
 //! What is chosen follows from the seed; when exactly the server is struck does not, the machine has its say.
@@ -17,6 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use bolide_bench::client::{Client, WireClient};
 use fastrand::Rng;
 
+use crate::backups;
 use crate::disturb::{self, Disturber, Focus, Tally};
 use crate::process::{Launch, Server};
 use crate::verify::{self, Everybody, Feeds};
@@ -26,6 +27,8 @@ use crate::{Outcome, Setting};
 
 const WRITERS: usize = 5;
 const WIRE_WRITERS: usize = 2;
+/// Steps of each writer before the journal loses its end.
+const SABOTAGED_STEPS: usize = 30;
 /// How long the work that is to be cut off may take to begin.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -60,14 +63,14 @@ pub fn sabotage(setting: &Setting, place: &Path) -> Result<Outcome> {
         let place = place.join(round.to_string());
         std::fs::create_dir_all(&place)?;
         let mut kills = Kills::new(setting, &place)?;
-        let server = kills.launch.start()?;
-        kills.load(server, Focus::Writes, &Tally::default())?;
-        let bytes = kills.random.u64(200_000..400_000);
+        kills.write(SABOTAGED_STEPS)?;
+        let bytes = kills.random.u64(20_000..60_000);
         cut_journal(&kills.launch.data, bytes)?;
         match kills.compare() {
             Ok(_) => bail!("{bytes} bytes of the journal are gone, and nobody noticed"),
             Err(error) => told = format!("{error:#}"),
         }
+        ensure!(told.contains("is lost"), "it was noticed, but not by who compares: {told}");
     }
     Ok(Outcome::Held(format!("noticed {rounds} times, the last time so: {told}")))
 }
@@ -107,8 +110,11 @@ struct Figures {
     events: u64,
     made: u64,
     not_made: u64,
+    transactions: u64,
     inspections: u64,
-    restores: u64,
+    backups: u64,
+    /// Items that were compared in them.
+    backup_items: u64,
     /// Rounds by focus: the work was under way when the server was struck, out of all.
     struck: BTreeMap<&'static str, (u64, u64)>,
 }
@@ -123,15 +129,21 @@ impl Figures {
 
 impl std::fmt::Display for Figures {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Figures { acknowledged, items, events, made, not_made, inspections, restores, struck } = self;
-        let struck: Vec<String> =
-            struck.iter().map(|(name, (cut, all))| format!("{name} {cut} of {all}")).collect();
+        let struck = self.struck.iter().map(|(name, (cut, all))| format!("{name} {cut} of {all}"));
         write!(
             formatter,
-            "{acknowledged} writes acknowledged, {items} items and {events} feed events compared, of the writes on \
-             their way {made} were made and {not_made} not, {inspections} inspections, {restores} backups restored; \
-             struck during: {}",
-            struck.join(", ")
+            "{} writes acknowledged and {} transactions, {} items and {} feed events compared, of the writes on their way {} \
+             were made and {} not, {} inspections, {} backups restored and {} items compared in them; struck during: {}",
+            self.acknowledged,
+            self.transactions,
+            self.items,
+            self.events,
+            self.made,
+            self.not_made,
+            self.inspections,
+            self.backups,
+            self.backup_items,
+            struck.collect::<Vec<_>>().join(", ")
         )
     }
 }
@@ -182,6 +194,9 @@ impl Kills {
         if std::mem::take(&mut self.promised) {
             disturb::promise(&mut Client::connect(&server.address)?, None)?;
         }
+        if focus == Focus::Backup {
+            self.everybody.remember();
+        }
         let tally = Tally::default();
         let was_running = self.load(server, focus, &tally)?;
         self.promised = focus == Focus::Compaction;
@@ -199,15 +214,33 @@ impl Kills {
             // What is left to do is seen after the start.
             Focus::Purge | Focus::IndexBuild => self.unfinished = Some(focus),
         }
-        if tally.backups.load(Ordering::Relaxed) > 0 {
-            self.restore()?;
+        if let Some(taken) = tally.backup.lock().as_ref() {
+            let (data, launch) = (self.place.join("restored"), &self.launch);
+            let items = backups::compare(taken, launch, &data, &self.world, &self.everybody)?;
+            self.figures.backups += 1;
+            self.figures.backup_items += items;
         }
-        // The other times it is the server that recovers.
-        if self.random.bool() {
-            self.launch.inspect()?;
-            self.figures.inspections += 1;
-        }
+        self.everybody.forget();
+        // A copy, because an inspection recovers what it looks at: that is left to the server.
+        self.launch.inspect_copy(&self.place.join("inspected"))?;
+        self.figures.inspections += 1;
         Ok(())
+    }
+
+    /// Everybody takes so many steps; then the server is killed.
+    fn write(&mut self, steps: usize) -> Result<()> {
+        let server = self.launch.start()?;
+        let (mut client, mut wire) = (Client::connect(&server.address)?, WireClient::connect(&server.mongo)?);
+        self.world.read_clock(&mut client)?;
+        for _ in 0..steps {
+            for writer in &mut self.everybody.writers {
+                ensure!(writer.step(&self.world, &mut client)? == Step::Answered, "a write is not answered");
+            }
+            for writer in &mut self.everybody.wire_writers {
+                ensure!(writer.step(&self.world, &mut wire)? == Step::Answered, "a write is not answered");
+            }
+        }
+        server.kill().map(drop)
     }
 
     /// Everybody writes until the server is killed; whether it was running until then.
@@ -256,6 +289,7 @@ impl Kills {
             Ok(was_running)
         })?;
         self.figures.acknowledged += self.everybody.acknowledged() - before;
+        self.figures.transactions = self.everybody.transactions();
         Ok(was_running)
     }
 
@@ -276,32 +310,6 @@ impl Kills {
             early |= child.wait_with_output()?.stdout.is_empty();
         }
         Ok(early)
-    }
-
-    /// Restores the last whole backup, which is inspected on the way.
-    fn restore(&mut self) -> Result<()> {
-        let mut files: Vec<PathBuf> = std::fs::read_dir(&self.place)?
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.extension().is_some_and(|extension| extension == "backup"))
-            .collect();
-        files.sort();
-        let last = files.last().context("a whole backup has its name")?;
-        let data = self.place.join("restored");
-        let output = Command::new(&self.launch.binary)
-            .args(["restore", "--test-clock"])
-            .arg(last)
-            .arg("--data")
-            .arg(&data)
-            .output()?;
-        if !output.status.success() {
-            bail!("a backup does not restore: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        std::fs::remove_dir_all(&data)?;
-        for file in files {
-            std::fs::remove_file(file)?;
-        }
-        self.figures.restores += 1;
-        Ok(())
     }
 }
 

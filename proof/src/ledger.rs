@@ -85,6 +85,12 @@ impl Entry {
         self.remember();
     }
 
+    /// From now on it is remembered when what was known.
+    pub fn begin_past(&mut self) {
+        self.past = Some(Vec::new());
+        self.remember();
+    }
+
     fn remember(&mut self) {
         if let Some(past) = &mut self.past {
             past.push(Moment { since: wall_clock(), version: self.version, attempt: self.attempt });
@@ -97,6 +103,37 @@ impl Entry {
         let known = past.iter().rev().find(|known| known.since <= moment);
         let (version, attempt) = known.map_or((None, None), |known| (known.version, known.attempt));
         Entry { version, attempt, ..Entry::default() }
+    }
+
+    /// Whether `found` is what was there at some moment from `begun` to `ended`; if not, what is wrong with it as of `begun`.
+    pub fn settle_within(
+        &self,
+        found: Option<Version>,
+        (begun, ended): (f64, f64),
+        rules: &Rules,
+        now: Span,
+    ) -> Result<()> {
+        let first = self.as_of(begun).settle(found, rules, now).map(drop);
+        let past = self.past.as_deref().unwrap_or_default();
+        let mut later = past.iter().filter(|known| begun < known.since && known.since <= ended);
+        let fits = |known: &Moment| {
+            let mut entry = Entry { version: known.version, attempt: known.attempt, ..Entry::default() };
+            entry.settle(found, rules, now).is_ok()
+        };
+        if later.any(fits) { Ok(()) } else { first }
+    }
+
+    /// Versions that were acknowledged, each with its group, sent at `begun` or later.
+    pub fn put_since(&self, begun: f64) -> impl Iterator<Item = (u64, u64)> {
+        let past = self.past.as_deref().unwrap_or_default();
+        past.windows(2).filter(move |pair| pair[0].since >= begun).filter_map(|pair| {
+            let attempt = pair[0].attempt?;
+            let made = pair[1].version.map(|version| Change::Put(version.rev));
+            match attempt.change {
+                Change::Put(rev) if made == Some(attempt.change) => Some((rev, attempt.group)),
+                _ => None,
+            }
+        })
     }
 
     pub fn presence(&self, rules: &Rules, now: Span) -> Presence {
@@ -160,7 +197,9 @@ impl Entry {
                 attempt.map_or(Settled::Nothing, |_| Settled::NotMade)
             }
             (version, attempt) => {
-                bail!("{found:?} is there instead of {version:?} (on its way: {attempt:?})")
+                bail!(
+                    "what was acknowledged is lost: {found:?} is there instead of {version:?} (on its way: {attempt:?})"
+                )
             }
         };
         self.version = Some(found);
@@ -267,6 +306,36 @@ mod tests {
         assert!(settle(entry(Some(old), None), Some(old)).is_ok());
         assert!(settle(entry(Some(old), None), None).is_err());
         assert!(settle(entry(None, None), Some(old)).is_err(), "deleted, and back");
+    }
+
+    #[test]
+    fn what_was_there_at_a_moment_of_a_while_is_told_from_what_was_not() {
+        let put = |since, rev| Moment { since, version: Some(version(rev, Death::Never)), attempt: None };
+        let sent = |since, version, rev| Moment {
+            since,
+            version,
+            attempt: Some(Attempt { change: Change::Put(rev), group: rev, mortal: false }),
+        };
+        let first = Some(version(1, Death::Never));
+        let past = vec![
+            put(10.0, 1),
+            sent(20.0, first, 2),
+            put(21.0, 2),
+            sent(30.0, Some(version(2, Death::Never)), 3),
+        ];
+        let entry = Entry { past: Some(past), ..Entry::default() };
+        let within = |rev: u64, while_| {
+            let rules = Rules::new(Ttl::Infinite);
+            entry.settle_within(Some(version(rev, Death::Never)), while_, &rules, NOW).is_ok()
+        };
+        assert!(within(1, (15.0, 16.0)) && !within(2, (15.0, 16.0)), "not even sent");
+        assert!(within(1, (15.0, 25.0)) && within(2, (15.0, 25.0)), "made meanwhile");
+        assert!(!within(1, (22.0, 25.0)), "acknowledged before, and not in it");
+        assert!(within(3, (22.0, 31.0)) && !within(3, (22.0, 29.0)), "on its way");
+        let none = entry.settle_within(None, (22.0, 31.0), &Rules::new(Ttl::Infinite), NOW);
+        assert!(none.unwrap_err().to_string().contains("is lost"));
+        assert_eq!(entry.put_since(15.0).collect::<Vec<_>>(), [(2, 2)], "the last one was not answered");
+        assert_eq!(entry.put_since(20.5).count(), 0);
     }
 
     #[test]

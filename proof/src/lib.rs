@@ -5,7 +5,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `kills.rs` | the check: kill -9 under load; `disturb.rs` is what else goes on, `verify.rs` what is compared |
+//! | `kills.rs` | the check: kill -9 under load; `disturb.rs` is what else goes on, `verify.rs` what is compared, `backups.rs` what must be in a backup |
 //! | `powerloss.rs` | the check: power loss after each sync; `recording.rs` reads what strace saw, `disk.rs` is the disk that is left |
 //! | `failures.rs`, `diskfull.rs` | the checks: operations that fail one after the other, and no room on the disk |
 //! | `ledger.rs`, `times.rs` | what was acknowledged, and what follows from it at which time |
@@ -16,6 +16,7 @@
 //! | `refusals.rs` | what can be learnt from the time that refusals take |
 //! | `process.rs` | the server as a process: started, killed, stopped, under strace if need be |
 
+pub mod backups;
 pub mod disk;
 pub mod diskfull;
 pub mod disturb;

@@ -192,7 +192,7 @@ fn rewrite(world: &World, client: &mut Client, everybody: &mut Everybody) -> Res
     answered(&crowd_writer.crowd(world, client, 2)?)?;
     disturb::promise(client, Some(2))?;
     let begun = Instant::now();
-    while client.admin("GET", "/_bolide/purge", "")?.expect(200)?.number("scrubs") == Some(0) {
+    while disturb::scrubs(client)? == 0 {
         ensure!(begun.elapsed() < PATIENCE, "tables are not rewritten");
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -98,6 +98,15 @@ impl Launch {
         Ok(())
     }
 
+    /// The same on a copy, which goes: the data stay as they were left.
+    pub fn inspect_copy(&self, copy: &Path) -> Result<()> {
+        let mut command = Command::new("cp");
+        command.args(["--recursive", "--sparse=always"]).arg(&self.data).arg(copy);
+        ensure!(command.status()?.success(), "cannot copy {}", self.data.display());
+        Launch { data: copy.to_owned(), ..self.clone() }.inspect()?;
+        std::fs::remove_dir_all(copy).context("cannot remove the copy")
+    }
+
     /// Forgets what was logged so far.
     pub fn forget_log(&self) -> Result<()> {
         File::create(&self.log).map(drop).context("cannot empty the log")

@@ -45,7 +45,12 @@ impl Everybody {
 
     /// From now on everybody remembers when what was known.
     pub fn remember(&mut self) {
-        self.items_mut().for_each(|item| item.entry.past = Some(Vec::new()));
+        self.items_mut().for_each(|item| item.entry.begin_past());
+    }
+
+    /// Nobody remembers any more.
+    pub fn forget(&mut self) {
+        self.items_mut().for_each(|item| item.entry.past = None);
     }
 
     /// What everybody knew at a moment.
@@ -60,6 +65,11 @@ impl Everybody {
     pub fn acknowledged(&self) -> u64 {
         let nosql: u64 = self.writers.iter().map(|writer| writer.acknowledged).sum();
         nosql + self.wire_writers.iter().map(|writer| writer.acknowledged).sum::<u64>()
+    }
+
+    /// Transactions of several documents that were acknowledged so far.
+    pub fn transactions(&self) -> u64 {
+        self.wire_writers.iter().map(|writer| writer.transactions).sum()
     }
 
     /// Whether a write is on its way.
@@ -82,17 +92,20 @@ pub struct Compared {
 
 /// Whether writes that belong together were made together.
 #[derive(Default)]
-struct Groups(HashMap<u64, bool>);
+pub struct Groups(HashMap<u64, bool>);
 
 impl Groups {
-    fn add(&mut self, group: u64, settled: Settled) -> Result<()> {
-        let made = match settled {
-            Settled::Made => true,
-            Settled::NotMade => false,
-            Settled::Nothing | Settled::Unknown(_) => return Ok(()),
-        };
+    fn settle(&mut self, group: u64, settled: Settled) -> Result<()> {
+        match settled {
+            Settled::Made => self.add(group, true),
+            Settled::NotMade => self.add(group, false),
+            Settled::Nothing | Settled::Unknown(_) => Ok(()),
+        }
+    }
+
+    pub fn add(&mut self, group: u64, made: bool) -> Result<()> {
         let before = *self.0.entry(group).or_insert(made);
-        ensure!(before == made, "a part of a batch was made and another was not");
+        ensure!(before == made, "a part of a batch or of a transaction was made and another was not");
         Ok(())
     }
 }
@@ -159,7 +172,7 @@ fn settle(
     let Entry { attempt, .. } = item.entry;
     let settled = item.entry.settle(found, rules, now)?;
     if let Some(attempt) = attempt {
-        groups.add(attempt.group, settled)?;
+        groups.settle(attempt.group, settled)?;
     }
     compared.items += 1;
     compared.made += u64::from(settled == Settled::Made);

@@ -1,5 +1,5 @@
 //! A writer of the MongoDB API: inserts, updates, replacements and deletes of documents of its own, some of which die by
-//! a TTL index on a date.
+//! a TTL index on a date, and transactions of several of them.
 
 use anyhow::{Context, Result, bail, ensure};
 use bolide_bench::client::{Bson, Value, WireClient, message};
@@ -12,11 +12,19 @@ use crate::world::{DATABASE, World};
 use crate::writer::{Item, Step};
 
 const ITEMS: usize = 20;
+/// Documents of a transaction, at most.
+const TOGETHER: usize = 5;
+/// What the server says of a transaction that is as if it had not been.
+const AGAIN: &str = "TransientTransactionError";
 
 #[derive(Clone)]
 pub struct WireWriter {
     pub items: Vec<Item>,
     pub acknowledged: u64,
+    /// Transactions that were.
+    pub transactions: u64,
+    /// Its session, of which each transaction has a number of its own.
+    session: [u8; 16],
     random: Rng,
 }
 
@@ -29,15 +37,22 @@ enum Act {
 }
 
 impl WireWriter {
-    pub fn new(number: usize, random: Rng) -> WireWriter {
+    pub fn new(number: usize, mut random: Rng) -> WireWriter {
         let item = |at| Item { id: format!("m{number}-{at}"), entry: Entry::default() };
-        WireWriter { items: (0..ITEMS).map(item).collect(), acknowledged: 0, random }
+        let session = random.u128(..).to_le_bytes();
+        let items = (0..ITEMS).map(item).collect();
+        WireWriter { items, acknowledged: 0, transactions: 0, session, random }
     }
 
     /// Does one thing.
     pub fn step(&mut self, world: &World, wire: &mut WireClient) -> Result<Step> {
-        let free: Vec<usize> =
+        let mut free: Vec<usize> =
             (0..self.items.len()).filter(|at| self.items[*at].entry.attempt.is_none()).collect();
+        if free.len() > 1 && self.random.u8(..5) == 0 {
+            self.random.shuffle(&mut free);
+            free.truncate(self.random.usize(2..=TOGETHER));
+            return self.transaction(world, wire, &free);
+        }
         let Some(&at) = self.random.choice(&free) else { return Ok(Step::Answered) };
         let act = match self.random.u8(..8) {
             0..3 => Act::Insert,
@@ -67,6 +82,88 @@ impl WireWriter {
         self.acknowledged += u64::from(answer == Outcome::Done(1));
         Ok(Step::Answered)
     }
+
+    /// Changes several documents together, or does as if: then, and whenever no commit was sent, nothing may have changed.
+    fn transaction(&mut self, world: &World, wire: &mut WireClient, chosen: &[usize]) -> Result<Step> {
+        let number = world.number();
+        let mut changes = Vec::new();
+        for &at in chosen {
+            let (rev, size) = (world.number(), self.random.usize(20..400));
+            let dies = (self.random.u8(..3) == 0).then(|| world.now().high + self.random.i64(2..60));
+            let Item { id, entry } = &self.items[at];
+            let stays = entry.version.is_some_and(|version| version.death == Death::Never);
+            let (command, version) = if stays && self.random.bool() {
+                (command(Act::Delete, id, rev, size, dies), None)
+            } else {
+                let death = dies.map_or(Death::Never, Death::At);
+                (upsert(id, rev, size, dies), Some(Version { rev, death, alive: i64::MIN }))
+            };
+            let mut command = self.within(command, number);
+            if changes.is_empty() {
+                command = command.bool("startTransaction", true);
+            }
+            let Ok(answer) = wire.exchange(&message(DATABASE, command)) else { return Ok(Step::Lost) };
+            match Outcome::of(answer)? {
+                Outcome::Done(1) => changes.push((at, version, dies.is_some())),
+                Outcome::Refused(why) if why.contains(AGAIN) => return Ok(Step::Answered),
+                Outcome::Refused(why) => return Ok(Step::Refused(503, why)),
+                other => bail!("a change of {id} in a transaction was answered {other:?} ({entry:?})"),
+            }
+        }
+        if self.random.u8(..4) == 0 {
+            let abort = self.within(Bson::new().int("abortTransaction", 1), number);
+            return Ok(wire.exchange(&message("admin", abort)).map_or(Step::Lost, |_| Step::Answered));
+        }
+        self.commit(wire, number, &changes)
+    }
+
+    /// Ends a transaction with these changes: each document's version, if any, and whether it may die.
+    fn commit(
+        &mut self,
+        wire: &mut WireClient,
+        number: u64,
+        changes: &[(usize, Option<Version>, bool)],
+    ) -> Result<Step> {
+        let change = |version: Option<Version>| version.map_or(Change::Delete, |it| Change::Put(it.rev));
+        for &(at, version, mortal) in changes {
+            let attempt = Attempt { change: change(version), group: number, mortal };
+            self.items[at].entry.attempts(attempt);
+        }
+        let commit = self.within(Bson::new().int("commitTransaction", 1), number);
+        let Ok(answer) = wire.exchange(&message("admin", commit)) else { return Ok(Step::Lost) };
+        if Value::field(answer, "ok")?.and_then(|ok| ok.number()) != Some(1.0) {
+            let why = String::from_utf8_lossy(answer).into_owned();
+            if !why.contains(AGAIN) {
+                return Ok(Step::Refused(503, why));
+            }
+            // A document was purged meanwhile.
+            changes.iter().for_each(|(at, ..)| self.items[*at].entry.refused());
+            return Ok(Step::Answered);
+        }
+        for &(at, version, _) in changes {
+            self.items[at].entry.acknowledged(change(version), version);
+        }
+        self.acknowledged += changes.len() as u64;
+        self.transactions += 1;
+        Ok(Step::Answered)
+    }
+
+    /// A command as a part of the transaction of that number.
+    fn within(&self, command: Bson, number: u64) -> Bson {
+        // A document of one field: a UUID of 16 bytes, which is of kind 5 and subtype 4.
+        let session =
+            [&[30, 0, 0, 0, 5], b"id\0".as_slice(), &[16, 0, 0, 0, 4], &self.session, &[0]].concat();
+        command.raw("lsid", &session).long("txnNumber", number as i64).bool("autocommit", false)
+    }
+}
+
+/// A replacement of whatever is there.
+fn upsert(id: &str, rev: u64, size: usize, dies: Option<i64>) -> Bson {
+    let statement = Bson::new()
+        .document("q", Bson::new().text("_id", id))
+        .document("u", items::document(id, rev, size, dies))
+        .bool("upsert", true);
+    Bson::new().text("update", "c").array("updates", [statement.finish()])
 }
 
 /// What a command came to.

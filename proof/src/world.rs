@@ -84,6 +84,12 @@ impl World {
         }
     }
 
+    /// The same rules on another server, whose time is its own.
+    pub fn elsewhere(&self) -> World {
+        let rules = std::array::from_fn(|at| Mutex::new(self.rules[at].lock().clone()));
+        World { rules, ..World::default() }
+    }
+
     /// A number that nobody has had: of a version, or of writes that belong together.
     pub fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
