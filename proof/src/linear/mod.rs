@@ -7,13 +7,15 @@
 //! | `search.rs` | whether a history is linearizable |
 //! | `items.rs` | what item operations do, one after the other, and how the clock lets items die |
 //! | `clients.rs` | the operations over both protocols |
+//! | `lies.rs` | histories that must be refused |
 //!
 //! A history is short, a few clients on a few items, because many short ones show more than a long one. The test clock is
-//! moved as one of the operations, so expiry takes its place among the writes. Each history is also judged with one answer
-//! falsified: a checker that believes that would believe anything.
+//! moved as one of the operations, so expiry takes its place among the writes. Each history is also judged with one of its
+//! answers falsified (`lies.rs`): a checker that believes that would believe anything.
 
 mod clients;
 pub mod items;
+mod lies;
 pub mod search;
 
 use std::path::Path;
@@ -45,14 +47,16 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     let mut sums = Sums::default();
     for round in 0..rounds {
         let seed = setting.seed.wrapping_mul(1_000_003).wrapping_add(round);
-        sums.add(&judged(record::<Rest>(&server, round, seed)?, seed, place)?);
-        sums.add(&judged(record::<Wire>(&server, round, seed)?, seed, place)?);
+        sums.judge(&record::<Rest>(&server, round, seed)?, seed, place)?;
+        sums.judge(&record::<Wire>(&server, round, seed)?, seed, place)?;
     }
+    ensure!(sums.stale > 0 && sums.second_winners > 0, "no history could be falsified in each way");
     ensure!(server.stop(std::time::Duration::from_secs(30))?.success(), "the server did not end in order");
     launch.inspect()?;
     Ok(Outcome::Held(format!(
-        "{} histories of {} operations, {} of them beside another one, {} steps of the clock; {} falsified ones refused",
-        sums.histories, sums.operations, sums.overlapping, sums.clock_steps, sums.falsified
+        "{} histories of {} operations, {} of them beside another one, {} steps of the clock; refused were {} with a stale \
+         read and {} with two winners of one version",
+        sums.histories, sums.operations, sums.overlapping, sums.clock_steps, sums.stale, sums.second_winners
     )))
 }
 
@@ -63,7 +67,9 @@ struct Sums {
     operations: usize,
     overlapping: usize,
     clock_steps: usize,
-    falsified: u64,
+    /// Falsified histories that were refused.
+    stale: u64,
+    second_winners: u64,
 }
 
 impl Sums {
@@ -77,16 +83,29 @@ impl Sums {
         };
         self.overlapping += history.iter().filter(beside).count();
         self.clock_steps += history.iter().filter(|one| one.call == Call::MoveClock).count();
-        self.falsified += 1;
+    }
+
+    /// Adds a history if it is linearizable, and is not once it is falsified.
+    fn judge(&mut self, history: &History, seed: u64, place: &Path) -> Result<()> {
+        is_linear(history, seed, place)?;
+        self.add(history);
+        for (lie, count) in [
+            (lies::stale_read(history), &mut self.stale),
+            (lies::second_winner(history), &mut self.second_winners),
+        ] {
+            let Some(lie) = lie else { continue };
+            let verdict = search(&Items { keys: KEYS }, &lie);
+            ensure!(matches!(verdict, Verdict::Broken { .. }), "the checker believes a lie: {lie:?}");
+            *count += 1;
+        }
+        Ok(())
     }
 }
 
-/// The history, if it is linearizable, and is not once it is falsified.
-fn judged(history: History, seed: u64, place: &Path) -> Result<History> {
-    let items = Items { keys: KEYS };
-    if let Verdict::Broken { explained, stuck } = search(&items, &history) {
+fn is_linear(history: &History, seed: u64, place: &Path) -> Result<()> {
+    if let Verdict::Broken { explained, stuck } = search(&Items { keys: KEYS }, history) {
         let file = place.join(format!("history-{seed}.txt"));
-        std::fs::write(&file, told(&history, &explained, &stuck))?;
+        std::fs::write(&file, told(history, &explained, &stuck))?;
         bail!(
             "a history is not linearizable: {} of {} operations are explained, see {}",
             explained.len(),
@@ -94,24 +113,7 @@ fn judged(history: History, seed: u64, place: &Path) -> Result<History> {
             file.display()
         );
     }
-    let lie = falsified(&history);
-    ensure!(matches!(search(&items, &lie), Verdict::Broken { .. }), "the checker believes a lie: {lie:?}");
-    Ok(history)
-}
-
-/// The history with a value at its end that nobody wrote.
-fn falsified(history: &History) -> History {
-    let mut lie = history.clone();
-    let end = history.iter().map(|operation| operation.ended).max().unwrap_or(0);
-    let answer = Answer::Value { value: u64::MAX, tag: "of nobody".to_owned() };
-    lie.push(Operation {
-        client: CLIENTS,
-        call: Call::Read { key: 0 },
-        answer,
-        began: end + 1,
-        ended: end + 2,
-    });
-    lie
+    Ok(())
 }
 
 /// A history for people: what was explained in its order, then the rest in the order of its beginnings.
