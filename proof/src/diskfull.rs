@@ -4,18 +4,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use bolide_bench::client::{Client, WireClient};
+use bolide_bench::client::{Bson, Client, WireClient, message};
 use fastrand::Rng;
 
-use crate::process::Launch;
+use crate::process::{Launch, Server};
 use crate::verify::{self, Everybody, Feeds};
-use crate::world::{CONTAINERS, World};
+use crate::world::{self, CONTAINERS, DATABASE, World};
 use crate::writer::Step;
 use crate::{Outcome, Setting};
 
 /// The disk's size, and with room again.
 const SMALL_MIB: u32 = 8;
 const LARGE_MIB: u32 = 400;
+/// Steps of a writer of the MongoDB API while there is room.
+const DOCUMENT_STEPS: usize = 20;
 /// Batches of a hundred items: many more than fit.
 const BATCHES_MAX: usize = 400;
 
@@ -54,8 +56,14 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
 fn fill(launch: &Launch, world: &World, everybody: &mut Everybody) -> Result<String> {
     let server = launch.start()?;
     let mut client = Client::connect(&server.address)?;
-    world.make(&mut client, &mut WireClient::connect(&server.mongo)?)?;
+    let mut wire = WireClient::connect(&server.mongo)?;
+    world.make(&mut client, &mut wire)?;
     world.read_clock(&mut client)?;
+    for writer in &mut everybody.wire_writers {
+        for _ in 0..DOCUMENT_STEPS {
+            ensure!(writer.step(world, &mut wire)? == Step::Answered, "a write with room is refused");
+        }
+    }
     let writer = everybody.writers.last_mut().context("there are writers")?;
     for _ in 0..BATCHES_MAX {
         let Step::Refused(status, why) = writer.crowd(world, &mut client, 1_000_000)? else { continue };
@@ -63,10 +71,23 @@ fn fill(launch: &Launch, world: &World, everybody: &mut Everybody) -> Result<Str
         ensure!(why.contains("space") || why.contains("no more writes"), "nobody says why: {why}");
         let answer = client.read(CONTAINERS[2], &writer.pk(), &writer.items[2][12].id)?;
         ensure!(answer.status == 200, "a read without room is answered {}: {}", answer.status, answer.body);
+        ask_documents(&server)?;
         server.kill()?;
         return Ok(why);
     }
     anyhow::bail!("the disk does not get full")
+}
+
+/// The MongoDB API says the same: documents are found, another one is refused, with the reason.
+fn ask_documents(server: &Server) -> Result<()> {
+    let mut wire = WireClient::connect(&server.mongo)?;
+    let found = world::living_documents(&mut wire, 0).context("a find without room")?;
+    ensure!(!found.is_empty(), "no document is found without room");
+    let document = Bson::new().text("_id", "one too many").finish();
+    let insert = Bson::new().text("insert", "c").array("documents", [document]);
+    let answer = String::from_utf8_lossy(wire.exchange(&message(DATABASE, insert))?).into_owned();
+    ensure!(answer.contains("no more writes"), "an insert without room is answered {answer}");
+    Ok(())
 }
 
 /// A file system in memory, unmounted when dropped.
