@@ -1,5 +1,5 @@
 //! Proves things of a server binary: `bolide-proof SERVER CHECK [options]`; `all` runs every check, with `--quick` those
-//! that take seconds.
+//! that take seconds, and `bolide-proof list [options]` tells their names.
 //!
 //! ```text
 //! --seed N       everything random follows from it; another one each time unless given
@@ -13,8 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use bolide_proof::{CHECKS, Check, Effort, Outcome, Setting};
 
-const USAGE: &str =
-    "usage: bolide-proof SERVER CHECK|all [--seed N] [--count N] [--quick|--long] [--directory D]";
+const USAGE: &str = "usage: bolide-proof SERVER CHECK|all [--seed N] [--count N] [--quick|--long] [--directory D] | list [--quick|--long]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -30,6 +29,13 @@ fn main() -> ExitCode {
 
 /// Whether every check that was asked for held.
 fn run(arguments: &[String]) -> Result<bool> {
+    if let [word, rest @ ..] = arguments
+        && word == "list"
+    {
+        let effort = options(Setting::new(""), rest)?.effort;
+        CHECKS.iter().filter(|check| check.from <= effort).for_each(|check| println!("{}", check.name));
+        return Ok(true);
+    }
     let [server, name, rest @ ..] = arguments else { bail!("{}", usage()) };
     let setting = options(Setting::new(server), rest)?;
     let is_one_of_all = |check: &Check| name == "all" && check.from <= setting.effort;

@@ -3,7 +3,7 @@
 /// How much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Proofs in half a minute, as part of every test run; benchmarks in ten, once everything is built.
+    /// Proofs in two minutes, as part of every test run; benchmarks in ten, once everything is built.
     Quick,
     /// Proofs in some minutes; benchmarks with more rounds and a million items.
     Full,

@@ -1,40 +1,109 @@
 //! What must hold whatever happens to the server, checked against the release binary: see proof/ and docs/reliability.md.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::compat;
 use crate::extent::Extent;
 use crate::paths;
-use crate::process;
+use crate::process::{self, available, install};
 use crate::report::{Outcome, Report};
-use crate::rust::verdict;
 
 const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
-const TIMEOUT: Duration = Duration::from_hours(4);
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+/// How a line begins that says what could not be checked, behind the check's name.
+const NOT_CHECKED: &str = ": NOT CHECKED: ";
 
 pub(crate) fn run(report: &mut Report, extent: Extent) {
     compat::with_server(report, |report, binary| {
-        report.part("proofs", || check(binary, extent));
+        let mut built = None;
+        report.part("proofs, build", || {
+            let (program, checks) = build(extent)?;
+            let count = checks.len();
+            built = Some((program, checks));
+            Ok(Outcome::Passed(format!("{count} checks")))
+        });
+        let Some((program, checks)) = built else { return };
+        for name in checks {
+            report.part(&format!("proof: {name}"), || check(&program, binary, &name, extent));
+        }
     });
 }
 
-fn check(binary: &PathBuf, extent: Extent) -> Result<Outcome> {
-    let target = paths::target().join("proof");
+/// How long one check may take.
+fn timeout(extent: Extent) -> Duration {
+    match extent {
+        Extent::Quick => Duration::from_mins(5),
+        Extent::Full => Duration::from_mins(30),
+        Extent::Long => Duration::from_hours(4),
+    }
+}
+
+/// Builds the program, fetches what its checks need, and asks it for their names.
+fn build(extent: Extent) -> Result<(PathBuf, Vec<String>)> {
+    let target = target();
     let mut build = Command::new("cargo");
     build.args(["build", "--release", "--locked"]).current_dir(paths::root().join("proof"));
     let made = process::run(build.env("CARGO_TARGET_DIR", &target), BUILD_TIMEOUT)?.success;
     ensure!(made, "proof does not build");
-    let mut command = Command::new(target.join("release/bolide-proof"));
-    command.arg(binary).arg("all").args(extent.flags());
+    if !available("strace") {
+        // What cannot be had is told by the checks that want it.
+        let mut command = Command::new("apt-get");
+        let _ = install(command.args(["install", "--yes", "--no-install-recommends", "strace"]));
+    }
+    let program = target.join("release/bolide-proof");
+    let listed = process::run_quietly(Command::new(&program).arg("list").args(extent.flags()), LIST_TIMEOUT)?;
+    ensure!(listed.success, "bolide-proof does not list its checks: {}", listed.output);
+    Ok((program, listed.output.lines().map(str::to_owned).collect()))
+}
+
+/// Where the program is built; its unit tests are built there, too.
+pub(crate) fn target() -> PathBuf {
+    paths::target().join("proof")
+}
+
+fn check(program: &Path, binary: &Path, name: &str, extent: Extent) -> Result<Outcome> {
+    let mut command = Command::new(program);
+    command.arg(binary).arg(name).args(extent.flags());
     if extent == Extent::Quick {
         // A part of every test run, so the same each time.
         command.args(["--seed", "1"]);
     }
-    let finished = process::run(&mut command, TIMEOUT)?;
-    let skipped = finished.output.lines().filter(|line| line.contains(": NOT CHECKED: ")).count();
-    Ok(verdict(finished.success, &format!("{skipped} not checked")))
+    let finished = process::run(&mut command, timeout(extent))?;
+    verdict(name, finished.success, &finished.output)
+}
+
+/// How a check ended, by what it printed.
+fn verdict(name: &str, success: bool, output: &str) -> Result<Outcome> {
+    let told = |mark: &str| output.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(mark));
+    if let Some(why) = told(NOT_CHECKED) {
+        return Ok(Outcome::Missing(why.to_owned()));
+    }
+    if !success {
+        return Ok(Outcome::Failed(told(": FAILED ").unwrap_or("it says nothing").to_owned()));
+    }
+    let figures = told(": held: ").context("it neither held nor failed")?;
+    Ok(Outcome::Passed(figures.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_that_could_not_be_made_has_not_passed() {
+        let skipped = "diskfull: no room (seed 1)\ndiskfull: NOT CHECKED: no right to mount\n";
+        let outcome = verdict("diskfull", true, skipped).unwrap();
+        assert!(matches!(outcome, Outcome::Missing(why) if why == "no right to mount"));
+        let held = "kills: kill -9 (seed 1)\nkills: held: 8 kills\n";
+        assert!(
+            matches!(verdict("kills", true, held).unwrap(), Outcome::Passed(figures) if figures == "8 kills")
+        );
+        let failed = "kills: FAILED with seed 1: item w1 is lost\n";
+        assert!(matches!(verdict("kills", false, failed).unwrap(), Outcome::Failed(_)));
+        assert!(verdict("kills", true, "").is_err(), "silence is no success");
+    }
 }
