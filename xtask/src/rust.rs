@@ -8,6 +8,7 @@ use anyhow::{Result, ensure};
 use crate::Tier;
 use crate::paths;
 use crate::process::{self, Finished};
+use crate::proof;
 use crate::report::{Outcome, Part, Report, count_before};
 use crate::server;
 
@@ -64,6 +65,7 @@ pub(crate) fn build_and_test(report: &mut Report) {
         Part { name: "server, release build", run: Box::new(server::release) },
         Part { name: "lints", run: Box::new(lint) },
         Part { name: "rust tests", run: Box::new(short_tests) },
+        Part { name: "harness tests", run: Box::new(harness_tests) },
     ]);
     if !process::available("openssl") {
         report.part("rust tests of TLS", || Ok(Outcome::Missing("openssl is not installed".to_owned())));
@@ -76,6 +78,16 @@ fn short_tests() -> Result<Outcome> {
         command.args(["--", "--skip", TLS_TESTS]);
     }
     counted(&process::run(&mut command, TEST_TIMEOUT)?)
+}
+
+fn harness_tests() -> Result<Outcome> {
+    // Workspaces of their own; the proofs are built by the same profile in the same place anyway.
+    let mut proof = cargo(&["test", "--release", "--locked"]);
+    proof.current_dir(paths::root().join("proof")).env("CARGO_TARGET_DIR", proof::target());
+    let mut bench = cargo(&["test", "--locked", "--package", "bolide-bench"]);
+    bench.current_dir(paths::root().join("bench")).env("CARGO_TARGET_DIR", paths::target().join("bench"));
+    let (proof, bench) = (process::run(&mut proof, TEST_TIMEOUT)?, process::run(&mut bench, TEST_TIMEOUT)?);
+    counted(&Finished { success: proof.success && bench.success, output: proof.output + &bench.output })
 }
 
 /// What is too big for the short tier.
