@@ -6,7 +6,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
 use std::panic::PanicHookInfo;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use tracing_subscriber::EnvFilter;
 
 use crate::settings::Settings;
@@ -21,8 +21,27 @@ pub(crate) fn begin(settings: &Settings) -> Result<()> {
         "json" => log.json().flatten_event(true).with_current_span(false).with_span_list(false).init(),
         _ => log.init(),
     }
+    log::set_logger(&Libraries).map_err(|error| anyhow!("{error}"))?;
+    log::set_max_level(log::LevelFilter::Error);
     std::panic::set_hook(Box::new(log_panic));
     Ok(())
+}
+
+/// Errors of libraries, of which fjall's matter: it tells nobody else why it stopped flushing.
+struct Libraries;
+
+impl log::Log for Libraries {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.level() == log::Level::Error
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            tracing::error!(library = record.target(), "{}", record.args());
+        }
+    }
+
+    fn flush(&self) {}
 }
 
 /// A defect is an event as others are, so that whoever reads the log by lines can read this, too.
