@@ -1,203 +1,423 @@
 //! Operations of the operating system that fail, the first, the second, the third and so on until none is left to fail.
 //!
-//! strace makes them fail: on the store's writer thread while the server works, and on all threads while it starts. After a
-//! failed write or sync no write is acknowledged any more, the answers say why, reads go on, and a restart finds everything
-//! that was acknowledged.
+//! strace makes them fail and writes down that it did: on the store's writer thread, on the threads that flush and compact,
+//! on those that answer reads, and on all while the server starts. After a failed write or sync no write is acknowledged any more,
+//! the answers and the log say why, reads go on, and a restart finds everything that was acknowledged. A read that fails is
+//! answered with an error, never with something else, and does no harm beyond itself.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use bolide_bench::client::{Client, WireClient};
 use fastrand::Rng;
 
+use crate::disturb;
+use crate::items;
+use crate::ledger::Presence;
 use crate::process::{Launch, Server};
 use crate::recording;
+use crate::tracer::{self, Injection, Threads, Tracer};
 use crate::verify::{self, Everybody, Feeds};
-use crate::world::{CONTAINERS, World};
+use crate::world::{self, CONTAINERS, World};
 use crate::writer::Step;
-use crate::{Outcome, Setting};
+use crate::{Effort, Outcome, Setting};
 
-/// Steps of each writer, unless a write is refused before.
+/// Steps of each writer.
 const STEPS: usize = 25;
-/// How long strace may take to get hold of a thread.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// The store's writer thread.
+/// How long the server may take to flush, to compact, to notice that this failed, and to stop.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// In this time a clock that is asked renews its lease twice.
+const TWO_LEASES: Duration = Duration::from_secs(12);
+/// The store's writer thread, the one that flushes and the one that compacts.
 const WRITER: &str = "bolide-writer";
+const FLUSHER: &str = "fjall:worker";
+const COMPACTOR: &str = "bolide-compact";
+/// Who answers reads is none of them.
+const READERS: Threads = Threads::AllBut(&[WRITER, FLUSHER, COMPACTOR]);
+/// The file beside the data that says how far they go.
+const MARKER: &str = "bolide.store";
 
-/// What fails while the server works.
+/// When something fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// On the writer thread while everybody writes.
+    Writing,
+    /// On this thread while tables are flushed, merged and rewritten.
+    Tending(&'static str),
+    /// On the threads that answer, while everything is read that lies in tables.
+    Reading,
+    /// On the thread that flushes, while the server stops in order.
+    Stopping,
+    /// On all threads while the server starts on data that were not closed in order.
+    Starting,
+}
+
+/// On which files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Files {
+    Any,
+    Journal,
+    /// Every file that is there when the server starts.
+    Present,
+}
+
+/// A row of the table of failures.
 struct Failure {
+    stage: Stage,
     call: &'static str,
     error: &'static str,
-    /// On which files.
     files: Files,
-    after: After,
+    /// The least effort with which it is done.
+    from: Effort,
 }
 
-/// What comes after a failure.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum After {
-    /// No write is taken any more.
-    Stops,
-    /// Perhaps nothing was being written: a table could not be opened to read in it.
-    MayGoOn,
+const fn row(stage: Stage, call: &'static str, error: &'static str, files: Files, from: Effort) -> Failure {
+    Failure { stage, call, error, files, from }
 }
 
-#[derive(Clone, Copy)]
-enum Files {
-    Journal,
-    /// The writer opens, syncs and renames nothing else once there are all keyspaces.
-    Marker,
-}
-
-const WHILE_WORKING: [Failure; 6] = [
-    Failure { call: "fdatasync", error: "EIO", files: Files::Journal, after: After::Stops },
-    Failure { call: "write", error: "ENOSPC", files: Files::Journal, after: After::Stops },
-    Failure { call: "write", error: "EIO", files: Files::Journal, after: After::Stops },
-    Failure { call: "openat", error: "ENOSPC", files: Files::Marker, after: After::MayGoOn },
-    Failure { call: "fsync", error: "EIO", files: Files::Marker, after: After::Stops },
-    Failure { call: "rename", error: "EIO", files: Files::Marker, after: After::Stops },
-];
-
-/// What fails while it starts on data that were not closed in order.
-const WHILE_STARTING: [(&str, &str); 6] = [
-    ("fsync", "EIO"),
-    ("rename", "EIO"),
-    ("ftruncate", "EIO"),
-    ("unlink", "EIO"),
-    ("mkdir", "ENOSPC"),
-    ("copy_file_range", "ENOSPC"),
+const FAILURES: [Failure; 26] = [
+    row(Stage::Writing, "fdatasync", "EIO", Files::Journal, Effort::Quick),
+    row(Stage::Writing, "write", "ENOSPC", Files::Journal, Effort::Quick),
+    row(Stage::Writing, "write", "EIO", Files::Journal, Effort::Ordinary),
+    // The writer opens, syncs and renames nothing but the marker once there are all keyspaces; it opens tables to read.
+    row(Stage::Writing, "openat", "ENOSPC", Files::Any, Effort::Quick),
+    row(Stage::Writing, "fsync", "EIO", Files::Any, Effort::Quick),
+    row(Stage::Writing, "rename", "EIO", Files::Any, Effort::Quick),
+    row(Stage::Tending(FLUSHER), "write", "ENOSPC", Files::Any, Effort::Ordinary),
+    row(Stage::Tending(FLUSHER), "fsync", "EIO", Files::Any, Effort::Quick),
+    row(Stage::Tending(FLUSHER), "openat", "EIO", Files::Any, Effort::Ordinary),
+    row(Stage::Tending(COMPACTOR), "write", "ENOSPC", Files::Any, Effort::Quick),
+    row(Stage::Tending(COMPACTOR), "fsync", "EIO", Files::Any, Effort::Ordinary),
+    row(Stage::Tending(COMPACTOR), "openat", "EIO", Files::Any, Effort::Ordinary),
+    row(Stage::Tending(COMPACTOR), "pread64", "EIO", Files::Any, Effort::Ordinary),
+    row(Stage::Reading, "pread64", "EIO", Files::Any, Effort::Quick),
+    row(Stage::Stopping, "write", "ENOSPC", Files::Any, Effort::Quick),
+    row(Stage::Stopping, "fsync", "EIO", Files::Any, Effort::Quick),
+    row(Stage::Starting, "fsync", "EIO", Files::Any, Effort::Quick),
+    row(Stage::Starting, "rename", "EIO", Files::Any, Effort::Quick),
+    row(Stage::Starting, "ftruncate", "EIO", Files::Any, Effort::Ordinary),
+    row(Stage::Starting, "unlink", "EIO", Files::Any, Effort::Ordinary),
+    row(Stage::Starting, "mkdir", "ENOSPC", Files::Any, Effort::Ordinary),
+    row(Stage::Starting, "copy_file_range", "ENOSPC", Files::Any, Effort::Ordinary),
+    row(Stage::Starting, "openat", "EIO", Files::Present, Effort::Quick),
+    row(Stage::Starting, "read", "EIO", Files::Present, Effort::Quick),
+    row(Stage::Starting, "pread64", "EIO", Files::Present, Effort::Quick),
+    row(Stage::Starting, "write", "ENOSPC", Files::Present, Effort::Ordinary),
 ];
 
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     if !recording::is_possible() {
         return Ok(Outcome::Skipped("strace is missing: apt-get install strace".to_owned()));
     }
-    let most = setting.rounds(2, 8, 1000);
+    let most = setting.rounds(1, 8, 1000);
     let mut failures = Failures::new(setting, place)?;
-    let (mut working, mut starting) = (0, 0);
-    for failure in &WHILE_WORKING {
-        for number in 1..=most {
-            let struck = failures.while_working(failure, number).with_context(|| {
-                format!(
-                    "{} number {number} fails with {} while the server works",
-                    failure.call, failure.error
-                )
-            })?;
-            if !struck {
+    let mut told = Vec::new();
+    for failure in FAILURES.iter().filter(|failure| failure.from <= setting.effort) {
+        let Failure { stage, call, error, .. } = failure;
+        let name = format!("{call} fails with {error} ({stage:?})");
+        let mut count = 0;
+        while count < most {
+            let struck = failures.one(failure, count + 1);
+            if !struck.with_context(|| format!("{name}, number {}", count + 1))? {
                 break;
             }
-            working += 1;
+            count += 1;
         }
-    }
-    for (call, error) in WHILE_STARTING {
-        for number in 1..=most {
-            let struck = failures.while_starting(call, error, number).with_context(|| {
-                format!("{call} number {number} fails with {error} while the server starts")
-            })?;
-            if !struck {
-                break;
-            }
-            starting += 1;
-        }
+        ensure!(count > 0, "{name}: nothing was struck, so nothing was shown");
+        told.push(format!("{stage:?} {call} {error} {count}"));
     }
     Ok(Outcome::Held(format!(
-        "{working} failures while the server worked, {starting} while it started, {} writes acknowledged, {} refused",
+        "{} writes acknowledged, {} refused, {} reads that failed and said so; failures of each kind: {}",
         failures.everybody.acknowledged(),
-        failures.refused
+        failures.refused,
+        failures.failed_reads,
+        told.join(", ")
     )))
 }
 
 struct Failures {
     launch: Launch,
-    place: PathBuf,
+    /// What strace wrote down.
+    trace: PathBuf,
     world: World,
     everybody: Everybody,
     refused: u64,
+    failed_reads: u64,
 }
 
 impl Failures {
     fn new(setting: &Setting, place: &Path) -> Result<Failures> {
         let mut random = Rng::with_seed(setting.seed);
         let launch = Launch::new(&setting.server, place);
-        let world = World::default();
-        let everybody = Everybody::new(2, 1, &mut random);
+        let (world, everybody) = (World::default(), Everybody::new(2, 1, &mut random));
         let server = launch.start()?;
         let mut client = Client::connect(&server.address)?;
         world.make(&mut client, &mut WireClient::connect(&server.mongo)?)?;
         server.kill()?;
-        Ok(Failures { launch, place: place.to_owned(), world, everybody, refused: 0 })
+        let trace = place.join("failures.strace");
+        Ok(Failures { launch, trace, world, everybody, refused: 0, failed_reads: 0 })
     }
 
     /// Whether there was an operation of that number to fail.
-    fn while_working(&mut self, failure: &Failure, number: u64) -> Result<bool> {
+    fn one(&mut self, failure: &Failure, number: u64) -> Result<bool> {
+        let injection = Injection { call: failure.call, error: failure.error, number };
+        match failure.stage {
+            Stage::Writing => self.while_writing(&injection, failure.files),
+            Stage::Tending(thread) => self.while_tending(&injection, thread),
+            Stage::Reading => self.while_reading(&injection),
+            Stage::Stopping => self.while_stopping(&injection),
+            Stage::Starting => self.while_starting(&injection, failure.files),
+        }
+    }
+
+    /// A server whose log begins now, compared with the ledger.
+    fn start(&mut self) -> Result<Server> {
         let server = self.launch.start()?;
         verify::everything(&self.world, &server, &mut self.everybody, Feeds::LeftAlone)?;
-        let mut tracer = self.attach(&server, failure, number)?;
-        let refused = self.write(&server)?;
-        if let (Some(why), After::Stops) = (&refused, failure.after) {
-            self.is_readable_but_not_writable(&server, why)?;
+        self.launch.forget_log()?;
+        Ok(server)
+    }
+
+    fn attach(
+        &self,
+        server: &Server,
+        threads: Threads,
+        injection: &Injection,
+        paths: &[PathBuf],
+    ) -> Result<Tracer> {
+        Tracer::attach(server.id(), threads, injection, paths, &self.trace)
+    }
+
+    fn while_writing(&mut self, injection: &Injection, files: Files) -> Result<bool> {
+        let server = self.start()?;
+        let paths = if files == Files::Journal { journals(&self.launch.data)? } else { Vec::new() };
+        let tracer = self.attach(&server, Threads::Named(WRITER), injection, &paths)?;
+        let (begun, mut refused) = (Instant::now(), self.write(&server, Some(&tracer))?);
+        // The marker is written when the clock's lease is renewed, by the machine's time.
+        while files == Files::Any && tracer.struck().is_none() && begun.elapsed() < TWO_LEASES {
+            refused = refused.or(self.write_once(&server)?);
         }
-        // The server ends first: a tracer that lets go might let a call through.
+        let struck = tracer.struck();
+        match &struck {
+            Some(line) if stops_writes(line) => self.has_stopped(&server, injection)?,
+            Some(_) => {}
+            None => ensure!(refused.is_none(), "nothing failed, and a write was refused: {refused:?}"),
+        }
+        self.end(server, tracer)?;
+        Ok(struck.is_some())
+    }
+
+    /// Flushes, merges and rewrites tables, as a promise about removed bytes has it, with one of the threads failing.
+    fn while_tending(&mut self, injection: &Injection, thread: &'static str) -> Result<bool> {
+        let server = self.start()?;
+        let tracer = self.attach(&server, Threads::Named(thread), injection, &[])?;
+        let mut client = Client::connect(&server.address)?;
+        let (before, begun) = (disturb::scrubs(&mut client)?, Instant::now());
+        let provoked = self.provoke(&mut client);
+        ensure!(
+            provoked.is_ok() || tracer.struck().is_some(),
+            "tables are not to be rewritten: {provoked:?}"
+        );
+        while tracer.struck().is_none() && disturb::scrubs(&mut client)? == before {
+            ensure!(begun.elapsed() < PATIENCE, "tables are not rewritten");
+            self.write_once(&server)?;
+        }
+        let struck = tracer.struck();
+        if struck.is_some() {
+            // What was written before the failure came to be known is in the journal, where it belongs.
+            while self.write_once(&server)?.is_none() {
+                ensure!(begun.elapsed() < PATIENCE, "{struck:?}: writes go on");
+            }
+            self.has_stopped(&server, injection)?;
+        }
+        self.end(server, tracer)?;
+        // Nothing is promised any more.
+        let server = self.start()?;
+        disturb::promise(&mut Client::connect(&server.address)?, None)?;
+        server.kill()?;
+        Ok(struck.is_some())
+    }
+
+    /// Lets a hundred items die of which no byte may stay.
+    fn provoke(&mut self, client: &mut Client) -> Result<()> {
+        let writer = self.everybody.writers.last_mut().context("there are writers")?;
+        writer.crowd(&self.world, client, 2)?;
+        disturb::promise(client, Some(2))?;
+        self.world.advance(client, 10)
+    }
+
+    fn while_reading(&mut self, injection: &Injection) -> Result<bool> {
+        let server = self.start()?;
+        self.write(&server, None)?;
+        // Then everything is in tables, and nothing of it in memory.
+        ensure!(server.stop(PATIENCE)?.success(), "the server did not end in order");
+        let server = self.launch.start()?;
+        self.world.read_clock(&mut Client::connect(&server.address)?)?;
+        let tracer = self.attach(&server, READERS, injection, &[])?;
+        let failed = self.read(&server)?;
+        let struck = tracer.struck();
+        ensure!(struck.is_some() || failed == 0, "nothing failed, and {failed} reads did");
+        self.failed_reads += failed;
+        tracer.let_go()?;
+        verify::everything(&self.world, &server, &mut self.everybody, Feeds::LeftAlone)
+            .context("once reads do not fail any more")?;
+        ensure!(self.write_once(&server)?.is_none(), "reads failed, and with them later writes");
+        server.kill()?;
+        self.launch.inspect()?;
+        Ok(struck.is_some())
+    }
+
+    /// Tables cannot be written when the server is to stop: it says so, and the journal has what they have not.
+    fn while_stopping(&mut self, injection: &Injection) -> Result<bool> {
+        let server = self.start()?;
+        self.write(&server, None)?;
+        let tracer = self.attach(&server, Threads::Named(FLUSHER), injection, &[])?;
+        let status = server.stop(PATIENCE)?;
+        let struck = tracer.struck();
+        tracer.wait()?;
+        ensure!(struck.is_none() == status.success(), "{struck:?}, and the server ended with {status}");
+        if struck.is_some() {
+            self.log_says_why(injection)?;
+        }
+        self.start().context("after the failure")?.kill()?;
+        self.launch.inspect()?;
+        Ok(struck.is_some())
+    }
+
+    fn while_starting(&mut self, injection: &Injection, files: Files) -> Result<bool> {
+        // Something for recovery to do, in tables and in the journal.
+        let server = self.start()?;
+        self.write(&server, None)?;
+        ensure!(server.stop(PATIENCE)?.success(), "the server did not end in order");
+        let server = self.start()?;
+        self.write(&server, None)?;
+        server.kill()?;
+        let _ = std::fs::remove_file(&self.trace);
+        let mut launch = self.launch.clone();
+        let paths = if files == Files::Present { present(&self.launch.data)? } else { Vec::new() };
+        launch.wrapper = ["strace", "-D", "-f"].map(OsString::from).to_vec();
+        launch.wrapper.extend(injection.words(&self.trace, &paths));
+        let started = launch.start();
+        let process = started.as_ref().map(Server::id).ok();
+        if let Ok(server) = started {
+            server.kill()?;
+        }
+        if let Some(process) = process {
+            recording::wait_for_end(&self.trace, process)?;
+        }
+        let struck = tracer::struck(&self.trace);
+        ensure!(struck.is_some() || process.is_some(), "the server does not start: {}", launch.last_words());
+        if process.is_none() {
+            self.log_says_why(injection)?;
+        }
+        self.start().context("after the failure")?.kill()?;
+        self.launch.inspect()?;
+        Ok(struck.is_some())
+    }
+
+    /// The server ends first: a tracer that lets go might let a call through.
+    fn end(&mut self, server: Server, tracer: Tracer) -> Result<()> {
         server.kill()?;
         tracer.wait()?;
-        self.launch.inspect()?;
-        Ok(refused.is_some())
+        self.launch.inspect()
     }
 
-    /// Lets operations of the server's writer thread fail from now on.
-    fn attach(&self, server: &Server, failure: &Failure, number: u64) -> Result<Child> {
-        let thread = thread_named(server.id(), WRITER)?;
-        let mut command = Command::new("strace");
-        command.args(["-q", "-p", &thread.to_string(), "-e", &format!("trace={}", failure.call)]);
-        let (call, error) = (failure.call, failure.error);
-        command.args(["-e", &format!("inject={call}:error={error}:when={number}"), "-o", "/dev/null"]);
-        for file in files(&self.launch.data, failure.files)? {
-            command.arg("-P").arg(file);
-        }
-        let child =
-            command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().context("cannot start strace")?;
-        let status = format!("/proc/{}/task/{thread}/status", server.id());
-        let begun = Instant::now();
-        while !std::fs::read_to_string(&status)?.contains(&format!("TracerPid:\t{}", child.id())) {
-            ensure!(begun.elapsed() < PATIENCE, "strace does not get hold of the writer thread");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Ok(child)
-    }
-
-    /// Everybody writes; why the first write was refused, if one was.
-    fn write(&mut self, server: &Server) -> Result<Option<String>> {
+    /// Everybody writes; why the first write was refused, if one was. Nothing is acknowledged after a failure that stops
+    /// writes.
+    fn write(&mut self, server: &Server, tracer: Option<&Tracer>) -> Result<Option<String>> {
         let mut client = Client::connect(&server.address)?;
-        let mut wire = WireClient::connect(&server.mongo)?;
         let mut why = None;
         for step in 0..STEPS {
-            // The marker is written when the clock's lease is renewed.
             if step % 5 == 4 && self.world.advance(&mut client, 10).is_err() {
                 client = Client::connect(&server.address)?;
             }
-            let steps = self.everybody.writers.iter_mut().map(|writer| writer.step(&self.world, &mut client));
-            let mut steps: Vec<Step> = steps.collect::<Result<_>>()?;
-            for writer in &mut self.everybody.wire_writers {
-                steps.push(writer.step(&self.world, &mut wire)?);
+            let failed = tracer.and_then(Tracer::struck).filter(|line| stops_writes(line));
+            let before = self.everybody.acknowledged();
+            let refused = self.write_once(server)?;
+            if let Some(line) = failed {
+                ensure!(
+                    self.everybody.acknowledged() == before,
+                    "{line}: a write was acknowledged afterwards"
+                );
             }
-            for step in steps {
-                match step {
-                    Step::Answered => {}
-                    Step::Refused(_, text) => {
-                        self.refused += 1;
-                        why.get_or_insert(text);
-                    }
-                    Step::Lost => anyhow::bail!("the server went away: {}", self.launch.last_words()),
+            why = why.or(refused);
+        }
+        Ok(why)
+    }
+
+    /// One step of everybody; why a write was refused, if one was.
+    fn write_once(&mut self, server: &Server) -> Result<Option<String>> {
+        let (mut client, mut wire) = (Client::connect(&server.address)?, WireClient::connect(&server.mongo)?);
+        let steps = self.everybody.writers.iter_mut().map(|writer| writer.step(&self.world, &mut client));
+        let mut steps: Vec<Step> = steps.collect::<Result<_>>()?;
+        for writer in &mut self.everybody.wire_writers {
+            steps.push(writer.step(&self.world, &mut wire)?);
+        }
+        let mut why = None;
+        for step in steps {
+            match step {
+                Step::Answered => {}
+                Step::Refused(_, text) => {
+                    self.refused += 1;
+                    why = why.or(Some(text));
                 }
+                Step::Lost => bail!("the server went away: {}", self.launch.last_words()),
             }
         }
         Ok(why)
     }
 
-    fn is_readable_but_not_writable(&mut self, server: &Server, why: &str) -> Result<()> {
+    /// Reads everything in every way; how many reads failed. One that does not fail is right.
+    fn read(&self, server: &Server) -> Result<u64> {
+        let (mut client, mut failed) = (Client::connect(&server.address)?, 0);
+        for (at, name) in CONTAINERS.iter().enumerate() {
+            let rules = self.world.rules[at].lock().clone();
+            let all = world::living(&mut client, name, 0);
+            failed += u64::from(all.is_err());
+            for (writer, item) in self
+                .everybody
+                .writers
+                .iter()
+                .flat_map(|writer| writer.items[at].iter().map(move |item| (writer, item)))
+            {
+                let before = self.world.now();
+                let answer = client.read(name, &writer.pk(), &item.id)?;
+                let (presence, rev) =
+                    (item.entry.presence(&rules, before), item.entry.version.map(|it| it.rev));
+                let missing = all.as_ref().is_ok_and(|all| !all.contains_key(&item.id));
+                ensure!(!missing || presence != Presence::There, "{} is not in the feed of {name}", item.id);
+                let is_right = match answer.status {
+                    200 => {
+                        Some(items::version(&serde_json::from_str(&answer.body)?, 0)?.rev) == rev
+                            && presence != Presence::Gone
+                    }
+                    404 => presence != Presence::There,
+                    500.. => {
+                        failed += 1;
+                        true
+                    }
+                    _ => false,
+                };
+                ensure!(is_right, "{} of {name}: {} {} ({presence:?})", item.id, answer.status, answer.body);
+            }
+        }
+        match world::living_documents(&mut WireClient::connect(&server.mongo)?, 0) {
+            Err(_) => failed += 1,
+            Ok(all) => {
+                for item in self.everybody.wire_writers.iter().flat_map(|writer| &writer.items) {
+                    let presence = item.entry.presence(&self.world.date_rules, self.world.now());
+                    let is_there = all.contains_key(&item.id) || presence != Presence::There;
+                    ensure!(is_there, "document {} is not found", item.id);
+                }
+            }
+        }
+        Ok(failed)
+    }
+
+    /// No more writes, reads as before, and everybody who asks is told why.
+    fn has_stopped(&mut self, server: &Server, injection: &Injection) -> Result<()> {
         let mut client = Client::connect(&server.address)?;
         for name in CONTAINERS {
             let answer = client.read(name, "p0", "w0-0")?;
@@ -210,70 +430,42 @@ impl Failures {
         }
         let answer = client.upsert(CONTAINERS[0], "p", "{\"id\":\"another\",\"pk\":\"p\"}")?;
         ensure!(
-            answer.status == 503,
+            answer.status == 503 && answer.body.contains("no more writes"),
             "a write after a failure is answered {}: {}",
             answer.status,
             answer.body
         );
-        let told =
-            [why, &answer.body].iter().any(|text| text.contains("no more writes") || text.contains("cannot"));
-        ensure!(told, "nobody says why: {why} / {}", answer.body);
         let status = client.admin("GET", "/_bolide/status", "")?.expect(200)?;
         ensure!(status.body.contains("\"writable\":false"), "the status says nothing: {}", status.body);
         let ready = client.request("GET", "/ready", "", "")?;
         ensure!(ready.status == 503, "a server that takes no writes says that it is ready");
-        ensure!(!self.launch.logged().is_empty(), "the log says nothing");
+        self.log_says_why(injection)
+    }
+
+    fn log_says_why(&self, injection: &Injection) -> Result<()> {
+        let (why, log) = (injection.text(), self.launch.logged());
+        ensure!(log.contains(why), "the log does not say '{why}': {log}");
         Ok(())
     }
-
-    /// Whether there was an operation of that number to fail: if not, the server started.
-    fn while_starting(&mut self, call: &str, error: &str, number: u64) -> Result<bool> {
-        // Something for recovery to do.
-        let server = self.launch.start()?;
-        verify::everything(&self.world, &server, &mut self.everybody, Feeds::LeftAlone)?;
-        self.write(&server)?;
-        server.kill()?;
-        let trace = self.place.join("injected");
-        let mut launch = self.launch.clone();
-        let injection = format!("inject={call}:error={error}:when={number}");
-        launch.wrapper = ["strace", "-D", "-f", "-q", "-e", &format!("trace={call}"), "-e", &injection, "-o"]
-            .map(OsString::from)
-            .to_vec();
-        launch.wrapper.push(trace.clone().into());
-        let started = launch.start();
-        let process = started.as_ref().map(Server::id).ok();
-        if let Ok(server) = started {
-            server.kill()?;
-        }
-        if let Some(process) = process {
-            recording::wait_for_end(&trace, process)?;
-        }
-        let struck = std::fs::read_to_string(&trace).unwrap_or_default().contains("(INJECTED)");
-        ensure!(struck || process.is_some(), "the server does not start: {}", launch.last_words());
-        let server = self.launch.start().context("after the failure")?;
-        verify::everything(&self.world, &server, &mut self.everybody, Feeds::LeftAlone)?;
-        server.kill()?;
-        self.launch.inspect()?;
-        Ok(struck)
-    }
 }
 
-fn thread_named(process: u32, name: &str) -> Result<u32> {
-    for entry in std::fs::read_dir(format!("/proc/{process}/task"))? {
-        let entry = entry?;
-        if std::fs::read_to_string(entry.path().join("comm"))?.trim() == name {
-            return Ok(entry.file_name().to_string_lossy().parse()?);
-        }
-    }
-    anyhow::bail!("the server has no thread {name}")
+/// Whether nothing may be acknowledged after this: all but a table that could not be opened to read in it.
+fn stops_writes(line: &str) -> bool {
+    !line.contains("openat(") || line.contains(MARKER)
 }
 
-fn files(data: &Path, files: Files) -> Result<Vec<PathBuf>> {
-    Ok(match files {
-        Files::Marker => Vec::new(),
-        Files::Journal => std::fs::read_dir(data)?
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.extension().is_some_and(|extension| extension == "jnl"))
-            .collect(),
-    })
+fn journals(data: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = present(data)?;
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "jnl"));
+    Ok(files)
+}
+
+/// The files below a directory.
+fn present(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() { files.extend(present(&path)?) } else { files.push(path) }
+    }
+    Ok(files)
 }

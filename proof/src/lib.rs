@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `kills.rs` | the check: kill -9 under load; `disturb.rs` is what else goes on, `verify.rs` what is compared, `backups.rs` what must be in a backup |
 //! | `powerloss.rs` | the check: power loss after each sync; `recording.rs` reads what strace saw, `disk.rs` is the disk that is left |
-//! | `failures.rs`, `diskfull.rs` | the checks: operations that fail one after the other, and no room on the disk |
+//! | `failures.rs`, `diskfull.rs` | the checks: operations that fail one after the other, and no room on the disk; `tracer.rs` lets them fail |
 //! | `ledger.rs`, `times.rs` | what was acknowledged, and what follows from it at which time |
 //! | `world.rs`, `items.rs`, `writer.rs`, `wire_writer.rs` | what is written, and who writes it |
 //! | `linear/` | concurrent operations on few items, judged by a search for an order that explains them |
@@ -34,6 +34,7 @@ pub mod process;
 pub mod recording;
 pub mod refusals;
 pub mod times;
+pub mod tracer;
 pub mod verify;
 pub mod wire_writer;
 pub mod world;
