@@ -53,6 +53,18 @@ pub fn message(data: &[u8]) -> Corpus {
     Corpus::Keep
 }
 
+/// Checks one input of the target `scram`.
+pub fn scram(data: &[u8]) -> Corpus {
+    mongo_cases::check_scram(data);
+    Corpus::Keep
+}
+
+/// Checks one input of the target `resume`.
+pub fn resume(data: &[u8]) -> Corpus {
+    mongo_cases::check_resume(data);
+    Corpus::Keep
+}
+
 /// Checks one input of the target `filter`.
 pub fn filter(data: &[u8]) -> Corpus {
     checked(data, mql_cases::check_filter)

@@ -34,6 +34,8 @@ pub(crate) const TARGETS: &[Target] = &[
     target("evaluation", "query", Some("dictionary.txt")),
     target("bson", "bson", Some("operators.txt")),
     target("message", "mongo", Some("operators.txt")),
+    target("scram", "mongo", None),
+    target("resume", "mongo", None),
     target("filter", "mql", Some("operators.txt")),
     target("update", "mql", Some("operators.txt")),
     target("pipeline", "mql", Some("operators.txt")),

@@ -67,3 +67,14 @@ pub fn is_request(message: bytes::Bytes) -> bool {
     let announced = wire::Extent::announced(&message).ok().flatten();
     announced.is_some_and(|extent| extent.length == message.len()) && wire::read(message).is_ok()
 }
+
+/// The user whom the first message of a SCRAM exchange names, if it is one, and whether the second one proves anything where
+/// nothing can be proved. The door for fuzz targets, as is the next one.
+pub fn read_exchange(first: &[u8], last: &[u8]) -> Option<(String, bool)> {
+    auth::read_exchange(first, last)
+}
+
+/// A resume token's digits as we would write them, if they are one.
+pub fn read_resume_token(digits: &str) -> Option<String> {
+    change_stream::read_token(digits)
+}

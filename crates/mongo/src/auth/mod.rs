@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 pub(crate) use account::AccountKeys;
 pub(crate) use conversation::{Conversation, Step};
 pub(crate) use credential::{Credentials, Mechanism};
+pub(crate) use scram::read_exchange;
 pub(crate) use users::{User, Users};
 
 /// Somebody who has proved who they are.

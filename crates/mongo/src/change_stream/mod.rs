@@ -17,6 +17,7 @@ mod token;
 pub(crate) use images::{check as check_images, keep as keep_images};
 pub(crate) use open::{is_change_stream, open};
 pub(crate) use stream::{ChangeBatch, Stream};
+pub(crate) use token::read as read_token;
 
 /// The stream cannot be resumed: drivers do not try.
 const NON_RESUMABLE: &str = "NonResumableChangeStreamError";

@@ -57,6 +57,16 @@ impl Token {
     }
 }
 
+/// A token's digits, read and written again.
+pub(crate) fn read(digits: &str) -> Option<String> {
+    let token = Token::parse(&Document::new().with("_data", digits)).ok()?;
+    let _ = time_of(cluster_time(token.position));
+    match token.to_document().get("_data") {
+        Some(Value::String(again)) => Some(again.clone()),
+        _ => None,
+    }
+}
+
 /// `clusterTime`: the second, and in the counter the millisecond in it and the number of the commit as far as there is room.
 pub(super) fn cluster_time(position: Position) -> Timestamp {
     let (time, bytes) = (position.time(), position.to_bytes());

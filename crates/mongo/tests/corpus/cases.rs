@@ -1,10 +1,12 @@
-//! What must hold for one input of the fuzz target `message`. The target and the test that replays its corpus share this file.
+//! What must hold for one input of the fuzz targets `message`, `scram` and `resume`. The targets and the tests that replay
+//! their corpora share this file.
 //!
-//! An input is a message as a connection hands it on: header and body. It is tried as it is, and again with the length that it
-//! really has, because what follows a wrong length is never looked at.
+//! An input of `message` is a message as a connection hands it on: header and body. It is tried as it is, and again with the
+//! length that it really has, because what follows a wrong length is never looked at. One of `scram` is what a client sends to
+//! prove who it is, both messages, with a line between them; one of `resume` is the digits of a resume token.
 
 use bytes::Bytes;
-use mongo::is_request;
+use mongo::{is_request, read_exchange, read_resume_token};
 
 const HEADER_BYTES: usize = 16;
 const OP_QUERY: i32 = 2004;
@@ -37,6 +39,25 @@ pub(crate) fn check_message(data: &[u8]) {
         assert_eq!(is_request(frame(header, OP_COMPRESSED, &packed)), is_read, "compressor {id}");
         let short = &packed[..packed.len() - 1];
         assert!(!is_request(frame(header, OP_COMPRESSED, short)), "compressor {id}, one byte less");
+    }
+}
+
+/// An exchange is refused or names a user, whose name can be written and is read again, and nothing is proved by chance.
+pub(crate) fn check_scram(data: &[u8]) {
+    let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
+    let (first, last) = (&data[..end], data.get(end + 1..).unwrap_or_default());
+    let Some((user, is_proved)) = read_exchange(first, last) else { return };
+    assert!(!user.is_empty() && !is_proved);
+    let name = user.replace('=', "=3D").replace(',', "=2C");
+    let again = format!("n,,n={name},r=x");
+    assert_eq!(read_exchange(again.as_bytes(), last), Some((user, false)));
+}
+
+/// A token is refused, or comes back as it was but for the case of its digits.
+pub(crate) fn check_resume(data: &[u8]) {
+    let Ok(digits) = std::str::from_utf8(data) else { return };
+    if let Some(again) = read_resume_token(digits) {
+        assert_eq!(again, digits.to_ascii_uppercase());
     }
 }
 

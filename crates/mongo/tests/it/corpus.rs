@@ -1,6 +1,6 @@
-//! Every message that the fuzz target found worth keeping, and every one that once broke something, tried again.
+//! Every input that the fuzz targets found worth keeping, and every one that once broke something, tried again.
 //!
-//! The target is in `/fuzz`.
+//! The targets are in `/fuzz`.
 
 #[path = "../corpus/cases.rs"]
 mod cases;
@@ -10,4 +10,14 @@ mod replay;
 #[test]
 fn every_message_of_the_corpus_is_read_or_refused() {
     replay::replay("message", cases::check_message);
+}
+
+#[test]
+fn every_proof_of_the_corpus_is_read_or_refused() {
+    replay::replay("scram", cases::check_scram);
+}
+
+#[test]
+fn every_resume_token_of_the_corpus_is_read_or_refused() {
+    replay::replay("resume", cases::check_resume);
 }

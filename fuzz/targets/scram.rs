@@ -1,0 +1,7 @@
+//! Any bytes, read as the two messages by which a client proves who it is.
+
+#![no_main]
+
+use bolide_fuzz::scram;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| -> libfuzzer_sys::Corpus { scram(data) });
