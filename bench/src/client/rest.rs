@@ -23,6 +23,8 @@ pub struct Answer {
     pub etag: String,
     /// Of a container: how much of a new index is built, in percent.
     pub index_progress: Option<u8>,
+    /// Of a refusal: when to come back.
+    pub retry_after_ms: Option<u64>,
     pub body: String,
 }
 
@@ -84,7 +86,8 @@ impl Client {
         self.stream.read_line(&mut line)?;
         let status =
             line.split(' ').nth(1).and_then(|status| status.parse().ok()).context("no status line")?;
-        let (mut length, mut charge, mut etag, mut index_progress) = (0, 0.0, String::new(), None);
+        let (mut length, mut charge, mut etag) = (0, 0.0, String::new());
+        let (mut index_progress, mut retry_after_ms) = (None, None);
         loop {
             line.clear();
             ensure!(self.stream.read_line(&mut line)? > 0, "the connection ended within an answer");
@@ -96,13 +99,15 @@ impl Client {
                 "x-ms-documentdb-collection-index-transformation-progress" => {
                     index_progress = value.parse().ok()
                 }
+                "x-ms-retry-after-ms" => retry_after_ms = value.parse().ok(),
                 "transfer-encoding" => bail!("a chunked answer"),
                 _ => {}
             }
         }
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;
-        Ok(Answer { status, charge, etag, index_progress, body: String::from_utf8_lossy(&body).into_owned() })
+        let body = String::from_utf8_lossy(&body).into_owned();
+        Ok(Answer { status, charge, etag, index_progress, retry_after_ms, body })
     }
 
     /// Makes a database.
@@ -150,11 +155,11 @@ impl Client {
     /// Items purged and items that wait.
     pub fn purge(&mut self) -> Result<(u64, u64)> {
         let status = self.admin("GET", "/_bolide/status", "")?.expect(200)?;
+        let purged = status.number("purgedItems").unwrap_or(0);
         let backlog =
             status.body.split_once("\"backlog\":").map(|(_, rest)| rest.to_owned()).unwrap_or_default();
-        let backlog =
-            Answer { status: 0, charge: 0.0, etag: String::new(), index_progress: None, body: backlog };
-        Ok((status.number("purgedItems").unwrap_or(0), backlog.number("items").unwrap_or(0)))
+        let waiting = Answer { body: backlog, ..status };
+        Ok((purged, waiting.number("items").unwrap_or(0)))
     }
 }
 
