@@ -3,16 +3,16 @@
 //! Everything at once: large pages that nobody reads, large bodies that do not end, large MongoDB messages, sorts that keep
 //! much, heads without end. The kernel would kill the server at the limit; it must stay below, answer, and be calm again.
 
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use bolide_bench::client::{Bson, Client, WireClient, message};
+use anyhow::{Context, Result, bail, ensure};
+use bolide_bench::client::{Bson, Client, Value, WireClient, message};
 
-use crate::overload_peers::{make_large_items, signed};
+use crate::overload_peers::{held_bytes, make_large_items, metric, signed};
 use crate::process::{Launch, Server};
 use crate::{Outcome, Setting};
 
@@ -37,27 +37,34 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
         ["--request-memory", &room, "--mongo-stage-memory", "16777216"].map(str::to_owned).to_vec();
     let mut server = launch.start()?;
     prepare(&server)?;
-    let (over, asked) = (AtomicBool::new(false), AtomicU64::new(0));
-    let attacks: &[fn(&Server, &AtomicBool) -> Result<()>] =
-        &[unread_pages, endless_bodies, large_messages, sorts, endless_heads];
-    let answered = std::thread::scope(|scope| -> Result<u64> {
-        for attack in attacks {
+    let over = AtomicBool::new(false);
+    let attacks = [
+        Attack::new("pages that nobody reads", unread_pages),
+        Attack::new("bodies that do not end", endless_bodies),
+        Attack::new("large messages", large_messages),
+        Attack::new("sorts", sorts),
+        Attack::new("heads that do not end", endless_heads),
+    ];
+    let (answered, held) = std::thread::scope(|scope| -> Result<(u64, u64)> {
+        for attack in &attacks {
             for _ in 0..EACH {
-                let (server, over, asked) = (&server, &over, &asked);
+                let (server, over) = (&server, &over);
                 let worker = std::thread::Builder::new().stack_size(256 * 1024);
-                worker.spawn_scoped(scope, move || {
-                    while !over.load(Ordering::Relaxed) {
-                        asked.fetch_add(1, Ordering::Relaxed);
-                        // Being cut off or refused is what they are there for.
-                        let _ = attack(server, over);
-                    }
-                })?;
+                worker.spawn_scoped(scope, move || attack.go_on(server, over))?;
             }
         }
+        let held = scope.spawn(|| most_held(&server, &over));
         let answered = work(&server, Duration::from_secs(seconds));
         over.store(true, Ordering::Relaxed);
-        answered
+        Ok((answered?, held.join().expect("it does not panic")?))
     })?;
+    for attack in &attacks {
+        ensure!(attack.met.load(Ordering::Relaxed) > 0, "{}: none of them was let in", attack.name);
+    }
+    let shed = metric(&server, "bolide_held_bytes_shed_total")? + metric(&server, "bolide_load_shed_total")?;
+    // Queries leave half of their half to others.
+    ensure!(held >= (ROOM_MIB << 20) / 4, "{held} bytes were held at most, which is no attack");
+    ensure!(shed > 0, "nothing was refused, so nothing was short");
     ensure!(server.ended()?.is_none(), "the server is gone: {}", launch.last_words());
     let peak = group.peak_mib()?;
     ensure!(peak < LIMIT_MIB, "{peak} MiB were used, which is all there was");
@@ -67,11 +74,59 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     ensure!(status.success(), "the server ended with {status}");
     launch.inspect()?;
     Ok(Outcome::Held(format!(
-        "{} peers that wanted everything made {} attempts in {seconds} s: {peak} MiB at most of {LIMIT_MIB} MiB, page cache \
-         included (request-memory {ROOM_MIB} MiB); {answered} single reads and writes were answered meanwhile",
+        "{} peers that wanted everything made {} attempts in {seconds} s, {shed} of which were refused: {peak} MiB at most of \
+         {LIMIT_MIB} MiB, page cache included, {} MiB held for peers (request-memory {ROOM_MIB} MiB); {answered} single reads \
+         and writes were answered meanwhile",
         EACH * attacks.len(),
-        asked.load(Ordering::Relaxed)
+        attacks.iter().map(|attack| attack.made.load(Ordering::Relaxed)).sum::<u64>(),
+        held >> 20
     )))
+}
+
+/// One kind of attack.
+struct Attack {
+    name: &'static str,
+    run: fn(&Server, &AtomicBool) -> Result<()>,
+    made: AtomicU64,
+    /// Those that were neither turned away as strangers nor cut off at once: what they ask for is looked at.
+    met: AtomicU64,
+}
+
+impl Attack {
+    fn new(name: &'static str, run: fn(&Server, &AtomicBool) -> Result<()>) -> Attack {
+        Attack { name, run, made: AtomicU64::new(0), met: AtomicU64::new(0) }
+    }
+
+    fn go_on(&self, server: &Server, over: &AtomicBool) {
+        while !over.load(Ordering::Relaxed) {
+            self.made.fetch_add(1, Ordering::Relaxed);
+            // Being cut off or refused is what most of them are there for.
+            if (self.run)(server, over).is_ok() {
+                self.met.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// The most bytes that are held at a time.
+fn most_held(server: &Server, over: &AtomicBool) -> Result<u64> {
+    let mut most = 0;
+    while !over.load(Ordering::Relaxed) {
+        most = most.max(held_bytes(server)?);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(most)
+}
+
+/// Whether a peer was let in by the NoSQL API: there is a page or a refusal for want of room, or nothing yet.
+fn is_let_in(stream: &mut TcpStream) -> Result<()> {
+    stream.set_nonblocking(true)?;
+    let mut head = [0; 12];
+    match stream.read(&mut head) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+        Ok(12) if [b"HTTP/1.1 200", b"HTTP/1.1 429"].contains(&&head) => Ok(()),
+        other => bail!("{other:?}: {}", String::from_utf8_lossy(&head)),
+    }
 }
 
 fn prepare(server: &Server) -> Result<()> {
@@ -118,7 +173,7 @@ fn unread_pages(server: &Server, over: &AtomicBool) -> Result<()> {
     );
     stream.write_all(request.as_bytes())?;
     pause(over, Duration::from_secs(3));
-    Ok(())
+    is_let_in(&mut stream)
 }
 
 fn endless_bodies(server: &Server, over: &AtomicBool) -> Result<()> {
@@ -131,7 +186,7 @@ fn endless_bodies(server: &Server, over: &AtomicBool) -> Result<()> {
     stream.write_all(head.as_bytes())?;
     stream.write_all(&vec![b' '; 2_000_000])?;
     pause(over, Duration::from_secs(3));
-    Ok(())
+    is_let_in(&mut stream)
 }
 
 fn large_messages(server: &Server, over: &AtomicBool) -> Result<()> {
@@ -154,7 +209,11 @@ fn sorts(server: &Server, _: &AtomicBool) -> Result<()> {
         .text("aggregate", "c")
         .array("pipeline", [stage.finish()])
         .document("cursor", Bson::new());
-    wire.command("test", command).map(drop)
+    let answer = wire.exchange(&message("test", command))?;
+    // Done, refused for want of a turn, or for want of memory for the stage.
+    let code = Value::field(answer, "code")?.and_then(|code| code.number());
+    ensure!(matches!(code, None | Some(262.0 | 292.0)), "a sort failed with {code:?}");
+    Ok(())
 }
 
 fn endless_heads(server: &Server, over: &AtomicBool) -> Result<()> {

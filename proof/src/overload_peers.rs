@@ -132,7 +132,7 @@ pub fn slow_readers(setting: &Setting, place: &Path) -> Result<Outcome> {
         held.push(stream);
     }
     std::thread::sleep(Duration::from_secs(1));
-    let (mut peak, began) = (0, Instant::now());
+    let (mut peak, mut held_most, began) = (0, 0, Instant::now());
     let mut others = Histogram::default();
     // Some take a byte now and then, which must not keep their places either.
     while held_bytes(&server)? > 1 << 20 || began.elapsed() < Duration::from_secs(3) {
@@ -147,6 +147,7 @@ pub fn slow_readers(setting: &Setting, place: &Path) -> Result<Outcome> {
         }
         others.add(single(&mut client, "small")?);
         peak = peak.max(resident_kib_of(server.id())?.0);
+        held_most = held_most.max(held_bytes(&server)?);
         std::thread::sleep(Duration::from_millis(50));
     }
     let gone = began.elapsed();
@@ -154,11 +155,13 @@ pub fn slow_readers(setting: &Setting, place: &Path) -> Result<Outcome> {
     // What waits for readers, what the pages are made of, and what the allocator keeps.
     let most = 4 * (ROOM >> 20);
     ensure!(grown <= most, "memory grew by {grown} MiB, {most} MiB would do");
+    ensure!(held_most >= ROOM / 8, "only {held_most} bytes waited for readers, which shows nothing");
     server.stop(Duration::from_secs(60))?;
     Ok(Outcome::Held(format!(
-        "{count} peers asked for {} MiB and read nothing: {grown} MiB more at most (request-memory 64 MiB), cut off after \
-         {:.0} s; single reads meanwhile p99 {:.1} ms",
+        "{count} peers asked for {} MiB and read nothing: {} MiB waited for them at most and {grown} MiB more were used \
+         (request-memory 64 MiB), cut off after {:.0} s; single reads meanwhile p99 {:.1} ms",
         (count * 4 * 1_500_000) >> 20,
+        held_most >> 20,
         gone.as_secs_f64(),
         others.percentile(99.0) / 1e3
     )))
@@ -234,7 +237,7 @@ pub(crate) fn open_connections(server: &Server) -> Result<u64> {
     Ok(metric(server, "bolide_connections_open")?.saturating_sub(1))
 }
 
-fn held_bytes(server: &Server) -> Result<u64> {
+pub(crate) fn held_bytes(server: &Server) -> Result<u64> {
     metric(server, "bolide_held_bytes")
 }
 
