@@ -145,8 +145,10 @@ class Clock:
         return body["now"]
 
     def advance(self, seconds):
+        """Moves on, and returns the time then."""
         status, body = self.server.admin("POST", "clock", {"advanceSeconds": seconds})
         assert status == 200, body
+        return body["now"]
 
     def move_to(self, instant):
         """Moves to `instant`, in Unix seconds; it must not lie in the past."""

@@ -3,23 +3,24 @@
 import os
 import random
 import uuid
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
+from azure.core.exceptions import AzureError
 from azure.cosmos import PartitionKey, exceptions
 
 from bolide import Server
+from feed_model import Model, Operation
 
 MODE = {"mode": "AllVersionsAndDeletes"}
-OPERATIONS = 100_000 if os.environ.get("BOLIDE_LONG") else 400
-KILLS = 20
 
 
-def make(client, minutes=10, **more):
+def make(client, minutes=10, default_ttl=-1):
     database = client.create_database_if_not_exists("versions")
     policy = {"retentionDuration": minutes} if minutes else None
     name = "c-" + uuid.uuid4().hex
     return database.create_container(
-        name, PartitionKey(path="/pk"), default_ttl=-1, change_feed_policy=policy, **more)
+        name, PartitionKey(path="/pk"), default_ttl=default_ttl, change_feed_policy=policy)
 
 
 @pytest.fixture
@@ -128,57 +129,122 @@ def test_t28_by_partition_key_and_feed_range(container):
     assert of_key == [(kind, str(n)) for n in (3, 8, 13, 18) for kind in ("create", "delete")]
 
 
+OPERATIONS = 100_000 if os.environ.get("BOLIDE_LONG") else 400
+KILLS = 20
+KEYS = ["k0", "k1", "k2", "k3"]
+KINDS = ["create", "upsert", "upsert", "replace", "patch", "patch", "delete"]
+DEFAULT_TTL = 8
+
+
+def draw(rng, n):
+    return Operation(rng.choice(KINDS), f"i{rng.randrange(6)}", n, rng.choice([None, None, -1, 2, 5, 20]))
+
+
+def carry_out(container, key, operation):
+    """The answer: a status, and the time of what was written; none from a server that was killed."""
+    kind, id, n, ttl = operation
+    item = {"id": id, "pk": key, "n": n, **({"ttl": ttl} if ttl else {})}
+    changes = [{"op": "set", "path": f"/{name}", "value": item[name]} for name in ("n", "ttl") if name in item]
+    ways = {
+        "create": lambda: container.create_item(item),
+        "upsert": lambda: container.upsert_item(item),
+        "replace": lambda: container.replace_item(id, item),
+        "patch": lambda: container.patch_item(id, key, changes),
+        "delete": lambda: container.delete_item(id, key),
+    }
+    try:
+        written = ways[kind]()
+    except exceptions.CosmosHttpResponseError as error:
+        return error.status_code, None
+    except AzureError:
+        return None
+    return 200, written and written["_ts"]
+
+
+class Reader:
+    """A consumer that stores its position now and then, and dies: what it has read since is thrown away and read again."""
+
+    def __init__(self, position, rng):
+        self.position, self.rng = position, rng
+        self.stored = []
+
+    def look(self, container, death=0.2):
+        size = self.rng.choice([1, 3, 100])
+        read = []
+
+        def store():
+            self.position = container.client_connection.last_response_headers["etag"]
+            self.stored += read
+            read.clear()
+
+        for page in container.query_items_change_feed(max_item_count=size, continuation=self.position, **MODE).by_page():
+            read += page
+            if self.rng.random() < death:
+                return
+            if self.rng.random() < 0.5:
+                store()
+        store()
+
+
 @pytest.mark.timeout(3600)
-def test_t28_a_reader_loses_and_repeats_nothing_over_kills(tmp_path):
-    """Random lives; the server is killed and the reader goes on with what it kept: the replay is what happened."""
+@pytest.mark.parametrize("partitions", ["1", "4"])
+def test_t28_a_reader_loses_and_repeats_nothing_over_kills(tmp_path, partitions):
+    """Random lives under several keys; server and reader are killed, also in the middle of something, and the reader goes
+    on with what it stored: what it has read is what happened, in order for each key."""
     seed = random.randrange(1 << 30)
     print("seed", seed)
     rng = random.Random(seed)
-    server = Server(data=tmp_path / "data").start()
-    try:
-        container = make(server.client(), minutes=100_000)
-        name = container.id
-        position = read(container)[1]
-        living, happened, seen = {}, {}, {}
+    rounds = OPERATIONS // len(KEYS)
+    kills = set(rng.sample(range(rounds), KILLS))
+    server = Server(data=tmp_path / "data", extra=["--partitions", partitions]).start()
+    with ThreadPoolExecutor(len(KEYS) + 1) as pool:
+        try:
+            name = make(server.client(), minutes=100_000, default_ttl=DEFAULT_TTL).id
 
-        def expire(id, now):
-            version, deadline = living.get(id, (None, None))
-            if deadline and deadline <= now:
-                happened.setdefault(id, []).append(("expire", id, version, None))
-                del living[id]
+            def connect():
+                # The reader has a client of its own: it finds its position in the headers of the last answer. None tries
+                # again what a killed server has not answered.
+                clients = [server.client(retry_total=0, retry_connect=0, retry_read=0) for _ in range(2)]
+                return [client.get_database_client("versions").get_container_client(name) for client in clients]
 
-        def look(size):
-            events, position_now = read(container, size=size, continuation=position)
-            for event in map(short, events):
-                seen.setdefault(event[1], []).append(event)
-            return position_now
+            container, feed = connect()
+            reader = Reader(read(feed)[1], random.Random(seed))
+            models = {key: Model(DEFAULT_TTL) for key in KEYS}
+            unanswered = 0
 
-        for n in range(OPERATIONS):
-            server.clock.advance(rng.choice([0, 0, 1, 3, 10]))
-            id, ttl = f"i{rng.randrange(12)}", rng.choice([None, 2, 5, 20])
-            if rng.random() < KILLS / OPERATIONS:
-                server.kill()
-                server.start()
-                container = server.client().get_database_client("versions").get_container_client(name)
-            if id in living and rng.random() < 0.3:
-                try:
-                    container.delete_item(id, "p")
-                    happened[id].append(("delete", id, living.pop(id)[0], None))
-                except exceptions.CosmosResourceNotFoundError:
-                    expire(id, float("inf"))
-            else:
-                item = container.upsert_item({"id": id, "pk": "p", "n": n, **({"ttl": ttl} if ttl else {})})
-                expire(id, item["_ts"])
-                old = living.get(id)
-                told = ("replace" if old else "create", id, old and old[0], n)
-                happened.setdefault(id, []).append(told)
-                living[id] = (n, item["_ts"] + ttl if ttl else None)
-            if rng.random() < 0.1:
-                position = look(rng.choice([1, 3, 100]))
-        server.clock.advance(100)
-        for id in list(living):
-            expire(id, server.clock.now())
-        look(50)
-        assert seen == happened
-    finally:
-        server.kill()
+            def compare(now):
+                for event in reader.stored:
+                    key = (event["current"] or event["previous"])["pk"]
+                    models[key].told((*short(event), event["metadata"]["crts"]), now)
+                reader.stored.clear()
+
+            for number in range(rounds):
+                before = server.clock.advance(rng.choice([0, 0, 1, 3, 6]))
+                operations = [draw(rng, number) for _ in KEYS]
+                running = [pool.submit(carry_out, container, *one) for one in zip(KEYS, operations)]
+                looking = pool.submit(reader.look, feed) if rng.random() < 0.2 else None
+                if number in kills:
+                    # At any moment, until all are answered. The clock may tick between the question and the kill.
+                    wait(running, timeout=rng.random() * 0.02)
+                    latest = server.clock.now() + 1
+                    server.kill()
+                answers = [future.result() for future in running]
+                if looking and looking.exception() and number not in kills:
+                    raise looking.exception()
+                if number in kills:
+                    server.start()
+                    container, feed = connect()
+                    unanswered += answers.count(None)
+                else:
+                    assert None not in answers
+                    latest = server.clock.now()
+                for key, operation, answer in zip(KEYS, operations, answers):
+                    models[key].answered(operation, answer, range(before, latest + 1))
+                compare(server.clock.now())
+            assert unanswered, "some kill must meet an operation"
+            now = server.clock.advance(100)
+            reader.look(feed, death=0)
+            compare(server.clock.now())
+            assert all(model.has_told_all(now) for model in models.values())
+        finally:
+            server.kill()
