@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::net::TcpStream;
 
 use document::Value;
 use telemetry::ParsedFamily;
@@ -15,25 +13,6 @@ const QUERY: [(&str, &str); 3] = [
     ("content-type", "application/query+json"),
     ("x-ms-documentdb-query-enablecrosspartition", "true"),
 ];
-
-/// Runs a command of the MongoDB API.
-fn run(server: &Server, json: &str) {
-    let address = server.mongo.as_ref().unwrap().strip_prefix("mongodb://").unwrap();
-    let mut stream = TcpStream::connect(address.split('/').next().unwrap()).unwrap();
-    let command = bson::parse_extended_json(json).unwrap();
-    let body = bson::RawDocument::from_document(command.as_document().unwrap());
-    let length = i32::try_from(16 + 5 + body.as_bytes().len()).unwrap();
-    let mut message = Vec::new();
-    for number in [length, 1, 0, 2013, 0] {
-        message.extend_from_slice(&number.to_le_bytes());
-    }
-    message.push(0);
-    message.extend_from_slice(body.as_bytes());
-    stream.write_all(&message).unwrap();
-    let mut length = [0; 4];
-    stream.read_exact(&mut length).unwrap();
-    stream.read_exact(&mut vec![0; i32::from_le_bytes(length) as usize - 4]).unwrap();
-}
 
 fn metrics(server: &Server) -> Vec<ParsedFamily> {
     let (status, page) = server.admin("GET", "/metrics", "");
@@ -69,8 +48,8 @@ fn one_page_tells_of_both_apis_and_of_the_process() {
     let server = Server::start(&["--memory", "--slow-ms", "0"]);
     server.create_container("");
     assert_eq!((server.create("1"), server.read("1"), server.read("2")), (201, 200, 404));
-    run(&server, r#"{"insert": "c", "documents": [{"_id": 1}], "$db": "app"}"#);
-    run(&server, r#"{"find": "c", "$db": "app"}"#);
+    server.run_mongo(r#"{"insert": "c", "documents": [{"_id": 1}], "$db": "app"}"#);
+    server.run_mongo(r#"{"find": "c", "$db": "app"}"#);
     let families: BTreeMap<String, ParsedFamily> =
         metrics(&server).into_iter().map(|family| (family.name.clone(), family)).collect();
     let figure = |name: &str, labels: &[(&str, &str)]| {
@@ -124,9 +103,9 @@ fn secretive(server: &Server) {
     let query = r#"{"query":"SELECT * FROM c WHERE c.name = 'literal secret' AND c.n > @n","parameters":[{"name":"@n","value":"given secret"}]}"#;
     assert_eq!(server.request("POST", "/dbs/db/colls/c/docs", &QUERY, query).0, 200);
     assert_eq!(server.get("/nothing%0AERROR%20forged").0, 404);
-    run(server, r#"{"insert": "c", "documents": [{"_id": 1}], "$db": "app"}"#);
-    run(server, r#"{"find": "c", "filter": {"name": "bson secret", "n": {"$gt": 7}}, "$db": "app"}"#);
-    run(server, r#"{"createUser": "u", "pwd": "password secret", "roles": [], "$db": "app"}"#);
+    server.run_mongo(r#"{"insert": "c", "documents": [{"_id": 1}], "$db": "app"}"#);
+    server.run_mongo(r#"{"find": "c", "filter": {"name": "bson secret", "n": {"$gt": 7}}, "$db": "app"}"#);
+    server.run_mongo(r#"{"createUser": "u", "pwd": "password secret", "roles": [], "$db": "app"}"#);
 }
 
 #[test]

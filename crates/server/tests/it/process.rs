@@ -1,5 +1,6 @@
 //! A running `bolide`, and a small client for it.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -51,6 +52,13 @@ impl Server {
     pub(crate) fn in_directory(directory: &Path, arguments: &[&str]) -> Server {
         let data = ["--data", directory.to_str().unwrap()];
         Server::start(&[&data, arguments].concat())
+    }
+
+    /// As [`Server::in_directory`], and what it logs is added to a file.
+    pub(crate) fn logging(directory: &Path, log: &Path, arguments: &[&str]) -> Server {
+        let log = File::options().create(true).append(true).open(log).unwrap();
+        let data = ["serve", "--listen", "127.0.0.1:0", "--data", directory.to_str().unwrap()];
+        Server::start_command(command().args(data).args(arguments).stderr(log))
     }
 
     /// Starts and waits for the connection string.
@@ -158,6 +166,30 @@ impl Server {
         stream.write_all(self.head(method, path, headers, body.len()).as_bytes()).unwrap();
         stream.write_all(body.as_bytes()).unwrap();
         read_answer(&mut stream)
+    }
+
+    /// Runs a command of the MongoDB API, which must succeed.
+    pub(crate) fn run_mongo(&self, json: &str) {
+        let address = self.mongo.as_ref().unwrap().strip_prefix("mongodb://").unwrap();
+        let mut stream = TcpStream::connect(address.split('/').next().unwrap()).unwrap();
+        let command = bson::parse_extended_json(json).unwrap();
+        let body = bson::RawDocument::from_document(command.as_document().unwrap());
+        let length = i32::try_from(16 + 5 + body.as_bytes().len()).unwrap();
+        let mut message = Vec::new();
+        for number in [length, 1, 0, 2013, 0] {
+            message.extend_from_slice(&number.to_le_bytes());
+        }
+        message.push(0);
+        message.extend_from_slice(body.as_bytes());
+        stream.write_all(&message).unwrap();
+        let mut length = [0; 4];
+        stream.read_exact(&mut length).unwrap();
+        let mut answer = vec![0; i32::from_le_bytes(length) as usize - 4];
+        stream.read_exact(&mut answer).unwrap();
+        // Behind the rest of the header, the flags and the kind of the only section.
+        let reply = bson::RawDocument::parse(answer.split_off(12 + 5).into()).unwrap().to_document();
+        assert_eq!(reply.get("ok"), Some(&bson::Value::Double(1.0)), "{reply:?}");
+        assert_eq!(reply.get("writeErrors"), None, "{reply:?}");
     }
 
     /// A signed request's head, for tests that send the rest their own way.
