@@ -121,7 +121,9 @@ def small_volume(tmp_path):
     def mount(options):
         return subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", path], capture_output=True, check=False)
 
-    if mount("size=64k").returncode != 0:
+    mounted = mount("size=64k")
+    if mounted.returncode != 0:
+        assert not os.environ.get("CI"), f"a volume could not be mounted: {mounted.stderr.decode()}"
         pytest.skip("only root may mount a volume; /dev/full stands for one in the server's own tests")
     yield path, lambda kib: mount(f"remount,size={kib}k").check_returncode()
     subprocess.run(["umount", path], check=True)

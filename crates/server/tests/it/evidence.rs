@@ -8,12 +8,19 @@ use crate::tools::tool;
 
 const KEY: [(&str, &str); 1] = [("x-ms-documentdb-partitionkey", "[\"a\"]")];
 
+/// With its data, its archive and its log below a directory.
 fn start(directory: &Path) -> Server {
     let archive = directory.join("archive");
-    Server::in_directory(
+    Server::logging(
         &directory.join("data"),
+        &directory.join("log"),
         &["--test-clock", "--archive-root", archive.to_str().unwrap()],
     )
+}
+
+/// The words of all servers that were started there.
+fn logged(directory: &Path, words: &str) -> usize {
+    std::fs::read_to_string(directory.join("log")).unwrap().matches(words).count()
 }
 
 fn wish(server: &Server, wishes: &str) {
@@ -102,7 +109,10 @@ fn t32_a_full_volume_stops_that_purge_alone_and_nothing_is_lost() {
     let (code, status) = tool(&server, &["status"]);
     let problem = "PROBLEM     the purge of a container or collection waits for an archive";
     assert!(code == Some(1) && status.contains(problem), "{status}");
+    let waits = "the purge of 'db/c' waits for its archive";
+    wait_until("a line in the log", || logged(directory.path(), waits) > 0);
     server.kill();
+    assert_eq!(logged(directory.path(), waits), 1, "once, however often it is tried");
 
     server = start(directory.path());
     wait_for(&server, "\"waitingForArchive\":1");
@@ -118,6 +128,8 @@ fn t32_a_full_volume_stops_that_purge_alone_and_nothing_is_lost() {
     assert_eq!(archived.len(), 100, "each of them, and not the one that lives");
     assert_eq!(server.read("item-7"), 200);
     assert_eq!(server.terminate(), Some(0));
+    assert_eq!(logged(directory.path(), waits), 2, "and once after the start");
+    assert_eq!(logged(directory.path(), "the archive of 'db/c' can be written again"), 1);
 }
 
 /// Killed again and again while it archives and purges: lines may come twice, none is missing, the record has each once.
