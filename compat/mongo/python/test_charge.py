@@ -67,3 +67,13 @@ def test_a_refused_command_has_the_labels_by_which_drivers_repeat_it(enforced):
         for label in ("SystemOverloadedError", "RetryableError"):
             assert refused.value.has_error_label(label)
         assert 0 < refused.value.details["baseBackoffMS"] <= 1000
+
+
+def test_the_driver_waits_and_repeats_a_refused_write_by_itself(enforced):
+    # By default it tries twice more, after a random part of the time that it is told.
+    with connect(enforced, retryWrites=True, max_adaptive_retries=20) as client:
+        collection = client[uuid.uuid4().hex].coll
+        # More than three seconds' worth.
+        for number in range(30):
+            collection.insert_one({"_id": number, "fill": "x" * 100_000})
+        assert collection.count_documents({}) == 30
