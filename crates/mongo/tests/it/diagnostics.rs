@@ -1,8 +1,10 @@
 //! Commands by which tools look at a server.
 
+use std::time::Duration;
+
 use bson::{Document, Value};
 
-use crate::client::{Server, inner, settings, text, texts};
+use crate::client::{Server, inner, json, settings, text, texts};
 
 fn command(name: &str) -> Document {
     Document::new().with(name, 1)
@@ -35,11 +37,52 @@ async fn server_status_counts_what_happens() {
     assert_eq!(whole(inner(&after, "mem.resident")), 5);
     assert_eq!(text(&after, "host"), format!("machine:{}", server.address.port()));
     assert_eq!(inner(&after, "repl.setName").as_str(), Some("globaldb"));
-    for figure in ["passes", "subPasses", "deletedDocuments"] {
-        assert!(matches!(inner(&after, &format!("metrics.ttl.{figure}")), Value::Int64(_)));
-    }
     let fewer = client.ok(command("serverStatus").with("metrics", 0).with("repl", false)).await;
     assert!(!fewer.contains("metrics") && !fewer.contains("repl") && fewer.contains("mem"));
+}
+
+/// Around a purge that is paused: nothing goes, and what waits is told; then it goes, and what went is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn t23_server_status_tells_what_waits_for_the_purge_and_what_went() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let rule =
+        r#"{"createIndexes": "c", "indexes": [{"key": {"_ts": 1}, "name": "t", "expireAfterSeconds": 10}]}"#;
+    client.done("db", json(rule)).await;
+    let documents =
+        r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2, "a": "long"}, {"_id": 3, "ttl": 12}]}"#;
+    client.done("db", json(documents)).await;
+    let bytes = whole(client.done("db", json(r#"{"collStats": "c"}"#)).await.get("size").unwrap());
+    client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 4, "ttl": -1}]}"#)).await;
+    let mut expect = async |when: &str, figures: [(&str, i64); 7]| {
+        let status = client.ok(command("serverStatus")).await;
+        for (figure, expected) in figures {
+            let told = inner(&status, &format!("metrics.ttl.{figure}"));
+            assert_eq!(told, &Value::Int64(expected), "{figure} {when}");
+        }
+    };
+    let nothing = (0, 0, 0);
+    let figures = |waits: (i64, i64, i64), went: (i64, i64, i64)| {
+        [
+            ("backlogDocuments", waits.0),
+            ("backlogBytes", waits.1),
+            ("oldestAgeMillis", waits.2),
+            ("deletedDocuments", went.0),
+            ("deletedBytes", went.1),
+            ("passes", went.2),
+            ("subPasses", went.2),
+        ]
+    };
+    expect("while all live", figures(nothing, nothing)).await;
+    server.engine.pause_purge(true);
+    server.clock.advance(Duration::from_millis(17_250));
+    server.engine.purge_step(100).unwrap();
+    expect("while it is paused", figures((3, bytes, 7250), nothing)).await;
+    server.engine.pause_purge(false);
+    server.engine.purge_step(100).unwrap();
+    expect("afterwards", figures(nothing, (3, bytes, 1))).await;
+    server.engine.purge_step(100).unwrap();
+    expect("after a step with nothing to do", figures(nothing, (3, bytes, 1))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
