@@ -89,9 +89,26 @@ fn draw(dice: &mut Dice) -> Operation {
     }
 }
 
-/// What an operation costs, or why it does not.
-fn told(world: &World, operation: Operation) -> Result<Charge, std::mem::Discriminant<Error>> {
-    world.run("p", operation).map(|outcome| outcome.charge).map_err(|error| std::mem::discriminant(&error))
+/// One operation, or some in a transactional batch.
+fn draw_request(dice: &mut Dice) -> Vec<Operation> {
+    let count = if dice.roll(3) == 0 { 2 + dice.roll(3) } else { 1 };
+    (0..count).map(|_| draw(dice)).collect()
+}
+
+/// What each operation of a request costs, or which of them failed and why.
+type Told = Result<Vec<Charge>, (Option<usize>, std::mem::Discriminant<Error>)>;
+
+fn told(world: &World, mut request: Vec<Operation>) -> Told {
+    if request.len() == 1 {
+        let outcome = world.run("p", request.remove(0));
+        return outcome
+            .map(|outcome| vec![outcome.charge])
+            .map_err(|error| (None, std::mem::discriminant(&error)));
+    }
+    let outcomes = world.engine.batch(&world.current(), &key("p"), request).wait();
+    outcomes
+        .map(|outcomes| outcomes.iter().map(|outcome| outcome.charge).collect())
+        .map_err(|failure| (failure.index, std::mem::discriminant(&failure.error)))
 }
 
 fn charges_of_reads(world: &World) -> Vec<Charge> {
@@ -108,8 +125,8 @@ fn charges_of_reads(world: &World) -> Vec<Charge> {
     charges
 }
 
-/// The same operations where items expire, with and without purge, and where TTL is off and the same items are deleted
-/// instead: all cost the same.
+/// The same operations, alone and in batches, where items expire, with and without purge, and where TTL is off and the same
+/// items are deleted instead: all cost the same.
 #[test]
 fn t21_nothing_costs_more_or_less_because_of_ttl() {
     for seed in 0..20 {
@@ -131,13 +148,13 @@ fn t21_nothing_costs_more_or_less_because_of_ttl() {
                     plain.delete("p", &id).expect("it lives there");
                 }
             }
-            let operation = draw(&mut dice);
-            let expected = told(&plain, operation.clone());
-            assert_eq!(told(&expiring, operation.clone()), expected, "seed {seed} step {step} {operation:?}");
+            let request = draw_request(&mut dice);
+            let expected = told(&plain, request.clone());
+            assert_eq!(told(&expiring, request.clone()), expected, "seed {seed} step {step} {request:?}");
             assert_eq!(
-                told(&purged, operation.clone()),
+                told(&purged, request.clone()),
                 expected,
-                "purged: seed {seed} step {step} {operation:?}"
+                "purged: seed {seed} step {step} {request:?}"
             );
             let expected = charges_of_reads(&plain);
             assert_eq!(charges_of_reads(&expiring), expected, "seed {seed} step {step}");
