@@ -5,6 +5,7 @@
 mod authentication;
 mod bulk_write;
 mod change_streams;
+mod charges;
 mod client;
 mod collections;
 mod corpus;

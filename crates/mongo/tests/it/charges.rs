@@ -1,0 +1,137 @@
+//! What commands cost, where documents expire and where they do not.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bson::{Document, Value};
+use fastrand::Rng;
+use tokio::net::TcpStream;
+
+use crate::client::{Client, START, Server, inner, json};
+
+const IDS: i32 = 6;
+const EXPIRE_AFTER_SECONDS: u64 = 20;
+
+/// A server with a collection whose documents have a date, and one connection to it.
+struct World {
+    server: Server,
+    client: Client<TcpStream>,
+}
+
+impl World {
+    /// `rule` is what makes the index on the date a rule (T27), or nothing.
+    async fn new(rule: &str) -> World {
+        let server = Server::start().await;
+        let mut client = server.connect().await;
+        let indexes = format!(
+            r#"{{"createIndexes": "c", "indexes": [{{"key": {{"d": 1}}, "name": "d_1"{rule}}},
+                {{"key": {{"a": 1}}, "name": "a_1"}},
+                {{"key": {{"u": 1}}, "name": "u_1", "unique": true, "sparse": true}}]}}"#
+        );
+        client.done("db", json(&indexes)).await;
+        World { server, client }
+    }
+
+    async fn ids(&mut self) -> BTreeSet<i32> {
+        let reply = self.client.done("db", json(r#"{"find": "c", "batchSize": 100}"#)).await;
+        let documents = inner(&reply, "cursor.firstBatch").as_array().unwrap();
+        let id = |document: &Value| match document.as_document().unwrap().get("_id") {
+            Some(Value::Int32(id)) => *id,
+            other => panic!("{other:?}"),
+        };
+        documents.iter().map(id).collect()
+    }
+
+    async fn delete(&mut self, id: i32) {
+        let delete = format!(r#"{{"delete": "c", "deletes": [{{"q": {{"_id": {id}}}, "limit": 1}}]}}"#);
+        self.client.done("db", json(&delete)).await;
+    }
+
+    /// What a command is answered with, as far as it tells what was done, and what it cost.
+    async fn run(&mut self, command: &str) -> (Vec<Option<Value>>, Value) {
+        let reply = self.client.on("db", json(command)).await;
+        let said = ["ok", "code", "n", "nModified"].map(|name| reply.get(name).cloned()).to_vec();
+        let statistics = self.client.ok(Document::new().with("getLastRequestStatistics", 1)).await;
+        (said, inner(&statistics, "RequestCharge").clone())
+    }
+}
+
+/// A document with a date that is near, past, or none.
+fn draw_fields(rng: &mut Rng, now: u64) -> String {
+    let date = match rng.u8(..4) {
+        0 => String::new(),
+        1 => r#", "d": "not a date""#.to_owned(),
+        _ => {
+            let millis = (now - 25 + rng.u64(..30)) * 1000;
+            format!(r#", "d": {{"$date": {{"$numberLong": "{millis}"}}}}"#)
+        }
+    };
+    let (a, u, fill) = (rng.u8(..3), rng.u8(..9), "y".repeat(rng.usize(..3) * 900));
+    format!(r#""a": {a}, "u": {u}, "fill": "{fill}"{date}"#)
+}
+
+fn draw(rng: &mut Rng, now: u64) -> String {
+    let (id, fields, a) = (rng.i32(..IDS), draw_fields(rng, now), rng.u8(..3));
+    match rng.u8(..7) {
+        0 => format!(r#"{{"insert": "c", "documents": [{{"_id": {id}, {fields}}}]}}"#),
+        1 => format!(
+            r#"{{"insert": "c", "ordered": false, "documents": [{{"_id": {id}, {fields}}}, {{"_id": {}, "a": 1}}]}}"#,
+            (id + 1) % IDS
+        ),
+        2 => format!(
+            r#"{{"update": "c", "updates": [{{"q": {{"_id": {id}}}, "u": {{"$set": {{{fields}}}}}, "upsert": {}}}]}}"#,
+            rng.bool()
+        ),
+        3 => format!(
+            r#"{{"update": "c", "updates": [{{"q": {{"a": {a}}}, "u": {{"$inc": {{"n": 1}}}}, "multi": true}}]}}"#
+        ),
+        4 => format!(
+            r#"{{"findAndModify": "c", "query": {{"a": {a}}}, "sort": {{"_id": 1}}, "update": {{{fields}}}}}"#
+        ),
+        5 => format!(r#"{{"delete": "c", "deletes": [{{"q": {{"_id": {id}}}, "limit": 1}}]}}"#),
+        _ => format!(r#"{{"delete": "c", "deletes": [{{"q": {{"a": {a}}}, "limit": 0}}]}}"#),
+    }
+}
+
+const READS: [&str; 5] = [
+    r#"{"find": "c"}"#,
+    r#"{"find": "c", "filter": {"a": 1}}"#,
+    r#"{"find": "c", "sort": {"d": -1}}"#,
+    r#"{"count": "c"}"#,
+    r#"{"aggregate": "c", "pipeline": [{"$group": {"_id": "$a", "n": {"$sum": 1}}}], "cursor": {}}"#,
+];
+
+/// The same commands where a date kills documents, with and without purge, and where the same index is no rule and the same
+/// documents are deleted instead: all cost the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn t21_no_command_costs_more_or_less_because_of_a_date_rule() {
+    let rule = format!(r#", "expireAfterSeconds": {EXPIRE_AFTER_SECONDS}"#);
+    let mut deaths = 0;
+    for seed in 0..10 {
+        let (mut rng, mut now) = (Rng::with_seed(seed), START);
+        let mut expiring = World::new(&rule).await;
+        let mut purged = World::new(&rule).await;
+        let mut plain = World::new("").await;
+        for step in 0..40 {
+            if rng.bool() {
+                now += 7;
+                for world in [&expiring, &purged, &plain] {
+                    world.server.clock.advance(Duration::from_secs(7));
+                }
+                purged.server.engine.purge_at_once(None, usize::MAX).unwrap();
+            }
+            let command = draw(&mut rng, now);
+            for command in [command.as_str()].into_iter().chain(READS) {
+                // Time kills, and so may a write.
+                for id in plain.ids().await.difference(&expiring.ids().await) {
+                    plain.delete(*id).await;
+                    deaths += 1;
+                }
+                let expected = plain.run(command).await;
+                assert_eq!(expiring.run(command).await, expected, "seed {seed} step {step} {command}");
+                assert_eq!(purged.run(command).await, expected, "purged: seed {seed} step {step} {command}");
+            }
+        }
+    }
+    assert!(deaths > 20, "{deaths} deaths prove nothing");
+}
