@@ -34,6 +34,10 @@ const WAITING_MAX: usize = 4096;
 /// Where a line has stood for the whole patience, this part of it is all that is waited.
 const SHORT_WAIT: u32 = 10;
 
+/// What a query is counted with while it works, for the answer that it will have: a page. Less where all of them together would
+/// leave no room for themselves.
+const PAGE_BYTES: usize = 4 << 20;
+
 /// Room for large bodies is given out in pieces of so many bytes.
 const PIECE_BYTES: usize = 4096;
 
@@ -114,6 +118,8 @@ pub struct Load {
     /// Bytes of answers.
     answers: AtomicUsize,
     answers_max: usize,
+    /// What the answer of a query is taken for until it is known.
+    page_bytes: usize,
     /// Refused for want of room for an answer.
     refused_for_answers: AtomicU64,
     connections: Arc<Semaphore>,
@@ -141,6 +147,7 @@ impl Load {
             bodies: Line::new(bounds.held_bytes / 2 / PIECE_BYTES, bounds.patience),
             answers: AtomicUsize::new(0),
             answers_max: bounds.held_bytes / 2,
+            page_bytes: PAGE_BYTES.min(bounds.held_bytes / 4 / bounds.queries.max(1)),
             refused_for_answers: AtomicU64::new(0),
             connections: Arc::new(Semaphore::new(bounds.connections.min(Semaphore::MAX_PERMITS))),
         }
@@ -149,8 +156,11 @@ impl Load {
     /// A place to work in, for as long as it lives, once there is also room for the answer: those who waited together all
     /// found room when they came.
     pub async fn enter(&self, work: Work) -> Result<Place<'_>, Busy> {
-        let place = self.line(work).enter(1).await?;
+        let mut place = self.line(work).enter(1).await?;
         self.check_room(Some(work))?;
+        if work == Work::Query {
+            place.answer = Some(Expected::new(&self.answers, self.page_bytes));
+        }
         Ok(place)
     }
 
@@ -238,7 +248,36 @@ pub struct Figures {
 
 /// A place among those who work.
 #[derive(Debug)]
-pub struct Place<'a>(#[expect(dead_code, reason = "given back when it is dropped")] SemaphorePermit<'a>);
+pub struct Place<'a> {
+    _permit: SemaphorePermit<'a>,
+    answer: Option<Expected<'a>>,
+}
+
+impl<'a> Place<'a> {
+    fn new(permit: SemaphorePermit<'a>) -> Place<'a> {
+        Place { _permit: permit, answer: None }
+    }
+}
+
+/// Bytes of an answer that is not made yet.
+#[derive(Debug)]
+struct Expected<'a> {
+    answers: &'a AtomicUsize,
+    bytes: usize,
+}
+
+impl<'a> Expected<'a> {
+    fn new(answers: &'a AtomicUsize, bytes: usize) -> Expected<'a> {
+        answers.fetch_add(bytes, Ordering::Relaxed);
+        Expected { answers, bytes }
+    }
+}
+
+impl Drop for Expected<'_> {
+    fn drop(&mut self) {
+        self.answers.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
 
 /// Bytes of an answer that are counted.
 #[derive(Debug)]
@@ -289,7 +328,7 @@ impl Line {
     /// So many places at once.
     async fn enter(&self, places: u32) -> Result<Place<'_>, Busy> {
         match self.places.try_acquire_many(places) {
-            Ok(place) => Ok(Place(place)),
+            Ok(permit) => Ok(Place::new(permit)),
             Err(_) => self.wait(places).await,
         }
     }
@@ -302,7 +341,7 @@ impl Line {
 
     /// None if the line were closed, which it never is.
     async fn enter_in_the_end(&self, places: u32) -> Option<Place<'_>> {
-        self.places.acquire_many(places).await.ok().map(Place)
+        self.places.acquire_many(places).await.ok().map(Place::new)
     }
 
     fn taken(&self) -> usize {
@@ -433,6 +472,22 @@ mod tests {
         assert_eq!(load.figures(Work::Query).working, 0);
         drop((held, last));
         assert_eq!((load.held_bytes(), load.refused_for_bytes()), (0, 4));
+    }
+
+    /// Otherwise those who begin together would all find room, and together have more than there is.
+    #[tokio::test]
+    async fn a_query_under_way_is_counted_with_a_page() {
+        let load = Load::new(Bounds { queries: 2, held_bytes: 8 * PAGE_BYTES, ..Bounds::default() });
+        let first = load.enter(Work::Query).await.unwrap();
+        let second = load.enter(Work::Query).await.unwrap();
+        assert_eq!(load.held_bytes(), 2 * PAGE_BYTES);
+        assert!(load.check_room(Some(Work::Query)).is_err());
+        assert_eq!(load.check_room(Some(Work::Brief)), Ok(()));
+        drop((first, second));
+        assert_eq!(load.held_bytes(), 0);
+        let small = Load::new(Bounds { queries: 2, held_bytes: 400, ..Bounds::default() });
+        let _all = (small.enter(Work::Query).await.unwrap(), small.enter(Work::Query).await.unwrap());
+        assert_eq!(small.held_bytes(), 100, "there is room for as many as there are places");
     }
 
     #[tokio::test(start_paused = true)]
