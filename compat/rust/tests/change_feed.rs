@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use azure_core::time::OffsetDateTime;
 use azure_data_cosmos::feed::ContinuationToken;
 use azure_data_cosmos::models::{
     ChangeFeedItem, ChangeFeedOperationType, ChangeFeedPolicy, ContainerProperties, TimeToLive,
@@ -33,14 +34,26 @@ fn options(mode: ChangeFeedMode, token: Option<ContinuationToken>) -> ChangeFeed
     }
 }
 
-/// Reads until nothing is new; what there was, and where to go on.
+type Read = Result<(Vec<ChangeFeedItem<Value>>, ContinuationToken), u16>;
+
+/// Reads the whole container's feed until nothing is new; what there was, and where to go on.
 async fn read(
     container: &ContainerClient,
     mode: ChangeFeedMode,
     start: ChangeFeedStartFrom,
     token: Option<ContinuationToken>,
-) -> Result<(Vec<ChangeFeedItem<Value>>, ContinuationToken), u16> {
-    let scope = FeedScope::full_container();
+) -> Read {
+    read_in(container, FeedScope::full_container(), mode, start, token).await
+}
+
+/// As [`read`], of a part of the container.
+async fn read_in(
+    container: &ContainerClient,
+    scope: FeedScope,
+    mode: ChangeFeedMode,
+    start: ChangeFeedStartFrom,
+    token: Option<ContinuationToken>,
+) -> Read {
     let pages = container.query_change_feed::<Value>(scope, start, Some(options(mode, token))).await;
     let mut pages = pages.map_err(|error| status(&error))?;
     let (mut found, mut quiet) = (Vec::new(), 0);
@@ -128,13 +141,97 @@ async fn t14_the_latest_versions_of_the_living() {
         let latest = ChangeFeedMode::LatestVersion;
         let start = ChangeFeedStartFrom::Beginning;
         let (items, token) = read(&container, latest, start, None).await.expect("a feed");
-        let id = |item: &ChangeFeedItem<Value>| item.current().expect("an item")["id"].to_string();
-        let mut ids: Vec<_> = items.iter().map(id).collect();
-        ids.sort();
-        assert_eq!(ids, ["1", "2", "4", "5", "7", "8"].map(|id| format!("\"{id}\"")));
-        container.create_item("k", "new", json!({"id": "new", "pk": "k"}), None).await.expect("created");
+        assert_eq!(ids(&items), ["1", "2", "4", "5", "7", "8"]);
+        create(&container, "new", "k").await;
         let (items, _) =
             read(&container, latest, ChangeFeedStartFrom::Beginning, Some(token)).await.expect("a feed");
-        assert_eq!(items.iter().map(id).collect::<Vec<_>>(), ["\"new\""]);
+        assert_eq!(ids(&items), ["new"]);
+    }
+}
+
+/// The ids of the living, sorted: ranges are read in turn.
+fn ids(items: &[ChangeFeedItem<Value>]) -> Vec<String> {
+    let id =
+        |item: &ChangeFeedItem<Value>| item.current().expect("an item")["id"].as_str().map(str::to_owned);
+    let mut ids: Vec<String> = items.iter().map(|item| id(item).expect("an id")).collect();
+    ids.sort();
+    ids
+}
+
+async fn create(container: &ContainerClient, id: &str, key: &str) {
+    let item = json!({"id": id, "pk": key});
+    container.create_item(key.to_owned(), id, item, None).await.expect("created");
+}
+
+#[tokio::test]
+async fn the_feed_is_read_from_now_and_from_a_time() {
+    for partitions in ["1", "4"] {
+        let server = Server::start_with(&["--partitions", partitions]);
+        let client = server.client().await;
+        let container = make(&database(&client, "feed").await, "c").await;
+        let latest = ChangeFeedMode::LatestVersion;
+        create(&container, "old", "k1").await;
+        let between = server.now() + 50;
+        server.advance(100);
+        let (nothing, token) =
+            read(&container, latest, ChangeFeedStartFrom::Now, None).await.expect("a feed");
+        assert!(nothing.is_empty());
+        for key in ["k1", "k2", "k3"] {
+            create(&container, key, key).await;
+        }
+        let (items, _) =
+            read(&container, latest, ChangeFeedStartFrom::Now, Some(token)).await.expect("a feed");
+        assert_eq!(ids(&items), ["k1", "k2", "k3"]);
+        let time = |seconds| {
+            ChangeFeedStartFrom::PointInTime(OffsetDateTime::from_unix_timestamp(seconds).expect("a time"))
+        };
+        let (items, _) = read(&container, latest, time(between), None).await.expect("a feed");
+        assert_eq!(ids(&items), ["k1", "k2", "k3"]);
+        let (items, _) = read(&container, latest, time(between - 100), None).await.expect("a feed");
+        assert_eq!(ids(&items), ["k1", "k2", "k3", "old"]);
+        // Of all versions there is no beginning but now.
+        let all = ChangeFeedMode::AllVersionsAndDeletes;
+        assert_eq!(read(&container, all, time(between), None).await.err(), Some(400));
+    }
+}
+
+#[tokio::test]
+async fn the_feed_is_read_by_key_and_by_feed_range() {
+    for partitions in ["1", "4"] {
+        let server = Server::start_with(&["--partitions", partitions]);
+        let client = server.client().await;
+        let container = make(&database(&client, "feed").await, "c").await;
+        let (latest, all) = (ChangeFeedMode::LatestVersion, ChangeFeedMode::AllVersionsAndDeletes);
+        let (now, beginning) = (|| ChangeFeedStartFrom::Now, || ChangeFeedStartFrom::Beginning);
+        let of_key = || FeedScope::partition("k3");
+        let (_, versions) = read_in(&container, of_key(), all, now(), None).await.expect("a feed");
+        for number in 0..20 {
+            create(&container, &format!("{number:02}"), &format!("k{}", number % 5)).await;
+        }
+        container.delete_item("k3", "13", None).await.expect("deleted");
+
+        let (items, token) = read_in(&container, of_key(), latest, beginning(), None).await.expect("a feed");
+        assert_eq!(ids(&items), ["03", "08", "18"]);
+        create(&container, "new", "k3").await;
+        create(&container, "elsewhere", "k4").await;
+        let (items, _) =
+            read_in(&container, of_key(), latest, beginning(), Some(token)).await.expect("a feed");
+        assert_eq!(ids(&items), ["new"]);
+        let (events, _) = read_in(&container, of_key(), all, now(), Some(versions)).await.expect("a feed");
+        let told: Vec<_> = events.iter().map(|event| short(event).0).collect();
+        assert_eq!(told, ["create", "create", "create", "create", "delete", "create"]);
+
+        let ranges = container.read_feed_ranges(None).await.expect("ranges");
+        assert_eq!(ranges.len().to_string(), partitions);
+        let mut found = Vec::new();
+        for range in ranges {
+            let scope = FeedScope::range(range);
+            let (items, _) = read_in(&container, scope, latest, beginning(), None).await.expect("a feed");
+            found.extend(ids(&items));
+        }
+        found.sort();
+        assert_eq!(found.len(), 21, "each once: {found:?}");
+        found.dedup();
+        assert_eq!(found.len(), 21, "each once: {found:?}");
     }
 }
