@@ -97,7 +97,7 @@ fn dispatch(arguments: &[String], report: &mut Report) -> Result<()> {
 /// How much of the tests to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tier {
-    /// Under 25 minutes on two cores from nothing.
+    /// About half an hour on two cores from nothing; the aim is 25 minutes.
     Short,
     /// Also the big ones: a million items, many kills, many seeds.
     Long,

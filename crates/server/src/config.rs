@@ -133,7 +133,6 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         "buffered" => Durability::Buffered,
         _ => Durability::Sync,
     };
-    host::raise_open_files();
     let files = Files::share_out(host::process().open_files_max);
     Ok(Config {
         place,

@@ -161,7 +161,7 @@ impl Inspection<'_> {
         )
     }
 
-    /// Another item that lays claim to the same entry of `Id` or `Unique`, and has it.
+    /// Another item that lays claim to the same entry, and has it. Entries whose key names their item have no other.
     fn other_claimant(
         &mut self,
         stock: &Stock,
@@ -169,10 +169,7 @@ impl Inspection<'_> {
         claim: &Claim,
         found: &Bytes,
     ) -> Result<Option<String>> {
-        if !matches!(claim.keyspace, Keyspace::Id | Keyspace::Unique) {
-            return Ok(None);
-        }
-        let Ok(number) = keys::number_from_value(found) else { return Ok(None) };
+        let Some(number) = number_of(claim.keyspace, &claim.key, found) else { return Ok(None) };
         if number == claims.number {
             return Ok(None);
         }
