@@ -145,12 +145,14 @@ fn fresh<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
     if let Some(chosen) = covered(desk, wish)? {
         return Ok(chosen);
     }
-    if wish.purpose == Purpose::Count
-        && wish.exact
-        && !is_lopsided(desk, &wish.condition)?
-        && let Some(built) = build(desk, &wish.condition, Thorough::Yes)?
-    {
-        return Ok(numbers(desk, wish, built, None));
+    if wish.purpose == Purpose::Count && wish.exact {
+        let built = match sparse_part(desk, &wish.condition)? {
+            Some(part) => build_part(desk, &wish.condition, part)?,
+            None => build(desk, &wish.condition, Thorough::Yes)?,
+        };
+        if let Some(built) = built {
+            return Ok(numbers(desk, wish, built, None));
+        }
     }
     let small = small(desk, &wish.condition, desk.work.tuning.probe)?;
     if wish.stamps != Stamps::default() {
@@ -174,7 +176,7 @@ fn small<'c>(
     most: usize,
 ) -> Result<Option<(usize, &'c Condition)>> {
     let mut smallest: Option<(usize, &Condition)> = None;
-    for part in conjuncts(condition) {
+    for part in equalities_first(desk, conjuncts(condition)) {
         let most = smallest.map_or(most, |(known, _)| known);
         if let Some(estimate) = estimate(desk, part, most)?.filter(|estimate| *estimate < most) {
             smallest = Some((estimate, part));
@@ -195,23 +197,28 @@ fn smallest<'c>(desk: &Desk<'_>, condition: &'c Condition) -> Result<Option<(usi
     }
 }
 
-/// Whether it is cheaper to look at the items of the smallest part than to collect those of a range first: a count must not walk
-/// through a container for the few items of one partition key. Equalities are not collected but jumped along.
-fn is_lopsided(desk: &Desk<'_>, condition: &Condition) -> Result<bool> {
-    let Condition::All(parts) = condition else { return Ok(false) };
-    let tuning = &desk.work.tuning;
-    let mut ranges = parts.iter().filter(|part| !lists_in_order(part, tuning.streams)).peekable();
-    if ranges.peek().is_none() {
-        return Ok(false);
+/// Equalities are mostly smaller than ranges, and what is known to be small keeps others from being counted far.
+fn equalities_first<'c>(desk: &Desk<'_>, mut parts: Vec<&'c Condition>) -> Vec<&'c Condition> {
+    parts.sort_by_key(|part| !lists_in_order(part, desk.work.tuning.streams));
+    parts
+}
+
+/// The smallest part of a condition, if it is cheaper to look at its items than to collect those of a range first: a count must
+/// not walk through a container for the few items of one partition key. Equalities are not collected but jumped along.
+fn sparse_part<'c>(desk: &Desk<'_>, condition: &'c Condition) -> Result<Option<&'c Condition>> {
+    let parts = conjuncts(condition);
+    let is_range = |part: &&Condition| !lists_in_order(part, desk.work.tuning.streams);
+    if parts.len() == 1 || !parts.iter().any(is_range) {
+        return Ok(None);
     }
-    let Some((items, _)) = smallest(desk, condition)? else { return Ok(false) };
+    let Some((items, smallest)) = smallest(desk, condition)? else { return Ok(None) };
     let most = items.saturating_mul(PROBED_FOR_AN_ITEM);
-    for range in ranges {
+    for range in parts.into_iter().filter(is_range).filter(|part| !std::ptr::eq(*part, smallest)) {
         if estimate(desk, range, most)?.is_none_or(|entries| entries >= most) {
-            return Ok(true);
+            return Ok(Some(smallest));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// A stream of what a part of a condition admits.
@@ -443,12 +450,8 @@ fn count(desk: &Desk<'_>, condition: &Condition, most: usize) -> Result<Option<u
         Condition::Leaf(leaf) => count_leaf(desk, leaf, most),
         Condition::All(parts) => {
             let mut smallest = None;
-            for part in parts {
-                let count = count(desk, part, most)?;
-                smallest = match (smallest, count) {
-                    (Some(known), Some(count)) => Some(count.min(known)),
-                    (known, count) => known.or(count),
-                };
+            for part in equalities_first(desk, parts.iter().collect()) {
+                smallest = count(desk, part, smallest.unwrap_or(most))?.or(smallest);
             }
             Ok(smallest)
         }
