@@ -61,7 +61,8 @@ enum Next {
 
 /// Steps of the purge.
 async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify) {
-    let (mut suspect, mut users) = (false, false);
+    // Who has slept does not know who came meanwhile, and begins as if somebody had.
+    let (mut suspect, mut users) = (false, true);
     loop {
         let began = Instant::now();
         let items = if users { BUSY_ITEMS } else { IDLE_ITEMS };
@@ -84,6 +85,7 @@ async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify) {
             }
             Next::Sleep(pause) => {
                 let _ = timeout(pause, bell.notified()).await;
+                users = true;
             }
         }
     }

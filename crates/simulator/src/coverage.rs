@@ -81,6 +81,8 @@ situations! {
     CrashLostCommit,
     /// A crash that kept an unacknowledged commit.
     CrashKeptCommit,
+    /// A crash that undid what the purge had removed.
+    CrashUndidAPurge,
     /// A commit that failed, and what was read and refused afterwards.
     CommitFailed,
     /// A write while an index was being built.

@@ -272,6 +272,9 @@ impl Run {
             self.clock.restart_after_crash(machine, main, death.asked, death.certain)?;
         }
         self.situation.coverage.reach_if(main.suspect && !self.shown.suspect, Reach::SuspectAtStart);
+        let undone = self.main.undone();
+        self.situation.coverage.reach_if(undone > self.undone, Reach::CrashUndidAPurge);
+        self.undone = undone;
         self.recorded = true;
         self.poisoned = false;
         self.shown = main;

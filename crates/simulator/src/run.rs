@@ -59,6 +59,8 @@ pub(crate) struct Run {
     pub(crate) twin: World,
     /// A commit has failed and no write is taken until a restart.
     pub(crate) poisoned: bool,
+    /// How many commits crashes have undone so far.
+    pub(crate) undone: u64,
     /// Whether a suspicion, if there is one, is known to be on disk.
     pub(crate) recorded: bool,
     /// The last sequence seen; it never falls.
@@ -103,6 +105,7 @@ impl Run {
             main,
             twin,
             poisoned: false,
+            undone: 0,
             recorded: true,
             sequence: 0,
             etags: BTreeSet::new(),

@@ -20,6 +20,12 @@ pub trait Job: Send {
     /// Called once, when the job's group is durable or has failed; also after an abort, since what the
     /// job read may have been written by a neighbour that was not durable yet.
     fn done(self: Box<Self>, outcome: Result<()>);
+
+    /// Whether a crash may undo it after it was answered: it would be found again and done again. A group of nothing else is
+    /// written but not synced, and becomes durable with the next one that is: always before what comes later.
+    fn may_be_undone(&self) -> bool {
+        false
+    }
 }
 
 /// Runs `run` as a transaction; an `Err` aborts it. The ticket resolves once the outcome is durable.
@@ -32,13 +38,41 @@ where
     R: Send + 'static,
     E: From<Error> + Send + 'static,
 {
+    hand_over(store, lanes, run, false)
+}
+
+/// As [`transact`], for work of which a crash leaves either all to do again or nothing: nobody waits for the disk.
+pub fn transact_lazily<R, E>(
+    store: &dyn Store,
+    lanes: Lanes,
+    run: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E> + Send + 'static,
+) -> Ticket<std::result::Result<R, E>>
+where
+    R: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
+    hand_over(store, lanes, run, true)
+}
+
+fn hand_over<R, E>(
+    store: &dyn Store,
+    lanes: Lanes,
+    run: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E> + Send + 'static,
+    may_be_undone: bool,
+) -> Ticket<std::result::Result<R, E>>
+where
+    R: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
     let (resolver, ticket) = ticket();
-    store.submit(lanes, Box::new(Function { run: Some(run), answer: None, resolver: Some(resolver) }));
+    let job = Function { run: Some(run), answer: None, resolver: Some(resolver), may_be_undone };
+    store.submit(lanes, Box::new(job));
     ticket
 }
 
 /// A function as a job.
 struct Function<F, R, E: From<Error>> {
+    may_be_undone: bool,
     run: Option<F>,
     answer: Option<std::result::Result<R, E>>,
     resolver: Option<Resolver<std::result::Result<R, E>>>,
@@ -67,6 +101,10 @@ where
         if let Some(resolver) = self.resolver.take() {
             resolver.resolve(answer);
         }
+    }
+
+    fn may_be_undone(&self) -> bool {
+        self.may_be_undone
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 /// Ordered bytes with atomic, durable commits and a clock that never goes back.
 ///
-/// A job that was answered with `Ok` survives a crash; one that was not either happened whole or not at all.
+/// A job that was answered with `Ok` survives a crash, unless it [allows otherwise](Job::may_be_undone); one that was not either
+/// happened whole or not at all.
 /// Reads never wait for writes. No method may be called from inside a job.
 pub trait Store: Send + Sync {
     /// The store as it is now: everything answered before this call is in it.
@@ -28,7 +29,7 @@ pub trait Store: Send + Sync {
     /// queue of waiting jobs is full.
     fn submit(&self, lanes: Lanes, job: Box<dyn Job>);
 
-    /// The sequence of the newest durable commit.
+    /// The sequence of the newest commit.
     fn last_sequence(&self) -> u64;
 
     /// How many commits are in a snapshot that is taken now.

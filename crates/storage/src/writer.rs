@@ -34,8 +34,17 @@ pub(crate) trait Backend: Send {
         Ok(false)
     }
 
-    /// Makes the writes and the record durable, together.
-    fn commit(&mut self, overlay: Overlay, record: &StoreRecord) -> Result<()>;
+    /// Makes the writes and the record durable, together; or writes them only, behind all that was written before.
+    fn commit(&mut self, overlay: Overlay, record: &StoreRecord, extent: Extent) -> Result<()>;
+}
+
+/// How far a commit must get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Onto the disk, with all that was written before.
+    Synced,
+    /// Out of our hands: a crash of the system may undo it, of the process not.
+    Written,
 }
 
 /// What the store's other threads may see of the writer.
@@ -55,7 +64,8 @@ pub(crate) enum Work {
 
 pub(crate) struct Writer<B> {
     backend: B,
-    durable: StoreRecord,
+    /// The record of the newest commit.
+    committed: StoreRecord,
     shared: Arc<Shared>,
 }
 
@@ -130,8 +140,8 @@ pub(crate) enum Wait {
 }
 
 impl<B: Backend> Writer<B> {
-    pub(crate) fn new(backend: B, durable: StoreRecord, shared: Arc<Shared>) -> Self {
-        Self { backend, durable, shared }
+    pub(crate) fn new(backend: B, committed: StoreRecord, shared: Arc<Shared>) -> Self {
+        Self { backend, committed, shared }
     }
 
     /// Begins a group; `None` if the store takes no writes, which `refused` is told.
@@ -141,7 +151,7 @@ impl<B: Backend> Writer<B> {
             None => self.backend.base(),
         };
         match base {
-            Ok(base) => Some((Group::new(base, self.durable), refused)),
+            Ok(base) => Some((Group::new(base, self.committed), refused)),
             Err(error) => {
                 refuse(refused, error);
                 None
@@ -174,14 +184,15 @@ impl<B: Backend> Writer<B> {
 
     /// Commits the group and answers everybody in it.
     pub(crate) fn finish(&mut self, group: Group) {
+        let extent = self.extent(&group);
         let Group { base, overlay, mut record, turn, jobs, command } = group;
         drop(base);
-        let outcome = if overlay.is_empty() && record == self.durable {
+        let outcome = if overlay.is_empty() && record == self.committed {
             self.shared.clock.publish(record.clock, turn);
             Ok(())
         } else {
             record.commit += 1;
-            self.commit(overlay, record, turn)
+            self.commit(overlay, record, turn, extent)
         };
         for (job, result) in jobs {
             let answer = outcome.clone().and(result);
@@ -201,13 +212,29 @@ impl<B: Backend> Writer<B> {
         matches!(prepared, Ok(Ok(true)))
     }
 
-    fn commit(&mut self, overlay: Overlay, record: StoreRecord, turn: Option<Turn>) -> Result<()> {
+    /// What the clock has shown must never be undone, nor what anybody was told who did not allow it.
+    fn extent(&self, group: &Group) -> Extent {
+        let is_lazy = group.jobs.iter().all(|(job, _)| job.may_be_undone());
+        if is_lazy && group.command.is_none() && group.record.clock == self.committed.clock {
+            Extent::Written
+        } else {
+            Extent::Synced
+        }
+    }
+
+    fn commit(
+        &mut self,
+        overlay: Overlay,
+        record: StoreRecord,
+        turn: Option<Turn>,
+        extent: Extent,
+    ) -> Result<()> {
         let backend = &mut self.backend;
-        let outcome = catch_unwind(AssertUnwindSafe(|| backend.commit(overlay, &record)))
+        let outcome = catch_unwind(AssertUnwindSafe(|| backend.commit(overlay, &record, extent)))
             .unwrap_or_else(|panic| Err(Error::Internal { message: panic_text(panic.as_ref()) }));
         match outcome {
             Ok(()) => {
-                self.durable = record;
+                self.committed = record;
                 self.shared.sequence.store(record.sequence, Ordering::Release);
                 // Before the clock goes on: whoever has seen it go on must see that there was a commit.
                 self.shared.commits.fetch_add(1, Ordering::Release);
@@ -321,9 +348,11 @@ pub(crate) fn check_outside_job() -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Backend, Group, Shared, Work, Writer};
+    use super::{Backend, Extent, Group, Shared, Work, Writer};
+    use crate::clock::Command;
     use crate::overlay::Overlay;
     use crate::record::StoreRecord;
+    use crate::ticket::ticket;
     use crate::{
         ClockOptions, Direction, Error, Job, KeyRange, Keyspace, ManualClock, Read, Result, Scan, Time,
         Transaction, Verdict, WallClock,
@@ -358,7 +387,7 @@ mod tests {
             Ok(Box::new(Nothing))
         }
 
-        fn commit(&mut self, _: Overlay, _: &StoreRecord) -> Result<()> {
+        fn commit(&mut self, _: Overlay, _: &StoreRecord, _: Extent) -> Result<()> {
             match self {
                 Self::Works => Ok(()),
                 Self::Fails => Err(Error::io("commit", &"no space")),
@@ -386,6 +415,22 @@ mod tests {
         }
     }
 
+    /// A job that a crash may undo.
+    struct Lazy;
+
+    impl Job for Lazy {
+        fn run(&mut self, transaction: &mut Transaction<'_>) -> Verdict {
+            transaction.put(Keyspace::Item, "lazy", "");
+            Verdict::Commit
+        }
+
+        fn done(self: Box<Self>, _: Result<()>) {}
+
+        fn may_be_undone(&self) -> bool {
+            true
+        }
+    }
+
     fn group_of_three(disk: Disk) -> (Writer<Disk>, Group, Answers) {
         group_at(disk, &Arc::new(ManualClock::new(Time::from_seconds(1))))
     }
@@ -409,6 +454,30 @@ mod tests {
         writer.finish(group);
         assert_eq!(*answers.lock(), [Ok(()), Ok(()), Ok(())]);
         assert_eq!((writer.shared.commits(), writer.shared.last_sequence()), (1, 3));
+    }
+
+    #[test]
+    fn only_a_group_in_which_nobody_waits_for_the_disk_is_written_and_not_synced() {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(1)));
+        let (mut writer, group, answers) = group_at(Disk::Works, &clock);
+        assert_eq!(writer.extent(&group), Extent::Synced);
+        writer.finish(group);
+        let lazy = || Work::Job(Box::new(Lazy));
+        let extent = |works: Vec<Work>| {
+            let (mut group, _) = writer.begin(lazy()).unwrap();
+            for work in works {
+                writer.add(&mut group, work);
+            }
+            writer.extent(&group)
+        };
+        assert_eq!(extent(vec![lazy(), lazy()]), Extent::Written);
+        let job = || Work::Job(Box::new(Next(Arc::clone(&answers), 4)));
+        assert_eq!(extent(vec![lazy(), job(), lazy()]), Extent::Synced);
+        let (resolver, _ticket) = ticket();
+        assert_eq!(extent(vec![lazy(), Work::Clock(Command::Renew, resolver)]), Extent::Synced);
+        // The time of a job lies beyond what the disk allows, so its record moves the bound.
+        clock.advance(Duration::from_hours(1));
+        assert_eq!(extent(vec![lazy()]), Extent::Synced);
     }
 
     #[test]

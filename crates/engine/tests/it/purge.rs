@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::{Holder, Precondition, PurgeFigures, RetentionStatus, Scrubbed};
-use storage::Time;
+use storage::{CrashMode, Time};
 
 use crate::world::{START, World};
 
@@ -26,6 +26,38 @@ fn t19_the_purge_says_when_it_is_next_wanted() {
     assert_eq!((report.purged_items, report.next_due), (1, due(100)));
     let report = world.engine.purge_step(10).expect("a step");
     assert_eq!((report.purged_items, report.next_due), (0, due(100)));
+}
+
+/// T20: the purge waits for no disk. What a power failure brings back is dead and goes again; but not where somebody was told
+/// that it is gone: by the deletion record, or because they had asked for it.
+#[test]
+fn t20_a_purge_that_a_power_failure_undoes_is_done_again() {
+    for (is_recorded, at_once, undone) in [(false, false, 2), (true, false, 0), (false, true, 0)] {
+        let mut world = World::new();
+        let holder = Holder::Container(world.container(r#","defaultTtl":10"#));
+        world
+            .engine
+            .change_lifecycle(&holder, |wishes| wishes.deletion_record = is_recorded)
+            .expect("a wish");
+        for id in ["x", "y"] {
+            world.create("a", &format!(r#""id":"{id}""#)).expect("created");
+        }
+        world.pass(10);
+        if at_once {
+            world.engine.purge_at_once(None, 100).expect("purged");
+        } else {
+            world.drain();
+        }
+        assert_eq!(world.counts(), (0, 0));
+        world.crash_after(0, CrashMode::BeforeCommit);
+        world.create("a", r#""id":"z""#).expect_err("the power fails");
+        world.restart();
+        assert_eq!(world.counts(), (0, undone), "{is_recorded} {at_once}");
+        assert!(!world.is_alive("a", "x") && !world.is_alive("a", "y"));
+        assert_eq!(world.drain(), undone);
+        world.create("a", r#""id":"x""#).expect("a new one");
+        assert_eq!(world.counts(), (1, 0));
+    }
 }
 
 /// T23: what waits, since when, what was done: exact at every instant, per container and in sum.

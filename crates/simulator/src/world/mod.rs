@@ -227,6 +227,11 @@ impl World {
         self.process().store.stats().poisoned
     }
 
+    /// How many commits crashes have undone after they were answered.
+    pub(crate) fn undone(&self) -> u64 {
+        self.disk.undone()
+    }
+
     /// How many commits the disk has taken.
     pub(crate) fn commits(&self) -> u64 {
         self.disk.commits()

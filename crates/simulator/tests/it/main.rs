@@ -1,23 +1,21 @@
-//! The short tier: some seeds, and that a seed always takes the same way.
+//! Some seeds with assertions on, and that a seed always takes the same way. The thousands, and that they reach every situation,
+//! are for the program, which is optimised.
 
-use simulator::{Coverage, run_seed, trace_seed};
+use simulator::{run_seed, trace_seed};
 
-const SEEDS: u64 = 140;
+const SEEDS: u64 = 20;
 const STEPS: usize = 80;
 
 #[test]
-fn seeds_agree_with_the_model_and_reach_every_situation() {
-    let mut coverage = Coverage::default();
+fn seeds_agree_with_the_model() {
     for seed in 0..SEEDS {
-        match run_seed(seed, STEPS) {
-            Ok(reached) => coverage.add(&reached),
-            Err(failure) => panic!(
+        if let Err(failure) = run_seed(seed, STEPS) {
+            panic!(
                 "step {}: {}\nreplay: cargo run -p bolide-simulator -- --seed {seed} --steps {STEPS}",
                 failure.step, failure.message
-            ),
+            );
         }
     }
-    assert_eq!(coverage.missing(), [], "never reached in {SEEDS} seeds");
 }
 
 #[test]

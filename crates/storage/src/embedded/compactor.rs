@@ -179,7 +179,7 @@ mod tests {
     use crate::embedded::database::{Committer, Database};
     use crate::overlay::Overlay;
     use crate::record::StoreRecord;
-    use crate::writer::Backend;
+    use crate::writer::{Backend, Extent};
     use crate::{ClockOptions, Keyspace, ManualClock, Time};
     use lsm_tree::AbstractTree;
     use std::sync::Arc;
@@ -198,7 +198,7 @@ mod tests {
             for key in 0..10 {
                 overlay.set(Keyspace::Item, vec![key].into(), Some(vec![value].into()), &mut undo);
             }
-            committer.commit(overlay, &StoreRecord::default()).unwrap();
+            committer.commit(overlay, &StoreRecord::default(), Extent::Synced).unwrap();
         };
         (database, commit)
     }

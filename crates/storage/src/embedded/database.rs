@@ -14,7 +14,7 @@ use super::readers::Readers;
 use super::{Durability, EmbeddedOptions};
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
-use crate::writer::Backend;
+use crate::writer::{Backend, Extent};
 use crate::{Direction, Error, KeyRange, Keyspace, Read, Result, Scan, Snapshot};
 use bytes::Bytes;
 use fjall::config::FilterPolicy;
@@ -258,13 +258,12 @@ impl Backend for Committer {
         Ok(Box::new(EmbeddedSnapshot::new(Arc::clone(&self.database))))
     }
 
-    fn commit(&mut self, overlay: Overlay, record: &StoreRecord) -> Result<()> {
+    fn commit(&mut self, overlay: Overlay, record: &StoreRecord, extent: Extent) -> Result<()> {
         let Database { fjall, own, .. } = self.database.as_ref();
         self.database.wait_for_flushes(MAX_SEALED)?;
-        let mode = match self.durability {
-            Durability::Sync => PersistMode::SyncData,
-            Durability::Buffered => PersistMode::Buffer,
-        };
+        // What is written only is durable before it gets into a table: fjall syncs its journal before every flush.
+        let is_synced = self.durability == Durability::Sync && extent == Extent::Synced;
+        let mode = if is_synced { PersistMode::SyncData } else { PersistMode::Buffer };
         // All entries and the store's record.
         let batch = OwnedWriteBatch::with_capacity(fjall.clone(), overlay.len() + 1);
         let mut batch = batch.durability(Some(mode));
@@ -278,7 +277,7 @@ impl Backend for Committer {
         batch.insert(own, RECORD_KEY, record.encode());
         batch.commit().map_err(|error| cannot("commit", &error))?;
         self.memtables.committed(&self.database);
-        if self.durability == Durability::Sync && record.clock.bound != self.marked_bound {
+        if is_synced && record.clock.bound != self.marked_bound {
             self.marked_bound = record.clock.bound;
             Marker { commit: record.commit, state: State::Open }.write(&self.path)?;
         }

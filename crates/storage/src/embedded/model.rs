@@ -10,7 +10,7 @@ use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::sync::{JoinHandle, Mutex};
 use crate::ticket::ticket;
-use crate::writer::{Backend, Shared, Wait, Work, Writer};
+use crate::writer::{Backend, Extent, Shared, Wait, Work, Writer};
 use crate::{
     Backup, ClockOptions, ClockStatus, Direction, Error, Job, KeyRange, Keyspace, Lanes, ManualClock, Read,
     Result, Scan, Scrubbed, Snapshot, Stats, Store, Time, WallClock, transact,
@@ -73,7 +73,7 @@ impl Backend for Disk {
         Ok(Box::new(State(self.map.lock().clone())))
     }
 
-    fn commit(&mut self, overlay: Overlay, _: &StoreRecord) -> Result<()> {
+    fn commit(&mut self, overlay: Overlay, _: &StoreRecord, _: Extent) -> Result<()> {
         if let Some(left) = &mut self.until_failure {
             if *left == 0 {
                 match self.failure {

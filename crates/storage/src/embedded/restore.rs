@@ -9,7 +9,7 @@ use super::{Durability, EmbeddedOptions, EmbeddedStore, lock};
 use crate::backup::BackupReader;
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
-use crate::writer::Backend;
+use crate::writer::{Backend, Extent};
 use crate::{Error, Result};
 use fjall::PersistMode;
 use std::path::Path;
@@ -58,13 +58,13 @@ fn fill<R: io::Read>(
     while let Some((keyspace, key, value)) = backup.next_entry()? {
         overlay.set(keyspace, key, Some(value), &mut undo);
         if overlay.bytes() >= COMMIT_BYTES {
-            committer.commit(std::mem::take(&mut overlay), record)?;
+            committer.commit(std::mem::take(&mut overlay), record, Extent::Synced)?;
             undo = overlay.begin();
             bell.free_memtables();
             seen(backup.position());
         }
     }
-    committer.commit(overlay, record)?;
+    committer.commit(overlay, record, Extent::Synced)?;
     drop(committer);
     database.flush()?;
     compactor::compact(&database, &bell)?;

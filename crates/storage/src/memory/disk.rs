@@ -1,10 +1,11 @@
 //! The memory store's disk: what survives a crash, and the door through which tests make it fail.
 //!
-//! The committed state is the durable state, so keeping it apart costs nothing. Entries have versions, so that a
-//! snapshot is a number; a version goes once no snapshot can see it any more.
+//! Entries have versions, so that a snapshot is a number, and so is the durable state: the newest commit that was synced. A
+//! version goes once neither a snapshot nor a crash can show it any more.
 
 use crate::overlay::{Change, Overlay};
 use crate::record::StoreRecord;
+use crate::writer::Extent;
 use crate::{Direction, Error, KeyRange, Keyspace, Result};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -18,7 +19,7 @@ pub struct MemoryDisk(Arc<Disk>);
 /// What a crash leaves of the commit it strikes. Either way nobody was told that it succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrashMode {
-    /// Nothing of it.
+    /// Nothing of it, nor of those before it that were not synced.
     BeforeCommit,
     /// All of it.
     AfterCommit,
@@ -36,6 +37,7 @@ struct Faults {
     user: u64,
     in_use: bool,
     commits: u64,
+    undone: u64,
     planned: Option<(u64, Fault)>,
 }
 
@@ -51,6 +53,8 @@ struct Tables {
     record: Option<StoreRecord>,
     /// The number of the newest commit.
     commit: u64,
+    /// That of the newest one that was synced, and its record.
+    synced: (u64, Option<StoreRecord>),
     /// Open snapshots by commit.
     snapshots: BTreeMap<u64, usize>,
     /// Entries that had a version replaced, by the commit that did it.
@@ -93,6 +97,11 @@ impl MemoryDisk {
         self.0.faults.lock().commits
     }
 
+    /// How many commits crashes have undone after they were answered.
+    pub fn undone(&self) -> u64 {
+        self.0.faults.lock().undone
+    }
+
     fn plan(&self, commits: u64, fault: Fault) {
         let mut faults = self.0.faults.lock();
         faults.planned = Some((faults.commits + commits, fault));
@@ -126,7 +135,13 @@ impl MemoryDisk {
     }
 
     /// Commits, unless a failure is due.
-    pub(super) fn commit(&self, user: u64, overlay: Overlay, record: &StoreRecord) -> Result<()> {
+    pub(super) fn commit(
+        &self,
+        user: u64,
+        overlay: Overlay,
+        record: &StoreRecord,
+        extent: Extent,
+    ) -> Result<()> {
         let mut faults = self.0.faults.lock();
         if faults.user != user || !faults.in_use {
             return Err(Error::Closed);
@@ -138,12 +153,15 @@ impl MemoryDisk {
             faults.in_use = false;
             match fault {
                 Fault::Full => return Err(Error::io("commit", &"no space left on the disk")),
-                Fault::Crash(CrashMode::BeforeCommit) => return Err(crash()),
+                Fault::Crash(CrashMode::BeforeCommit) => {
+                    faults.undone += self.0.tables.write().lose_what_is_not_synced();
+                    return Err(crash());
+                }
                 Fault::Crash(CrashMode::AfterCommit) => {}
             }
         }
         faults.commits += 1;
-        self.0.tables.write().apply(overlay, record);
+        self.0.tables.write().apply(overlay, record, extent);
         if due.is_some() { Err(crash()) } else { Ok(()) }
     }
 
@@ -196,9 +214,12 @@ fn visible(versions: &Versions, commit: u64) -> Option<Bytes> {
 }
 
 impl Tables {
-    fn apply(&mut self, overlay: Overlay, record: &StoreRecord) {
+    fn apply(&mut self, overlay: Overlay, record: &StoreRecord, extent: Extent) {
         self.commit += 1;
         self.record = Some(*record);
+        if extent == Extent::Synced {
+            self.synced = (self.commit, self.record);
+        }
         for (keyspace, key, change) in overlay.into_changes() {
             self.bytes += (key.len() + change.as_ref().map_or(0, Bytes::len)) as u64;
             let versions = self.maps[keyspace.number()].entry(key.clone()).or_default();
@@ -211,9 +232,29 @@ impl Tables {
         self.collect();
     }
 
-    /// Drops the versions that no snapshot, open or future, can see.
+    /// A crash: the durable state is the newest one. Returns how many commits that undoes.
+    fn lose_what_is_not_synced(&mut self) -> u64 {
+        let (synced, record) = self.synced;
+        let undone = self.commit - synced;
+        let size = |key: &Bytes, change: &Change| (key.len() + change.as_ref().map_or(0, Bytes::len)) as u64;
+        for map in &mut self.maps {
+            map.retain(|key, versions| {
+                for (_, change) in versions.extract_if(.., |(commit, _)| *commit > synced) {
+                    self.bytes -= size(key, &change);
+                }
+                !versions.is_empty()
+            });
+        }
+        self.record = record;
+        // Numbers are not given twice: somebody who crashed may still read.
+        self.commit += 1;
+        self.synced = (self.commit, record);
+        undone
+    }
+
+    /// Drops the versions that no snapshot, open or future, can see, nor a crash bring back.
     fn collect(&mut self) {
-        let oldest = self.snapshots.keys().next().copied().unwrap_or(self.commit);
+        let oldest = self.snapshots.keys().next().copied().unwrap_or(self.commit).min(self.synced.0);
         while let Some((_, keyspace, key)) = self.garbage.pop_front_if(|(commit, ..)| *commit <= oldest) {
             let map = &mut self.maps[keyspace.number()];
             let Some(versions) = map.get_mut(&key) else { continue };

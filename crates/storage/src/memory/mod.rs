@@ -11,7 +11,7 @@ use crate::clock::{ClockOptions, Command};
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::ticket::ticket;
-use crate::writer::{Backend, Shared, Work, Writer, check_outside_job, refuse};
+use crate::writer::{Backend, Extent, Shared, Work, Writer, check_outside_job, refuse};
 use crate::{
     Backup, ClockStatus, Direction, Error, Job, KeyRange, Keyspace, Lanes, Read, Result, Scan, Scrubbed,
     Snapshot, Stats, Store, Time,
@@ -182,8 +182,8 @@ impl Backend for User {
         Ok(Box::new(MemorySnapshot::new(self.disk.clone())))
     }
 
-    fn commit(&mut self, overlay: Overlay, record: &StoreRecord) -> Result<()> {
-        self.disk.commit(self.user, overlay, record)
+    fn commit(&mut self, overlay: Overlay, record: &StoreRecord, extent: Extent) -> Result<()> {
+        self.disk.commit(self.user, overlay, record, extent)
     }
 }
 

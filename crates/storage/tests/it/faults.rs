@@ -2,7 +2,7 @@
 
 use crate::support::{Bench, get, put, run};
 use std::time::Duration;
-use storage::{CrashMode, Error, Keyspace, Time};
+use storage::{CrashMode, Error, Keyspace, Lanes, Time, transact_lazily};
 
 /// Writes two entries per commit until one fails; how many were acknowledged.
 fn write_until_failure(bench: &Bench) -> u64 {
@@ -43,6 +43,52 @@ fn every_commit_that_a_crash_strikes_is_there_whole_or_not_at_all() {
             assert_eq!(bench.store().last_sequence(), commits + kept);
             put(bench.store(), "after", "1").unwrap();
         }
+    }
+}
+
+/// Moves the entry `lazy` on to `value` in a transaction that a crash may undo.
+fn put_lazily(bench: &Bench, value: &'static str) {
+    let ticket = transact_lazily::<_, Error>(bench.store(), Lanes::one(1), move |transaction| {
+        transaction.put(Keyspace::Item, "lazy", value);
+        transaction.remove(Keyspace::Item, "gone");
+        Ok(())
+    });
+    ticket.wait().unwrap();
+}
+
+#[test]
+fn a_crash_undoes_what_nobody_waited_for_unless_something_was_synced_after_it() {
+    for (mode, synced_after, lazy, gone) in [
+        (CrashMode::BeforeCommit, false, "1", Some("here")),
+        (CrashMode::BeforeCommit, true, "3", None),
+        (CrashMode::AfterCommit, false, "3", None),
+    ] {
+        let mut bench = Bench::memory();
+        put(bench.store(), "gone", "here").unwrap();
+        put(bench.store(), "lazy", "1").unwrap();
+        let bytes = bench.store().stats().disk_bytes;
+        for value in ["2", "3"] {
+            put_lazily(&bench, value);
+            assert_eq!(
+                (get(bench.store(), "lazy").as_deref(), get(bench.store(), "gone")),
+                (Some(value), None)
+            );
+        }
+        if synced_after {
+            put(bench.store(), "other", "1").unwrap();
+        }
+        bench.disk().crash_after(0, mode);
+        put(bench.store(), "struck", "1").unwrap_err();
+        bench.crash();
+        bench.open().unwrap();
+        assert_eq!(get(bench.store(), "lazy").as_deref(), Some(lazy), "{mode:?} {synced_after}");
+        assert_eq!(get(bench.store(), "gone").as_deref(), gone, "{mode:?} {synced_after}");
+        if gone.is_some() {
+            assert_eq!(bench.store().stats().disk_bytes, bytes, "nothing is left of what was undone");
+        }
+        put_lazily(&bench, "4");
+        put(bench.store(), "other", "2").unwrap();
+        assert_eq!(get(bench.store(), "lazy").as_deref(), Some("4"));
     }
 }
 
