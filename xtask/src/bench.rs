@@ -13,6 +13,7 @@ use crate::paths;
 use crate::process::{self, available, install};
 use crate::report::{Outcome, Report};
 use crate::rust::verdict;
+use crate::server::Build;
 
 const BUILD_TIMEOUT: Duration = Duration::from_mins(30);
 const TIMEOUT: Duration = Duration::from_hours(6);
@@ -20,7 +21,7 @@ const COSMOS_PACKAGE: &str = "@vercel/cosmosdb-server";
 const COSMOS_VERSION: &str = "1.0.1";
 
 pub(crate) fn run(report: &mut Report, extent: Extent) {
-    compat::with_server(report, |report, binary| {
+    compat::with_server(report, Build::Release, |report, binary| {
         report.part("peers", || Ok(peers()));
         report.part("benchmarks", || measure(binary, extent));
     });

@@ -1,4 +1,4 @@
-//! The official SDKs against a live server. Each suite starts its own servers from one release binary; what it needs
+//! The official SDKs against a live server. Each suite starts its own servers from one binary; what it needs
 //! is installed into ignored folders first.
 
 use std::fs;
@@ -10,13 +10,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::Tier;
-use crate::package;
 use crate::paths;
 use crate::process::{self, install};
 use crate::published;
 use crate::report::{Outcome, Part, Report, count_before};
 use crate::rust::{counted, verdict};
-use crate::server;
+use crate::server::{self, Build, Tested};
 use crate::tour;
 
 const SUITE_TIMEOUT: Duration = Duration::from_mins(10);
@@ -119,24 +118,26 @@ impl Suite {
 }
 
 /// Every suite against one build of the server.
-pub(crate) fn all(report: &mut Report, tier: Tier) {
-    with_server(report, |report, binary| {
-        let suites = Suite::ALL
-            .map(|suite| Part { name: suite.title(), run: Box::new(move || suite.run(binary, tier)) });
-        report.beside(suites.into());
-        package::check(report, binary);
-    });
+pub(crate) fn parts(server: &Tested, tier: Tier) -> Vec<Part<'_>> {
+    let part = |suite: Suite| Part {
+        name: suite.title(),
+        run: Box::new(move || suite.run(&server.binary()?, tier)),
+    };
+    Suite::ALL.map(part).into()
 }
 
 /// One suite.
 pub(crate) fn one(report: &mut Report, suite: Suite) {
-    with_server(report, |report, binary| report.part(suite.title(), || suite.run(binary, Tier::Short)));
+    let tier = Tier::Short;
+    with_server(report, tier.build(), |report, binary| {
+        report.part(suite.title(), || suite.run(binary, tier));
+    });
 }
 
-pub(crate) fn with_server(report: &mut Report, then: impl FnOnce(&mut Report, &PathBuf)) {
-    match server::build() {
+pub(crate) fn with_server(report: &mut Report, build: Build, then: impl FnOnce(&mut Report, &PathBuf)) {
+    match server::build(build) {
         Ok(binary) => then(report, &binary),
-        Err(error) => report.part("server, release build", || Err(error)),
+        Err(error) => report.part("server, build", || Err(error)),
     }
 }
 

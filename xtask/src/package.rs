@@ -16,7 +16,7 @@ use crate::compat::node_modules_in;
 use crate::paths;
 use crate::process::{self, install};
 use crate::report::{Outcome, Report};
-use crate::server::Server;
+use crate::server::{Build, Server};
 
 const TIMEOUT: Duration = Duration::from_mins(15);
 const TOOLS: [&str; 5] = ["dpkg", "dpkg-deb", "systemd-analyze", "node", "npm"];
@@ -54,7 +54,7 @@ pub(crate) fn build_one(report: &mut Report, binary: &Path) {
 }
 
 /// Builds, installs, starts, removes; and lints what is only written.
-pub(crate) fn check(report: &mut Report, binary: &Path) {
+pub(crate) fn check(report: &mut Report, binary: &Path, built: Build) {
     report.part("packages", || {
         if let Some(tool) = TOOLS.iter().find(|tool| !process::available(tool)) {
             return Ok(Outcome::Missing(format!("{tool} is not installed")));
@@ -66,7 +66,7 @@ pub(crate) fn check(report: &mut Report, binary: &Path) {
         dpkg.install_and_remove(&package)?;
         container_commands(binary)?;
         lint()?;
-        cargo_install()?;
+        cargo_install(built)?;
         Ok(Outcome::Passed(paths::shown(&package)))
     });
 }
@@ -290,11 +290,12 @@ fn lint() -> Result<()> {
 }
 
 /// `cargo install --path`, out of what is built already.
-fn cargo_install() -> Result<()> {
+fn cargo_install(built: Build) -> Result<()> {
     let root = folder().join("cargo-install");
     let mut command = Command::new("cargo");
     command
-        .args(["install", "--locked", "--quiet", "--force", "--path", "crates/server", "--root"])
+        .args(["install", "--locked", "--quiet", "--force", "--profile", built.profile()])
+        .args(["--path", "crates/server", "--root"])
         .arg(&root);
     command.arg("--target-dir").arg(paths::target()).current_dir(paths::root());
     ensure!(process::run(&mut command, TIMEOUT)?.success, "cargo install fails");

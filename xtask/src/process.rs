@@ -1,6 +1,6 @@
 //! Child processes with a deadline. Output is shown as it comes and kept, so that counts can be read from it.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -17,7 +17,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// What a finished child left behind.
 pub(crate) struct Finished {
     pub(crate) success: bool,
-    /// Standard output and standard error, in order of arrival.
+    /// Standard output and standard error, as they were written.
     pub(crate) output: String,
 }
 
@@ -46,11 +46,14 @@ enum Echo {
 
 fn run_with(command: &mut Command, timeout: Duration, echo: Echo) -> Result<Finished> {
     let shown = format!("{command:?}");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    // One pipe for both, or lines of the one would overtake those of the other.
+    let (reader, writer) = io::pipe()?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
     let mut child = command.spawn().with_context(|| format!("cannot start {shown}"))?;
+    // Our ends of it go, so that it ends with the child's.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
     let (sender, lines) = mpsc::channel();
-    forward(child.stdout.take().expect("stdout is piped"), sender.clone());
-    forward(child.stderr.take().expect("stderr is piped"), sender);
+    forward(reader, sender);
 
     let deadline = Instant::now() + timeout;
     let mut output = String::new();
@@ -130,9 +133,10 @@ mod tests {
     #[test]
     fn output_and_exit_code_are_kept() {
         let finished =
-            run_quietly(&mut shell("echo out; echo err >&2; exit 3"), Duration::from_secs(10)).unwrap();
+            run_quietly(&mut shell("echo one; echo two >&2; echo three; exit 3"), Duration::from_secs(10))
+                .unwrap();
         assert!(!finished.success);
-        assert!(finished.output.contains("out\n") && finished.output.contains("err\n"));
+        assert_eq!(finished.output, "one\ntwo\nthree\n");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What must hold whatever happens to the server, checked against the release binary: see proof/ and docs/reliability.md.
+//! What must hold whatever happens to the server, checked against its binary: see proof/ and docs/reliability.md.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,6 +11,7 @@ use crate::extent::Extent;
 use crate::paths;
 use crate::process::{self, available, install};
 use crate::report::{Outcome, Report};
+use crate::server::Build;
 
 const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -18,7 +19,8 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 const NOT_CHECKED: &str = ": NOT CHECKED: ";
 
 pub(crate) fn run(report: &mut Report, extent: Extent) {
-    compat::with_server(report, |report, binary| {
+    let tested = if extent == Extent::Quick { Build::Tested } else { Build::Release };
+    compat::with_server(report, tested, |report, binary| {
         let mut built = None;
         report.part("proofs, build", || {
             let (program, checks) = build(extent)?;

@@ -10,14 +10,14 @@ use crate::paths;
 use crate::process::{self, Finished};
 use crate::proof;
 use crate::report::{Outcome, Part, Report, count_before};
-use crate::server;
+use crate::server::Build;
 
 const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
 const TEST_TIMEOUT: Duration = Duration::from_mins(20);
 const LONG_TIMEOUT: Duration = Duration::from_hours(4);
 
-/// Seeds and the time they may take. Each lives through the whole contract, with feeds, holds, evidence and collections; two
-/// quiet cores take a fraction of it.
+/// Seeds and the time after which they are given up. Each lives through the whole contract, with feeds, holds, evidence and
+/// collections; two quiet cores take less than a minute for the short tier's.
 const SEEDS: u64 = 2_000;
 const SEEDS_TIMEOUT: Duration = Duration::from_mins(10);
 const LONG_SEEDS: u64 = 50_000;
@@ -59,17 +59,18 @@ fn lint() -> Result<Outcome> {
     Ok(verdict(good, ""))
 }
 
-/// All that is compiled: what is released beside what is tested.
-pub(crate) fn build_and_test(report: &mut Report) {
-    report.beside(vec![
-        Part { name: "server, release build", run: Box::new(server::release) },
+/// What is compiled and run by cargo alone, the longest first.
+pub(crate) fn parts() -> Vec<Part<'static>> {
+    let mut parts = vec![
         Part { name: "lints", run: Box::new(lint) },
         Part { name: "rust tests", run: Box::new(short_tests) },
         Part { name: "harness tests", run: Box::new(harness_tests) },
-    ]);
+    ];
     if !process::available("openssl") {
-        report.part("rust tests of TLS", || Ok(Outcome::Missing("openssl is not installed".to_owned())));
+        let missing = || Ok(Outcome::Missing("openssl is not installed".to_owned()));
+        parts.push(Part { name: "rust tests of TLS", run: Box::new(missing) });
     }
+    parts
 }
 
 fn short_tests() -> Result<Outcome> {
@@ -131,30 +132,22 @@ pub(crate) fn simulator(report: &mut Report, tier: Tier) {
             Tier::Short => (SEEDS, SEEDS_TIMEOUT),
             Tier::Long => (LONG_SEEDS, LONG_TIMEOUT),
         };
-        let finished = process::run(&mut simulator_command(&["--seeds", &seeds.to_string()]), timeout)?;
-        Ok(verdict(finished.success, &format!("{seeds} seeds")))
+        let mut simulator = Command::new(tier.build().program("bolide-simulator"));
+        simulator.args(["--seeds", &seeds.to_string()]).current_dir(paths::root());
+        let finished = process::run(&mut simulator, timeout)?;
+        // The program tells how many it was and how long they took.
+        Ok(verdict(finished.success, finished.output.lines().last().unwrap_or("it says nothing")))
     });
     if tier == Tier::Long {
         report.part("planted bugs", || {
             let arguments = ["build", "--release", "--locked", "--bin", "planted-bugs"];
             ensure!(process::run(&mut cargo(&arguments), BUILD_TIMEOUT)?.success, "it does not build");
-            let finished = process::run(&mut binary("planted-bugs"), LONG_TIMEOUT)?;
+            let mut planted = Command::new(Build::Release.program("planted-bugs"));
+            let finished = process::run(planted.current_dir(paths::root()), LONG_TIMEOUT)?;
             let survived = finished.output.lines().filter(|line| line.ends_with("SURVIVED")).count();
             Ok(verdict(finished.success, &format!("{survived} survived")))
         });
     }
-}
-
-fn simulator_command(arguments: &[&str]) -> Command {
-    let mut command = binary("bolide-simulator");
-    command.args(arguments);
-    command
-}
-
-fn binary(name: &str) -> Command {
-    let mut command = Command::new(paths::target().join("release").join(name));
-    command.current_dir(paths::root());
-    command
 }
 
 /// Passed or failed, with the same text.

@@ -1,10 +1,10 @@
-//! The server under test: built once in release mode, started on a free port, awaited, stopped.
+//! The server under test: built once, started on a free port, awaited, stopped.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::paths;
 use crate::process;
-use crate::report::Outcome;
+use crate::report::{Outcome, Part};
 
 const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -21,35 +21,73 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 /// A port of the system's choice; the MongoDB API then has one, too.
 const FREE_PORT: [&str; 2] = ["--listen", "127.0.0.1:0"];
 
-/// Builds the release binary and says where it is. `BOLIDE_BIN` names another one to test instead.
-pub(crate) fn build() -> Result<PathBuf> {
+/// How a program is built, by the name of cargo's profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// Optimised crate by crate.
+    Tested,
+    /// As users have it.
+    Release,
+}
+
+impl Build {
+    pub(crate) fn profile(self) -> &'static str {
+        match self {
+            Self::Tested => "tested",
+            Self::Release => "release",
+        }
+    }
+
+    /// Where a program of ours is once it is built.
+    pub(crate) fn program(self, name: &str) -> PathBuf {
+        paths::target().join(self.profile()).join(name)
+    }
+}
+
+/// Builds the server and says where it is. `BOLIDE_BIN` names another one to test instead.
+pub(crate) fn build(build: Build) -> Result<PathBuf> {
     if let Some(given) = std::env::var_os("BOLIDE_BIN") {
         println!("testing the given binary, not this source tree: {}", given.display());
         return Ok(PathBuf::from(given));
     }
-    build_release()?;
-    let binary = paths::target().join("release/bolide");
+    // With the simulator in one go, so that what they share is compiled once; no other programs, of which each would be
+    // optimised as a whole.
+    let mut command = Command::new("cargo");
+    command
+        .args(["build", "--locked", "--profile", build.profile()])
+        .args(["--package", "bolide-server", "--package", "bolide-simulator"])
+        .args(["--bin", "bolide", "--bin", "bolide-simulator"])
+        .current_dir(paths::root());
+    ensure!(process::run(&mut command, BUILD_TIMEOUT)?.success, "the server does not build");
+    let binary = build.program("bolide");
     ensure!(binary.is_file(), "{} is missing after the build", binary.display());
     Ok(binary)
 }
 
-/// The release build as a part of the tests, with the size of the server.
-pub(crate) fn release() -> Result<Outcome> {
-    let mebibytes = std::fs::metadata(build()?)?.len() as f64 / f64::from(1 << 20);
-    Ok(Outcome::Passed(format!("{mebibytes:.1} MiB")))
+/// The server that all parts of a test run share: whoever needs it first builds it, the others wait.
+pub(crate) struct Tested {
+    build: Build,
+    binary: OnceLock<Result<PathBuf, String>>,
 }
 
-/// Server and simulator in one go, so that what they share is compiled once; no other programs, of which each would be
-/// optimised as a whole.
-pub(crate) fn build_release() -> Result<()> {
-    let mut command = Command::new("cargo");
-    command
-        .args(["build", "--release", "--locked"])
-        .args(["--package", "bolide-server", "--package", "bolide-simulator"])
-        .args(["--bin", "bolide", "--bin", "bolide-simulator"])
-        .current_dir(paths::root());
-    ensure!(process::run(&mut command, BUILD_TIMEOUT)?.success, "the release build fails");
-    Ok(())
+impl Tested {
+    pub(crate) fn new(build: Build) -> Tested {
+        Tested { build, binary: OnceLock::new() }
+    }
+
+    pub(crate) fn binary(&self) -> Result<PathBuf> {
+        let built = self.binary.get_or_init(|| build(self.build).map_err(|error| format!("{error:#}")));
+        built.clone().map_err(|error| anyhow!("there is no server: {error}"))
+    }
+
+    /// The build as a part of its own, with the size of the server.
+    pub(crate) fn part(&self) -> Part<'_> {
+        let size = || {
+            let mebibytes = std::fs::metadata(self.binary()?)?.len() as f64 / f64::from(1 << 20);
+            Ok(Outcome::Passed(format!("{mebibytes:.1} MiB")))
+        };
+        Part { name: "server, build", run: Box::new(size) }
+    }
 }
 
 /// Nothing that a caller has set for servers of their own reaches this command.

@@ -17,9 +17,6 @@ fn it_is_ready_when_it_prints_its_connection_string() {
     let (status, account) = server.get("/");
     assert_eq!(status, 200);
     assert!(account.contains(&format!("http://{}/", server.address)), "{account}");
-    if let Some(kib) = server.resident_kib() {
-        assert!(kib < 30 * 1024, "{kib} KiB of memory while idle");
-    }
 }
 
 #[test]
