@@ -16,9 +16,25 @@ const GUARD: &str = "crates/engine/src/guard.rs";
 const FORECAST: &str = "crates/engine/src/forecast.rs";
 const BUDGET: &str = "crates/engine/src/budget.rs";
 const PROMISE: &str = "crates/engine/src/purge/retention.rs";
+const WRITER: &str = "crates/storage/src/writer.rs";
 
 /// What goes wrong with what is told, held, foreseen and spent.
 pub(super) const BUGS: &[Bug] = &[
+    Bug {
+        name: "what users were told is not synced, and what the purge did is",
+        edits: &[edit(WRITER, "all(|(job, _)| job.may_be_undone())", "all(|(job, _)| !job.may_be_undone())")],
+    },
+    Bug {
+        name: "the purge does not wait for the disk though it keeps a record",
+        edits: &[
+            edit(
+                PURGE,
+                "manners == Manners::Yield && !partition.policy.read().lifecycle.deletion_record",
+                "manners == Manners::Yield",
+            ),
+            edit(PURGE, "is_lazy && gate.policy.lifecycle.deletion_record", "is_lazy && gate.now < gate.now"),
+        ],
+    },
     Bug {
         name: "the purge tells nobody of an expiry",
         edits: &[edit(BURIAL, "let work = history::expired(tx, gate, dead)?;", "let work = 0;")],
