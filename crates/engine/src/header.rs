@@ -187,7 +187,11 @@ impl Body for Document {
     }
 
     fn from_stored(bytes: Bytes) -> std::result::Result<Document, String> {
-        Document::from_stored(bytes).map_err(|error| error.to_string())
+        let body = Document::from_stored(bytes).map_err(|error| error.to_string())?;
+        if body.root().as_object().is_none() {
+            return Err("a body that is no object".to_owned());
+        }
+        Ok(body)
     }
 
     fn seconds_at(&self, path: &Path) -> Option<Millis> {

@@ -11,7 +11,7 @@
 use super::compactor::{Bell, Memtables, TABLE_BYTES, left_alone};
 use super::marker::{Marker, State};
 use super::readers::Readers;
-use super::{Durability, EmbeddedOptions};
+use super::{Durability, EmbeddedOptions, manifest};
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::writer::{Backend, Extent};
@@ -90,7 +90,7 @@ impl Database {
     }
 
     fn open_fjall(options: &EmbeddedOptions) -> Result<Self> {
-        check_tables_are_known(&options.path)?;
+        manifest::check(&options.path.join(KEYSPACES))?;
         let fjall = fjall::Database::builder(&options.path)
             .cache_size(options.cache_bytes)
             .max_cached_files(Some(options.open_files))
@@ -345,21 +345,6 @@ impl Read for EmbeddedSnapshot {
             Direction::Backward => Box::new(entries.rev().map(entry)),
         }
     }
-}
-
-/// Refuses a keyspace that has tables and nothing that says which of them count: fjall would take it for a new one, and what
-/// was in it would be gone without a word.
-fn check_tables_are_known(path: &Path) -> Result<()> {
-    let Ok(keyspaces) = std::fs::read_dir(path.join(KEYSPACES)) else { return Ok(()) };
-    for keyspace in keyspaces {
-        let keyspace = keyspace.map_err(|error| Error::io("list the keyspaces", &error))?.path();
-        let has_tables = std::fs::read_dir(keyspace.join("tables")).is_ok_and(|mut all| all.next().is_some());
-        if has_tables && !keyspace.join("current").exists() {
-            let what = format!("{} has tables, but the file 'current' is missing", keyspace.display());
-            return Err(Error::Corrupt { what });
-        }
-    }
-    Ok(())
 }
 
 /// fjall's error as ours.

@@ -17,6 +17,7 @@
 
 mod compactor;
 mod database;
+mod manifest;
 mod marker;
 #[cfg(all(test, feature = "shuttle"))]
 mod model;

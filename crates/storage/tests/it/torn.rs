@@ -230,7 +230,7 @@ fn list(root: &Path, directory: &Path, files: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn tables_that_nothing_leads_to_are_damage_and_no_empty_keyspace() {
+fn tables_that_nothing_leads_to_any_more_are_damage_and_no_empty_keyspace() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path()).unwrap();
     let put = transact(&store, Lanes::all(), |transaction| {
@@ -250,10 +250,27 @@ fn tables_that_nothing_leads_to_are_damage_and_no_empty_keyspace() {
     for keyspace in with_tables {
         let current = keyspace.join("current");
         let kept = fs::read(&current).unwrap();
-        fs::remove_file(&current).unwrap();
-        let refused = open(directory.path()).err();
-        assert!(matches!(refused, Some(Error::Corrupt { .. })), "{refused:?}");
-        fs::write(&current, kept).unwrap();
+        let number = u64::from_le_bytes(*kept.first_chunk().unwrap());
+        for file in [current, keyspace.join(format!("v{number}"))] {
+            let refuses = |how: &str| {
+                let refused = open(directory.path()).err();
+                assert!(
+                    matches!(refused, Some(Error::Corrupt { .. })),
+                    "{}, {how}: {refused:?}",
+                    file.display()
+                );
+            };
+            let kept = fs::read(&file).unwrap();
+            fs::remove_file(&file).unwrap();
+            refuses("missing");
+            for at in (0..kept.len()).step_by(7) {
+                let mut other = kept.clone();
+                other[at] ^= 4;
+                fs::write(&file, other).unwrap();
+                refuses(&format!("byte {at}"));
+            }
+            fs::write(&file, kept).unwrap();
+        }
     }
     let value = open(directory.path()).unwrap().snapshot().unwrap().get(Keyspace::Item, b"key").unwrap();
     assert_eq!(value.as_deref(), Some(&b"value"[..]));
