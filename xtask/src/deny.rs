@@ -5,39 +5,50 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::Result;
 
 use crate::paths;
 use crate::process;
-use crate::report::{Outcome, Report};
+use crate::report::{Outcome, Part};
 use crate::rust::verdict;
 
 const VERSION: &str = "0.20.2";
 const TIMEOUT: Duration = Duration::from_mins(5);
 
-pub(crate) fn check(report: &mut Report) {
-    let mut tool = None;
-    report.part("dependencies", || {
-        let found = match find() {
-            Ok(found) => found,
-            Err(error) => return Ok(Outcome::Missing(format!("no cargo-deny {VERSION}\n{error:#}"))),
-        };
-        let tool = tool.insert(found);
-        let ours = judge(tool, &paths::root(), &["bans", "licenses", "sources"])?;
-        // The server links nothing of the Rust clients' trees; they must only come from where everything comes from.
-        let mut clients = true;
-        for suite in ["rust", "mongo/rust"] {
-            clients &= judge(tool, &paths::compat(suite), &["sources"])?;
-        }
-        Ok(verdict(ours && clients, "bans, licences, sources"))
-    });
-    let Some(tool) = tool else { return };
-    report.part("published weaknesses", || match fetch_advisories(&tool) {
-        Ok(()) => Ok(verdict(judge(&tool, &paths::root(), &["advisories"])?, "advisories")),
+pub(crate) fn parts() -> Vec<Part<'static>> {
+    vec![
+        Part { name: "dependencies", run: Box::new(|| with_tool(dependencies)) },
+        Part { name: "published weaknesses", run: Box::new(|| with_tool(weaknesses)) },
+    ]
+}
+
+/// Both parts have the same tool; who comes first builds it.
+fn with_tool(check: fn(&Path) -> Result<Outcome>) -> Result<Outcome> {
+    static TOOL: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    match TOOL.get_or_init(|| find().map_err(|error| format!("{error:#}"))) {
+        Ok(tool) => check(tool),
+        Err(error) => Ok(Outcome::Missing(format!("no cargo-deny {VERSION}\n{error}"))),
+    }
+}
+
+fn dependencies(tool: &Path) -> Result<Outcome> {
+    let ours = judge(tool, &paths::root(), &["bans", "licenses", "sources"])?;
+    // The server links nothing of the Rust clients' trees; they must only come from where everything comes from.
+    let mut clients = true;
+    for suite in ["rust", "mongo/rust"] {
+        clients &= judge(tool, &paths::compat(suite), &["sources"])?;
+    }
+    Ok(verdict(ours && clients, "bans, licences, sources"))
+}
+
+fn weaknesses(tool: &Path) -> Result<Outcome> {
+    match fetch_advisories(tool) {
+        Ok(()) => Ok(verdict(judge(tool, &paths::root(), &["advisories"])?, "advisories")),
         Err(error) => Ok(Outcome::Unreachable(format!("the advisories cannot be fetched\n{error:#}"))),
-    });
+    }
 }
 
 /// Runs some of the tool's checks on a workspace. A warning is an offence.

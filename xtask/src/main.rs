@@ -69,7 +69,7 @@ fn dispatch(arguments: &[String], report: &mut Report) -> Result<()> {
         ["test"] => all(report, Tier::Short),
         ["test", "--long"] => all(report, Tier::Long),
         ["tidy"] => tidy::check(report),
-        ["deny"] => deny::check(report),
+        ["deny"] => report.beside(deny::parts()),
         ["compat"] => {
             let (tier, server) = (Tier::Short, Tested::new(Tier::Short.build()));
             report.beside(compat::parts(&server, tier));
@@ -105,7 +105,7 @@ fn dispatch(arguments: &[String], report: &mut Report) -> Result<()> {
 /// How much of the tests to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tier {
-    /// Less than 25 minutes on two cores from nothing.
+    /// Less than half an hour on two cores from nothing; the aim is 25 minutes.
     Short,
     /// Also the big ones: a million items, many kills, many seeds.
     Long,
@@ -124,11 +124,11 @@ impl Tier {
 /// Cheap checks first; everything runs even when something before it failed.
 fn all(report: &mut Report, tier: Tier) {
     tidy::check(report);
-    deny::check(report);
     rust::format(report);
     let server = Tested::new(tier.build());
     let mut parts = vec![server.part()];
     parts.extend(rust::parts());
+    parts.extend(deny::parts());
     parts.extend(compat::parts(&server, tier));
     report.beside(parts);
     // What is measured has the machine for itself.

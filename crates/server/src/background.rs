@@ -17,7 +17,7 @@ use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep, timeout};
 
 /// Items per step while users are there, and while they are not.
-const BUSY_ITEMS: usize = 16;
+const BUSY_ITEMS: usize = 4;
 const IDLE_ITEMS: usize = 4096;
 
 /// While users are there, pauses are so many times as long as steps,
