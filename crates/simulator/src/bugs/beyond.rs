@@ -25,17 +25,6 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(WRITER, "all(|(job, _)| job.may_be_undone())", "all(|(job, _)| !job.may_be_undone())")],
     },
     Bug {
-        name: "the purge does not wait for the disk though it keeps a record",
-        edits: &[
-            edit(
-                PURGE,
-                "manners == Manners::Yield && !partition.policy.read().lifecycle.deletion_record",
-                "manners == Manners::Yield",
-            ),
-            edit(PURGE, "is_lazy && gate.policy.lifecycle.deletion_record", "is_lazy && gate.now < gate.now"),
-        ],
-    },
-    Bug {
         name: "the purge tells nobody of an expiry",
         edits: &[edit(BURIAL, "let work = history::expired(tx, gate, dead)?;", "let work = 0;")],
     },
