@@ -59,33 +59,55 @@ enum Next {
     Sleep(Duration),
 }
 
+/// Who is believed to use the store besides the purge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Company {
+    Users,
+    Nobody,
+}
+
+impl Company {
+    /// Who has slept does not know who came meanwhile, and begins as if somebody had.
+    const AFTER_A_SLEEP: Company = Company::Users;
+
+    /// How many items the next step may have.
+    fn items(self) -> usize {
+        match self {
+            Company::Users => BUSY_ITEMS,
+            Company::Nobody => IDLE_ITEMS,
+        }
+    }
+
+    /// How long to make way after a step that took so long.
+    fn pause(self, step: Duration) -> Duration {
+        match self {
+            Company::Users => (step * BUSY_PAUSES).clamp(BUSY_PAUSE_MIN, BUSY_PAUSE_MAX),
+            Company::Nobody => IDLE_PAUSE,
+        }
+    }
+}
+
 /// Steps of the purge.
 async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify) {
-    // Who has slept does not know who came meanwhile, and begins as if somebody had.
-    let (mut suspect, mut users) = (false, true);
+    let (mut suspect, mut company) = (false, Company::AFTER_A_SLEEP);
     loop {
         let began = Instant::now();
-        let items = if users { BUSY_ITEMS } else { IDLE_ITEMS };
-        let next = step(engine, items, &mut suspect).await.unwrap_or_else(|error| {
+        let next = step(engine, company.items(), &mut suspect).await.unwrap_or_else(|error| {
             tracing::error!("the purge failed and will be tried again: {error:#}");
             Next::Sleep(FAILURE_PAUSE)
         });
         stepped.notify_one();
         match next {
             Next::More { urgent: true, .. } => yield_now().await,
-            Next::More { urgent: false, users: seen } => {
-                let pause = if users || seen {
-                    (began.elapsed() * BUSY_PAUSES).clamp(BUSY_PAUSE_MIN, BUSY_PAUSE_MAX)
-                } else {
-                    IDLE_PAUSE
-                };
+            Next::More { urgent: false, users } => {
+                company = if users { Company::Users } else { company };
                 let before = engine.operations();
-                sleep(pause).await;
-                users = engine.operations() > before;
+                sleep(company.pause(began.elapsed())).await;
+                company = if engine.operations() > before { Company::Users } else { Company::Nobody };
             }
             Next::Sleep(pause) => {
                 let _ = timeout(pause, bell.notified()).await;
-                users = true;
+                company = Company::AFTER_A_SLEEP;
             }
         }
     }
@@ -184,6 +206,17 @@ fn log_suspicion(clock: &ClockStatus, suspect: &mut bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t20_with_users_there_steps_are_small_and_pauses_long_and_a_sleeper_expects_users() {
+        assert_eq!(Company::AFTER_A_SLEEP, Company::Users);
+        assert!(Company::Users.items() * 100 < Company::Nobody.items());
+        for (step, pause) in [(0, 5), (1, 9), (2, 18), (50, 100)] {
+            let [step, pause] = [step, pause].map(Duration::from_millis);
+            assert_eq!(Company::Users.pause(step), pause);
+            assert_eq!(Company::Nobody.pause(step), IDLE_PAUSE);
+        }
+    }
 
     #[test]
     fn what_comes_after_a_step() {

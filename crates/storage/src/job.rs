@@ -12,6 +12,16 @@ pub enum Verdict {
     Abort,
 }
 
+/// How far a commit must get before it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Onto the disk, with all that was written before.
+    Synced,
+    /// Out of our hands: a crash of the system may undo it, of the process not. It becomes durable with the next commit that is
+    /// synced, always before what comes later.
+    Written,
+}
+
 /// Work that runs while its lanes are held. It must not call the store it runs in.
 pub trait Job: Send {
     /// Reads and writes. A panic counts as [`Verdict::Abort`] and fails this job alone.
@@ -21,10 +31,9 @@ pub trait Job: Send {
     /// job read may have been written by a neighbour that was not durable yet.
     fn done(self: Box<Self>, outcome: Result<()>);
 
-    /// Whether a crash may undo it after it was answered: it would be found again and done again. A group of nothing else is
-    /// written but not synced, and becomes durable with the next one that is: always before what comes later.
-    fn may_be_undone(&self) -> bool {
-        false
+    /// How far its group must get at least. What need not be synced is found again and done again if a crash undoes it.
+    fn extent(&self) -> Extent {
+        Extent::Synced
     }
 }
 
@@ -38,44 +47,32 @@ where
     R: Send + 'static,
     E: From<Error> + Send + 'static,
 {
-    hand_over(store, lanes, run, false)
+    transact_to(store, lanes, Extent::Synced, run)
 }
 
-/// As [`transact`], for work of which a crash leaves either all to do again or nothing: nobody waits for the disk.
-pub fn transact_lazily<R, E>(
+/// As [`transact`]; the ticket resolves once the outcome has got so far.
+pub fn transact_to<R, E>(
     store: &dyn Store,
     lanes: Lanes,
+    extent: Extent,
     run: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E> + Send + 'static,
-) -> Ticket<std::result::Result<R, E>>
-where
-    R: Send + 'static,
-    E: From<Error> + Send + 'static,
-{
-    hand_over(store, lanes, run, true)
-}
-
-fn hand_over<R, E>(
-    store: &dyn Store,
-    lanes: Lanes,
-    run: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E> + Send + 'static,
-    may_be_undone: bool,
 ) -> Ticket<std::result::Result<R, E>>
 where
     R: Send + 'static,
     E: From<Error> + Send + 'static,
 {
     let (resolver, ticket) = ticket();
-    let job = Function { run: Some(run), answer: None, resolver: Some(resolver), may_be_undone };
+    let job = Function { run: Some(run), answer: None, resolver: Some(resolver), extent };
     store.submit(lanes, Box::new(job));
     ticket
 }
 
 /// A function as a job.
 struct Function<F, R, E: From<Error>> {
-    may_be_undone: bool,
     run: Option<F>,
     answer: Option<std::result::Result<R, E>>,
     resolver: Option<Resolver<std::result::Result<R, E>>>,
+    extent: Extent,
 }
 
 impl<F, R, E> Job for Function<F, R, E>
@@ -103,8 +100,8 @@ where
         }
     }
 
-    fn may_be_undone(&self) -> bool {
-        self.may_be_undone
+    fn extent(&self) -> Extent {
+        self.extent
     }
 }
 

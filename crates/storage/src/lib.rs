@@ -31,7 +31,7 @@ pub use backup::{Backup, BackupInfo, BackupReader, Contents};
 pub use clock::{ClockOptions, ClockStatus, Leap, ManualClock, RealClock, Suspicion, WallClock};
 pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore, Recovery, ScrubProgress};
 pub use error::{Error, Result};
-pub use job::{Job, Verdict, transact, transact_lazily};
+pub use job::{Extent, Job, Verdict, transact, transact_to};
 pub use keyspace::{Direction, KeyRange, Keyspace};
 pub use lanes::Lanes;
 pub use memory::{CrashMode, MemoryDisk, MemoryStore};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// Ordered bytes with atomic, durable commits and a clock that never goes back.
 ///
-/// A job that was answered with `Ok` survives a crash, unless it [allows otherwise](Job::may_be_undone); one that was not either
+/// A job that was answered with `Ok` survives a crash, unless it [asks for less](Job::extent); one that was not either
 /// happened whole or not at all.
 /// Reads never wait for writes. No method may be called from inside a job.
 pub trait Store: Send + Sync {

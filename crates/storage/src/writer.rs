@@ -9,7 +9,7 @@ use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::sync::AtomicU64;
 use crate::ticket::Resolver;
-use crate::{Direction, Error, Job, KeyRange, Keyspace, Read, Result, Scan, Transaction, Verdict};
+use crate::{Direction, Error, Extent, Job, KeyRange, Keyspace, Read, Result, Scan, Transaction, Verdict};
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -36,15 +36,6 @@ pub(crate) trait Backend: Send {
 
     /// Makes the writes and the record durable, together; or writes them only, behind all that was written before.
     fn commit(&mut self, overlay: Overlay, record: &StoreRecord, extent: Extent) -> Result<()>;
-}
-
-/// How far a commit must get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// Onto the disk, with all that was written before.
-    Synced,
-    /// Out of our hands: a crash of the system may undo it, of the process not.
-    Written,
 }
 
 /// What the store's other threads may see of the writer.
@@ -214,8 +205,8 @@ impl<B: Backend> Writer<B> {
 
     /// What the clock has shown must never be undone, nor what anybody was told who did not allow it.
     fn extent(&self, group: &Group) -> Extent {
-        let is_lazy = group.jobs.iter().all(|(job, _)| job.may_be_undone());
-        if is_lazy && group.command.is_none() && group.record.clock == self.committed.clock {
+        let nobody_waits = group.jobs.iter().all(|(job, _)| job.extent() == Extent::Written);
+        if nobody_waits && group.command.is_none() && group.record.clock == self.committed.clock {
             Extent::Written
         } else {
             Extent::Synced
@@ -348,14 +339,14 @@ pub(crate) fn check_outside_job() -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Backend, Extent, Group, Shared, Work, Writer};
+    use super::{Backend, Group, Shared, Work, Writer};
     use crate::clock::Command;
     use crate::overlay::Overlay;
     use crate::record::StoreRecord;
     use crate::ticket::ticket;
     use crate::{
-        ClockOptions, Direction, Error, Job, KeyRange, Keyspace, ManualClock, Read, Result, Scan, Time,
-        Transaction, Verdict, WallClock,
+        ClockOptions, Direction, Error, Extent, Job, KeyRange, Keyspace, ManualClock, Read, Result, Scan,
+        Time, Transaction, Verdict, WallClock,
     };
     use bytes::Bytes;
     use parking_lot::Mutex;
@@ -426,8 +417,8 @@ mod tests {
 
         fn done(self: Box<Self>, _: Result<()>) {}
 
-        fn may_be_undone(&self) -> bool {
-            true
+        fn extent(&self) -> Extent {
+            Extent::Written
         }
     }
 

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use document::{ItemNumber, Sequence};
 use parking_lot::Mutex;
-use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Time, Transaction, transact, transact_lazily};
+use storage::{Direction, Extent, KeyRange, Keyspace, Lanes, Read, Time, Transaction, transact_to};
 
 use crate::Engine;
 use crate::archive::Leave;
@@ -292,30 +292,29 @@ impl Engine {
     ) -> Result<Swept> {
         let (leave, archiving) = self.archive_ahead(holder, partition)?;
         // What a power failure brings back is as dead as before, and goes again. But what the deletion record says stands.
-        let is_lazy = manners == Manners::Yield && !partition.policy.read().lifecycle.deletion_record;
+        let is_recorded = partition.policy.read().lifecycle.deletion_record;
+        let extent = match manners {
+            Manners::Yield if !is_recorded => Extent::Written,
+            Manners::Yield | Manners::Insist => Extent::Synced,
+        };
         let (id, holder, swept) = (partition.id, holder.clone(), Arc::clone(partition));
         let granted = leave.clone();
+        let fits = move |policy: &Policy| policy.lifecycle.deletion_record == is_recorded;
         let sweep = move |tx: &mut Transaction<'_>| match Gate::for_write(tx, id) {
             // Not even what was dead before the hold may go; lifting it asks for a look.
             Ok(gate) if gate.policy.lifecycle.hold.is_some() => Ok(Swept::default()),
-            // The owner wants a record since: the look is still wanted.
-            Ok(gate) if is_lazy && gate.policy.lifecycle.deletion_record => Ok(Swept::again_at(gate.now)),
-            Ok(gate) if !tx.clock_is_suspect() && granted.fits(&gate.policy) => {
+            Ok(gate) if !tx.clock_is_suspect() && granted.fits(&gate.policy) && fits(&gate.policy) => {
                 let undertaker = Undertaker::new(tx, &holder, &swept)?;
                 sweep(tx, &gate, &undertaker, &granted, limit)
             }
-            // The clock has become suspect since the step began, or the owner wants another archive: so it is here.
+            // The clock has become suspect since the step began, or the owner wants another archive or record: the look is
+            // still wanted.
             Ok(gate) => Ok(Swept::again_at(gate.now)),
             Err(Error::OwnerNotFound { .. }) => Ok(Swept::default()),
             Err(error) => Err(error),
         };
         let lanes = Lanes::one(u64::from(id.0));
-        let ticket = if is_lazy {
-            transact_lazily(&*self.store, lanes, sweep)
-        } else {
-            transact(&*self.store, lanes, sweep)
-        };
-        let mut swept = ticket.wait()?;
+        let mut swept = transact_to(&*self.store, lanes, extent, sweep).wait()?;
         swept.archiving = archiving;
         if let Leave::Archived(batch) = &leave {
             partition.archive.swept(batch, swept.items);

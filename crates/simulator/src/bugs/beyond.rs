@@ -22,7 +22,7 @@ const WRITER: &str = "crates/storage/src/writer.rs";
 pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "what users were told is not synced, and what the purge did is",
-        edits: &[edit(WRITER, "all(|(job, _)| job.may_be_undone())", "all(|(job, _)| !job.may_be_undone())")],
+        edits: &[edit(WRITER, "job.extent() == Extent::Written", "job.extent() != Extent::Written")],
     },
     Bug {
         name: "the purge tells nobody of an expiry",

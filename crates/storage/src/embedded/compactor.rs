@@ -179,8 +179,8 @@ mod tests {
     use crate::embedded::database::{Committer, Database};
     use crate::overlay::Overlay;
     use crate::record::StoreRecord;
-    use crate::writer::{Backend, Extent};
-    use crate::{ClockOptions, Keyspace, ManualClock, Time};
+    use crate::writer::Backend;
+    use crate::{ClockOptions, Extent, Keyspace, ManualClock, Time};
     use lsm_tree::AbstractTree;
     use std::sync::Arc;
 

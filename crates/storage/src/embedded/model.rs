@@ -10,10 +10,10 @@ use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::sync::{JoinHandle, Mutex};
 use crate::ticket::ticket;
-use crate::writer::{Backend, Extent, Shared, Wait, Work, Writer};
+use crate::writer::{Backend, Shared, Wait, Work, Writer};
 use crate::{
-    Backup, ClockOptions, ClockStatus, Direction, Error, Job, KeyRange, Keyspace, Lanes, ManualClock, Read,
-    Result, Scan, Scrubbed, Snapshot, Stats, Store, Time, WallClock, transact,
+    Backup, ClockOptions, ClockStatus, Direction, Error, Extent, Job, KeyRange, Keyspace, Lanes, ManualClock,
+    Read, Result, Scan, Scrubbed, Snapshot, Stats, Store, Time, WallClock, transact,
 };
 use bytes::Bytes;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};

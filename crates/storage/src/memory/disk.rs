@@ -5,8 +5,7 @@
 
 use crate::overlay::{Change, Overlay};
 use crate::record::StoreRecord;
-use crate::writer::Extent;
-use crate::{Direction, Error, KeyRange, Keyspace, Result};
+use crate::{Direction, Error, Extent, KeyRange, Keyspace, Result};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, VecDeque};

@@ -11,10 +11,10 @@ use crate::clock::{ClockOptions, Command};
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::ticket::ticket;
-use crate::writer::{Backend, Extent, Shared, Work, Writer, check_outside_job, refuse};
+use crate::writer::{Backend, Shared, Work, Writer, check_outside_job, refuse};
 use crate::{
-    Backup, ClockStatus, Direction, Error, Job, KeyRange, Keyspace, Lanes, Read, Result, Scan, Scrubbed,
-    Snapshot, Stats, Store, Time,
+    Backup, ClockStatus, Direction, Error, Extent, Job, KeyRange, Keyspace, Lanes, Read, Result, Scan,
+    Scrubbed, Snapshot, Stats, Store, Time,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;

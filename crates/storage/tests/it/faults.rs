@@ -2,7 +2,7 @@
 
 use crate::support::{Bench, get, put, run};
 use std::time::Duration;
-use storage::{CrashMode, Error, Keyspace, Lanes, Time, transact_lazily};
+use storage::{CrashMode, Error, Extent, Keyspace, Lanes, Time, transact_to};
 
 /// Writes two entries per commit until one fails; how many were acknowledged.
 fn write_until_failure(bench: &Bench) -> u64 {
@@ -48,7 +48,7 @@ fn every_commit_that_a_crash_strikes_is_there_whole_or_not_at_all() {
 
 /// Moves the entry `lazy` on to `value` in a transaction that a crash may undo.
 fn put_lazily(bench: &Bench, value: &'static str) {
-    let ticket = transact_lazily::<_, Error>(bench.store(), Lanes::one(1), move |transaction| {
+    let ticket = transact_to::<_, Error>(bench.store(), Lanes::one(1), Extent::Written, move |transaction| {
         transaction.put(Keyspace::Item, "lazy", value);
         transaction.remove(Keyspace::Item, "gone");
         Ok(())
