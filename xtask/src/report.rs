@@ -1,6 +1,7 @@
-//! What ran, how it ended and how long it took; printed once at the end.
+//! What ran, how it ended and how long it took; printed once at the end, with the last words of what failed.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -25,6 +26,8 @@ struct Row {
     name: String,
     outcome: Outcome,
     seconds: f64,
+    /// The last lines it showed, where test runners say what failed.
+    last_words: VecDeque<String>,
 }
 
 /// A part that can run beside others.
@@ -36,14 +39,25 @@ pub(crate) struct Part<'a> {
 /// How many parts run side by side where they may: most of them wait for clients more than they compute.
 const LANES: usize = 2;
 
+/// How many lines of a part that failed are repeated at the end, where nobody has to look for them.
+const LAST_WORDS: usize = 30;
+
 thread_local! {
     /// What a line printed by this thread begins with: whose it is, where several parts run at once.
     static WHOSE: RefCell<String> = const { RefCell::new(String::new()) };
+    /// The last lines of the part that runs on this thread.
+    static SHOWN: RefCell<VecDeque<String>> = const { RefCell::new(VecDeque::new()) };
 }
 
 /// Prints a line of the part that runs on this thread.
 pub(crate) fn show(line: &str) {
     WHOSE.with_borrow(|whose| println!("{whose}{line}"));
+    SHOWN.with_borrow_mut(|shown| {
+        if shown.len() == LAST_WORDS {
+            shown.pop_front();
+        }
+        shown.push_back(line.to_owned());
+    });
 }
 
 /// The parts that ran so far.
@@ -87,23 +101,38 @@ impl Report {
     pub(crate) fn finish(&self) -> ExitCode {
         let strict = continuous_integration();
         println!("\n{}", self.summary());
-        let bad = self.rows.iter().filter(|row| row.is_bad(strict)).count();
+        let good = !self.rows.iter().any(|row| row.is_bad(strict));
         let minutes = self.started.elapsed().as_secs_f64() / 60.0;
-        let passed = self.rows.iter().filter(|row| matches!(row.outcome, Outcome::Passed(_))).count();
-        println!("{passed} of {} parts passed in {minutes:.1} minutes", self.rows.len());
-        if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        println!("{}", self.verdict(good, minutes));
+        if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
+    /// The last line. Where tests were counted it begins as cargo's does, for those who read it by program.
+    fn verdict(&self, good: bool, minutes: f64) -> String {
+        let sum = |word: &str| self.rows.iter().map(|row| count_before(row.detail(), word)).sum::<u64>();
+        let tests = match (if good { "ok" } else { "FAILED" }, sum("passed"), sum("failed")) {
+            (_, 0, 0) => String::new(),
+            (word, passed, failed) => format!("test result: {word}. {passed} passed; {failed} failed; "),
+        };
+        let parts = self.rows.iter().filter(|row| matches!(row.outcome, Outcome::Passed(_))).count();
+        format!("{tests}{parts} of {} parts in {minutes:.1} minutes", self.rows.len())
     }
 
     fn summary(&self) -> String {
         let mut text = String::new();
         for row in &self.rows {
-            let (word, detail) = match &row.outcome {
-                Outcome::Passed(detail) => ("ok", detail),
-                Outcome::Failed(detail) => ("FAILED", detail),
-                Outcome::Missing(detail) | Outcome::Unreachable(detail) => ("NOT RUN", detail),
+            let word = match row.outcome {
+                Outcome::Passed(_) => "ok",
+                Outcome::Failed(_) => "FAILED",
+                Outcome::Missing(_) | Outcome::Unreachable(_) => "NOT RUN",
             };
-            let first = detail.lines().next().unwrap_or("");
-            let _ = writeln!(text, "{word:>8}  {:<22} {:>7.1} s  {first}", row.name, row.seconds);
+            let _ = writeln!(text, "{word:>8}  {:<22} {:>7.1} s  {}", row.name, row.seconds, row.detail());
+        }
+        for row in self.rows.iter().filter(|row| matches!(row.outcome, Outcome::Failed(_))) {
+            let _ = writeln!(text, "\nthe last lines of {}:", row.name);
+            for line in &row.last_words {
+                let _ = writeln!(text, "    {line}");
+            }
         }
         text
     }
@@ -112,6 +141,7 @@ impl Report {
 impl Row {
     fn of(name: &str, run: impl FnOnce() -> Result<Outcome>) -> Row {
         println!("\n=== {name}");
+        SHOWN.take();
         let started = Instant::now();
         let outcome = run().unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
         let seconds = started.elapsed().as_secs_f64();
@@ -122,7 +152,16 @@ impl Row {
                 println!("\n{0}\n{name}: DID NOT RUN: {text}\n{0}", "!".repeat(100));
             }
         }
-        Row { name: name.to_owned(), outcome, seconds }
+        Row { name: name.to_owned(), outcome, seconds, last_words: SHOWN.take() }
+    }
+
+    /// Counts or reason, in one line.
+    fn detail(&self) -> &str {
+        let (Outcome::Passed(text)
+        | Outcome::Failed(text)
+        | Outcome::Missing(text)
+        | Outcome::Unreachable(text)) = &self.outcome;
+        text.lines().next().unwrap_or("")
     }
 
     fn is_bad(&self, strict: bool) -> bool {
@@ -180,15 +219,53 @@ mod tests {
     }
 
     #[test]
+    fn the_last_words_of_what_failed_end_the_summary_and_of_nothing_else() {
+        let mut report = Report::new();
+        report.part("good", || {
+            show("all is well");
+            Ok(Outcome::Passed(String::new()))
+        });
+        report.part("bad", || {
+            (0..2 * LAST_WORDS).for_each(|number| show(&format!("line {number}.")));
+            show("FAILED test_of_something");
+            Ok(Outcome::Failed("1 failed".to_owned()))
+        });
+        let summary = report.summary();
+        assert!(summary.ends_with("    FAILED test_of_something\n"), "{summary}");
+        assert!(summary.contains("the last lines of bad:\n    line 31.\n"), "{summary}");
+        assert!(!summary.contains("all is well"), "{summary}");
+    }
+
+    #[test]
+    fn the_last_line_adds_up_the_tests_of_all_parts() {
+        let mut report = Report::new();
+        report.part("cargo", || Ok(Outcome::Passed("12 passed, 0 failed, 3 ignored".to_owned())));
+        report.part("pytest", || Ok(Outcome::Failed("1 failed, 30 passed, 2 skipped in 3.1s".to_owned())));
+        assert_eq!(
+            report.verdict(false, 2.0),
+            "test result: FAILED. 42 passed; 1 failed; 1 of 2 parts in 2.0 minutes"
+        );
+    }
+
+    fn nothing() -> Row {
+        Row {
+            name: String::new(),
+            outcome: Outcome::Passed(String::new()),
+            seconds: 0.0,
+            last_words: VecDeque::new(),
+        }
+    }
+
+    #[test]
     fn a_missing_tool_is_a_failure_only_where_nobody_reads_the_output() {
-        let row = Row { name: String::new(), outcome: Outcome::Missing(String::new()), seconds: 0.0 };
+        let row = Row { outcome: Outcome::Missing(String::new()), ..nothing() };
         assert!(row.is_bad(true));
         assert!(!row.is_bad(false));
     }
 
     #[test]
     fn a_service_that_does_not_answer_is_never_a_failure() {
-        let row = Row { name: String::new(), outcome: Outcome::Unreachable(String::new()), seconds: 0.0 };
+        let row = Row { outcome: Outcome::Unreachable(String::new()), ..nothing() };
         assert!(!row.is_bad(true) && !row.is_bad(false));
     }
 }
