@@ -8,12 +8,13 @@ import json
 import multiprocessing
 import os
 import time
+from pathlib import Path
 
 import pytest
 from azure.cosmos import PartitionKey
 
 from bolide import Server
-from test_server import MEBIBYTE, RELEASE, resident
+from test_server import MEBIBYTE, resident
 from wire import Wire, connect, signed
 
 pytestmark = [
@@ -28,6 +29,8 @@ WRITERS = 2
 ITEM_BYTES = 1024
 TURNS = 30
 BUDGET_MS = 10.0
+# Times are promises of optimised builds.
+OPTIMISED = Path(os.environ.get("BOLIDE_BIN", "")).parent.name in ("release", "tested")
 PATIENCE_SECONDS = 300
 
 # What a scan may add to the resident memory, beside the store's cache that it fills.
@@ -148,7 +151,7 @@ def test_work_and_time_are_in_proportion_to_what_matches(wire, name):
     print(f"{name}: {taken[0]:.2f} ms, median {taken[TURNS // 2]:.2f} ms; charge {answer.charge:.2f}, "
           f"{len(answer.text)} bytes, {answer.metrics['retrievedDocumentCount']:.0f} items loaded, "
           f"{answer.metrics['indexEntryCount']:.0f} entries touched")
-    if RELEASE:
+    if OPTIMISED:
         assert taken[0] < BUDGET_MS, f"{taken[0]:.2f} ms"
 
 

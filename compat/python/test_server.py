@@ -1,4 +1,4 @@
-"""The server as a process, from outside: budgets, signals, and peers that misbehave. It must answer 4xx or close, stay
+"""The server as a process, from outside: signals, and peers that misbehave. It must answer 4xx or close, stay
 small and stay alive."""
 
 import base64
@@ -12,7 +12,6 @@ import subprocess
 import time
 import urllib.parse
 from email.utils import formatdate
-from pathlib import Path
 
 import pytest
 from azure.cosmos import PartitionKey
@@ -22,12 +21,7 @@ from bolide import Server, binary
 from wire import ask, signed
 
 MEBIBYTE = 1 << 20
-IDLE_MEBIBYTES = 30
-READY_SECONDS = 0.1
 CONNECTIONS = 10_000
-
-# The budgets are promises of optimised builds.
-RELEASE = Path(os.environ.get("BOLIDE_BIN", "")).parent.name in ("release", "tested")
 
 
 @pytest.fixture
@@ -44,31 +38,6 @@ def resident(server, figure="VmRSS"):
             if line.startswith(figure + ":"):
                 return int(line.split()[1]) * 1024
     raise AssertionError("no " + figure)
-
-
-@pytest.mark.skipif(not RELEASE, reason="a budget of optimised builds")
-def test_ready_within_100_ms_on_an_empty_store(tmp_path):
-    # Most starts, not the luckiest; suites that run beside this one may disturb it for a while, so it is looked at again.
-    for attempt in range(4):
-        times = sorted(seconds_to_ready(tmp_path / f"{attempt}-{number}") for number in range(5))
-        if times[2] < READY_SECONDS:
-            break
-    assert times[2] < READY_SECONDS, f"{times[2] * 1000:.0f} ms in the middle of {len(times)} starts"
-
-
-def seconds_to_ready(data):
-    process = Server(data=data, test_clock=False)
-    started = time.perf_counter()
-    process.start()
-    taken = time.perf_counter() - started
-    process.stop()
-    return taken
-
-
-@pytest.mark.skipif(not RELEASE, reason="a budget of optimised builds")
-def test_idle_memory_stays_under_30_mib(own):
-    used = resident(own) / MEBIBYTE
-    assert used < IDLE_MEBIBYTES, f"{used:.1f} MiB"
 
 
 def test_sigterm_drains_and_exits_0(own):

@@ -13,6 +13,7 @@
 //! | `linear/` | concurrent operations on few items, judged by a search for an order that explains them |
 //! | `overload.rs` | three times the capacity, open loop |
 //! | `overload_peers.rs`, `overload_files.rs`, `overload_memory.rs` | hostile peers, and the bounds of each resource |
+//! | `idle.rs` | what a server costs before anybody uses it |
 //! | `refusals.rs` | what can be learnt from the time that refusals take |
 //! | `process.rs` | the server as a process: started, killed, stopped, under strace if need be |
 
@@ -21,6 +22,7 @@ pub mod disk;
 pub mod diskfull;
 pub mod disturb;
 pub mod failures;
+pub mod idle;
 pub mod items;
 pub mod kills;
 pub mod ledger;
@@ -74,6 +76,12 @@ pub struct Check {
 
 /// All checks, cheap ones first.
 pub const CHECKS: &[Check] = &[
+    Check {
+        name: "idle",
+        what: "on an empty store the server is ready in no time and small",
+        from: Effort::Quick,
+        run: idle::run,
+    },
     Check {
         name: "refusals",
         what: "how long a refusal takes tells nothing about keys and users",
