@@ -1,7 +1,7 @@
 //! Accepting connections, bounding their number, and letting them finish at the end.
 
 use std::future::Future;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -18,8 +18,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Serves until `shutdown` ends, then lets commands in flight finish and returns.
 pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl Future<Output = ()>) {
     let limits = service.settings.limits;
-    let observed: Weak<Service> = Arc::downgrade(&service);
-    service.traffic.registry.observe(observed);
     let places = Arc::new(Semaphore::new(limits.connections));
     let (stop, stopped) = watch::channel(false);
     let mut shutdown = std::pin::pin!(shutdown);

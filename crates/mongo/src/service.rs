@@ -1,7 +1,7 @@
 //! What all connections share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bson::ObjectId;
@@ -64,11 +64,11 @@ pub struct Service {
 }
 
 impl Service {
-    /// A front end over that engine.
-    pub fn new(engine: Arc<Engine>, settings: Settings) -> Service {
+    /// A front end over that engine. Its figures are on the registry's page from now on.
+    pub fn new(engine: Arc<Engine>, settings: Settings) -> Arc<Service> {
         access::remove_leftovers(&engine);
         let started_at = engine.now().unwrap_or(Time::from_seconds(0));
-        let service = Service {
+        let service = Arc::new(Service {
             account_keys: AccountKeys::new(&settings.account),
             common: Arc::new(Common::new(Arc::clone(&engine))),
             engine,
@@ -91,7 +91,9 @@ impl Service {
             process: ObjectId(random::bytes()),
             connections: AtomicI32::new(0),
             stopping: AtomicBool::new(false),
-        };
+        });
+        let observed: Weak<Service> = Arc::downgrade(&service);
+        service.traffic.registry.observe(observed);
         service.journal.say(started_at, &format!("started, version {}", env!("CARGO_PKG_VERSION")));
         service
     }

@@ -162,7 +162,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     );
     let mongo = mongo.map(|((listener, _), mongo)| {
         let settings = front_end(mongo, config.keys.clone(), &tls.config, &registry, &load);
-        (listener, Arc::new(mongo::Service::new(Arc::clone(&engine), settings)))
+        (listener, mongo::Service::new(Arc::clone(&engine), settings))
     });
     let commands = mongo.as_ref().map(|(_, mongo)| Arc::new(Inside(Arc::clone(mongo))) as Arc<dyn Commands>);
     let service =

@@ -71,7 +71,7 @@ impl Server {
     }
 
     async fn over(engine: Arc<Engine>, clock: Arc<ManualClock>, settings: Settings) -> Server {
-        let service = Arc::new(Service::new(Arc::clone(&engine), settings));
+        let service = Service::new(Arc::clone(&engine), settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

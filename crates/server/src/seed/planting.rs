@@ -71,7 +71,7 @@ impl Planter {
             load: Arc::default(),
             registry: Arc::default(),
         };
-        let mongo = Arc::new(mongo::Service::new(Arc::clone(&engine), settings));
+        let mongo = mongo::Service::new(Arc::clone(&engine), settings);
         Planter { seed, engine, mongo }
     }
 
