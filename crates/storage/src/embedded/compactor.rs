@@ -1,4 +1,4 @@
-//! Work on tables and memtables that nobody should have to wait for, on a thread of its own.
+//! Work on tables and memtables that nobody should have to wait for, on threads of their own.
 //!
 //! Left to itself fjall hurts whoever uses the store, in three ways:
 //!
@@ -10,7 +10,8 @@
 //!   64, which take a disk some 200 ms.
 //! - *Memtables.* When a flushed memtable is forgotten, it is freed under the same lock: some hundred thousand entries, for
 //!   a tenth of a second. So the writer holds on to every memtable it has seen ([`Memtables`]), and when nobody else does
-//!   any more, this thread frees it, under no lock.
+//!   any more, another thread frees it, under no lock. Not the one that compacts: a merge takes seconds, in which a hundred
+//!   megabytes of them would pile up.
 
 use super::database::{Database, cannot};
 use crate::writer::Shared;
@@ -42,17 +43,20 @@ fn levels() -> Arc<Leveled> {
     Arc::new(Leveled::default().with_l0_threshold(FIRST_LEVEL_TABLES).with_table_target_size(TABLE_BYTES))
 }
 
-/// The thread.
+/// The threads.
 pub(super) struct Compactor {
     bell: Arc<Bell>,
-    thread: JoinHandle<()>,
+    threads: [JoinHandle<()>; 2],
 }
 
-/// What the thread is told.
+/// What the threads are told.
 #[derive(Default)]
 pub(super) struct Bell {
     state: Mutex<State>,
+    /// Something was committed.
     rung: Condvar,
+    /// There are memtables to free.
+    retired: Condvar,
 }
 
 #[derive(Default)]
@@ -68,6 +72,9 @@ impl Bell {
     fn ring(&self, retired: impl Iterator<Item = Arc<Memtable>>) {
         let mut state = self.state.lock();
         state.retired.extend(retired);
+        if !state.retired.is_empty() {
+            self.retired.notify_one();
+        }
         if !state.committed {
             state.committed = true;
             self.rung.notify_one();
@@ -91,10 +98,27 @@ impl Bell {
         self.state.lock().closing
     }
 
-    /// Frees what waits for it.
+    fn close(&self) {
+        self.state.lock().closing = true;
+        self.rung.notify_one();
+        self.retired.notify_one();
+    }
+
+    /// Frees the memtables that wait for it.
     pub(super) fn free_memtables(&self) {
         let retired = std::mem::take(&mut self.state.lock().retired);
         drop(retired);
+    }
+
+    /// The same whenever there are some, until the store is being closed.
+    fn keep_freeing_memtables(&self) {
+        while !self.is_closing() {
+            self.free_memtables();
+            let mut state = self.state.lock();
+            if state.retired.is_empty() && !state.closing {
+                self.retired.wait(&mut state);
+            }
+        }
     }
 }
 
@@ -136,35 +160,47 @@ impl Compactor {
                 }
             }
         };
-        let thread = thread::Builder::new().name("bolide-compact".to_owned()).spawn(body);
-        let thread = thread.map_err(|error| Error::io("start the compaction thread", &error))?;
-        Ok(Self { bell, thread })
+        let (freeing, compacting) = (Arc::clone(&bell), start_thread("bolide-compact", body)?);
+        let freeing = start_thread("bolide-free", move || freeing.keep_freeing_memtables());
+        // A store that does not open leaves no thread behind.
+        let freeing = freeing.inspect_err(|_| bell.close())?;
+        Ok(Self { bell, threads: [compacting, freeing] })
     }
 
-    /// Ends the thread; a compaction that runs is finished first.
+    /// Ends the threads; a compaction that runs is finished first.
     pub(super) fn stop(self) -> Result<()> {
-        self.bell.state.lock().closing = true;
-        self.bell.rung.notify_one();
-        self.thread.join().map_err(|_| Error::Internal { message: "the compaction thread died".to_owned() })
+        self.bell.close();
+        for thread in self.threads {
+            thread
+                .join()
+                .map_err(|_| Error::Internal { message: "a thread of the store died".to_owned() })?;
+        }
+        Ok(())
     }
+}
+
+fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(body);
+    thread.map_err(|error| Error::io("start a thread of the store", &error))
 }
 
 /// Compacts until there is nothing left to compact.
 pub(super) fn compact(database: &Database, bell: &Bell) -> Result<()> {
-    let levels = levels();
+    compact_into(&levels(), database, bell)
+}
+
+fn compact_into(levels: &Arc<Leveled>, database: &Database, bell: &Bell) -> Result<()> {
     loop {
         let mut changed = false;
         for keyspace in database.made() {
-            bell.free_memtables();
             if bell.is_closing() {
                 return Ok(());
             }
-            let look = || (keyspace.tree.l0_run_count(), keyspace.table_count(), keyspace.disk_space());
-            let before = look();
+            let before = shape(keyspace);
             let _compacting = database.compacting.lock();
-            let outcome = keyspace.tree.compact(Arc::clone(&levels) as _, database.oldest_snapshot());
+            let outcome = keyspace.tree.compact(Arc::clone(levels) as _, database.oldest_snapshot());
             outcome.map_err(|error| cannot("compact", &error.into()))?;
-            changed |= look() != before;
+            changed |= shape(keyspace) != before;
         }
         if !changed {
             return Ok(());
@@ -172,15 +208,23 @@ pub(super) fn compact(database: &Database, bell: &Bell) -> Result<()> {
     }
 }
 
+/// What changes whenever tables are merged, or moved from one level to another, after which there may be more to do.
+fn shape(keyspace: &fjall::Keyspace) -> (usize, u64, Vec<usize>) {
+    let tree = &keyspace.tree;
+    let tables = (0..).map_while(|level| tree.level_table_count(level)).collect();
+    (tree.l0_run_count(), keyspace.disk_space(), tables)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Bell, FIRST_LEVEL_TABLES, compact};
-    use crate::embedded::EmbeddedOptions;
+    use super::{Bell, FIRST_LEVEL_TABLES, compact, compact_into, shape};
     use crate::embedded::database::{Committer, Database};
+    use crate::embedded::{Durability, EmbeddedOptions};
     use crate::overlay::Overlay;
     use crate::record::StoreRecord;
     use crate::writer::Backend;
     use crate::{ClockOptions, Extent, Keyspace, ManualClock, Time};
+    use fjall::compaction::Leveled;
     use lsm_tree::AbstractTree;
     use std::sync::Arc;
 
@@ -216,6 +260,35 @@ mod tests {
         assert!(keyspace.tree.l0_run_count() >= usize::from(FIRST_LEVEL_TABLES));
         compact(&database, &bell).unwrap();
         assert_eq!((keyspace.tree.l0_run_count(), keyspace.table_count()), (0, 1));
+    }
+
+    #[test]
+    fn compaction_ends_when_there_is_nothing_to_merge_or_to_move() {
+        let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
+        let clock = ClockOptions::new(Arc::new(ManualClock::new(Time::from_seconds(1))));
+        let database = Arc::new(Database::open(&EmbeddedOptions::new(directory.path(), clock)).unwrap());
+        let path = directory.path().to_owned();
+        let mut committer =
+            Committer::new(Arc::clone(&database), Durability::Buffered, path, None, Arc::clone(&bell));
+        let small = Arc::new(Leveled::default().with_l0_threshold(2).with_table_target_size(1 << 12));
+        let mut random = fastrand::Rng::with_seed(7);
+        for round in 0..60_u32 {
+            // Mostly rising keys, whose tables are moved, and some that lie anywhere.
+            let first = if random.u8(..4) == 0 { random.u32(..6000) } else { round * 100 };
+            let mut overlay = Overlay::default();
+            let mut undo = overlay.begin();
+            for key in first..first + 100 {
+                let value: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(60).collect();
+                overlay.set(Keyspace::Item, key.to_be_bytes().to_vec().into(), Some(value.into()), &mut undo);
+            }
+            committer.commit(overlay, &StoreRecord::default(), Extent::Written).unwrap();
+            database.flush().unwrap();
+            compact_into(&small, &database, &bell).unwrap();
+            let keyspace = database.made_already(Keyspace::Item).unwrap();
+            let settled = shape(keyspace);
+            keyspace.tree.compact(Arc::clone(&small) as _, database.oldest_snapshot()).unwrap();
+            assert_eq!(shape(keyspace), settled, "round {round}");
+        }
     }
 
     #[test]
