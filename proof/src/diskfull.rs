@@ -1,4 +1,8 @@
-//! A disk that is full: reads go on, writes get an error that says so, and with room again a restart has everything.
+//! A disk that gets full: reads go on, writes get an error that says so, and with room again everything is there.
+//!
+//! With a reserve, as by default, the server never meets the end of the disk: what makes it larger is refused before, what makes
+//! room is taken, and with room again everything is, without a restart. Without one a commit fails half-way, and a restart
+//! mends it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,45 +24,65 @@ const LARGE_MIB: u32 = 400;
 const DOCUMENT_STEPS: usize = 20;
 /// Batches of a hundred items: many more than fit.
 const BATCHES_MAX: usize = 400;
+/// Single items: many more than fit where a batch does not.
+const SINGLES_MAX: usize = 20_000;
+/// A container beside those of the ledger, with one item to be deleted.
+const SPARE: &str = "spare";
+
+/// Whether the server keeps something of the disk back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reserve {
+    Kept,
+    None,
+}
 
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     let Some(disk) = Disk::mount(&place.join("disk"))? else {
         return Ok(Outcome::Skipped("a file system of limited size takes the right to mount one".to_owned()));
     };
     let rounds = setting.rounds(1, 3, 10);
-    let (mut acknowledged, mut told) = (0, String::new());
+    let (mut acknowledged, mut told) = (0, Vec::new());
     for round in 0..rounds {
-        disk.resize(SMALL_MIB)?;
-        let mut launch = Launch::new(&setting.server, place);
-        launch.data = disk.path.join(format!("data-{round}"));
-        let world = World::default();
-        let mut everybody = Everybody::new(2, 1, &mut Rng::with_seed(setting.seed + round));
-        told = fill(&launch, &world, &mut everybody)?;
-        acknowledged += everybody.acknowledged();
-        disk.resize(LARGE_MIB)?;
-        let server = launch.start().context("with room again")?;
-        verify::everything(&world, &server, &mut everybody, Feeds::LeftAlone)?;
-        let mut client = Client::connect(&server.address)?;
-        for writer in &mut everybody.writers {
-            ensure!(
-                writer.step(&world, &mut client)? == Step::Answered,
-                "with room again a write is refused"
-            );
+        told.clear();
+        for reserve in [Reserve::Kept, Reserve::None] {
+            disk.resize(SMALL_MIB)?;
+            let mut launch = Launch::new(&setting.server, place);
+            launch.data = disk.path.join(format!("data-{round}"));
+            if reserve == Reserve::None {
+                launch.options.extend(["--disk-reserve", "0"].map(str::to_owned));
+            }
+            let world = World::default();
+            let mut everybody = Everybody::new(2, 1, &mut Rng::with_seed(setting.seed + round));
+            let (full, why) = fill(&launch, &world, &mut everybody)?;
+            acknowledged += everybody.acknowledged();
+            let server = make_room(&disk, &launch, full, reserve)?;
+            verify::everything(&world, &server, &mut everybody, Feeds::LeftAlone)?;
+            let mut client = Client::connect(&server.address)?;
+            for writer in &mut everybody.writers {
+                let step = writer.step(&world, &mut client)?;
+                ensure!(step == Step::Answered, "with room again a write is refused: {step:?}");
+            }
+            server.kill()?;
+            launch.inspect()?;
+            std::fs::remove_dir_all(&launch.data)?;
+            told.push(why);
         }
-        server.kill()?;
-        launch.inspect()?;
-        std::fs::remove_dir_all(&launch.data)?;
     }
-    Ok(Outcome::Held(format!("{rounds} times, {acknowledged} writes acknowledged before, then: {told}")))
+    Ok(Outcome::Held(format!(
+        "{rounds} times with and without a reserve, {acknowledged} writes acknowledged before, then: {}",
+        told.join(" and ")
+    )))
 }
 
 /// Writes until there is no room; what the server says then.
-fn fill(launch: &Launch, world: &World, everybody: &mut Everybody) -> Result<String> {
+fn fill(launch: &Launch, world: &World, everybody: &mut Everybody) -> Result<(Server, String)> {
     let server = launch.start()?;
     let mut client = Client::connect(&server.address)?;
     let mut wire = WireClient::connect(&server.mongo)?;
     world.make(&mut client, &mut wire)?;
     world.read_clock(&mut client)?;
+    client.container(SPARE, "", "")?;
+    client.upsert(SPARE, "p", r#"{"id":"spare","pk":"p"}"#)?.expect(201)?;
     for writer in &mut everybody.wire_writers {
         for _ in 0..DOCUMENT_STEPS {
             ensure!(writer.step(world, &mut wire)? == Step::Answered, "a write with room is refused");
@@ -68,25 +92,60 @@ fn fill(launch: &Launch, world: &World, everybody: &mut Everybody) -> Result<Str
     for _ in 0..BATCHES_MAX {
         let Step::Refused(status, why) = writer.crowd(world, &mut client, 1_000_000)? else { continue };
         ensure!(status == 503, "a write without room is answered {status}: {why}");
-        ensure!(why.contains("space") || why.contains("no more writes"), "nobody says why: {why}");
         let answer = client.read(CONTAINERS[2], &writer.pk(), &writer.items[2][12].id)?;
         ensure!(answer.status == 200, "a read without room is answered {}: {}", answer.status, answer.body);
-        ask_documents(&server)?;
-        server.kill()?;
-        return Ok(why);
+        return Ok((server, why));
     }
     anyhow::bail!("the disk does not get full")
 }
 
+/// What a full disk means, and a server that has room again.
+fn make_room(disk: &Disk, launch: &Launch, full: Server, reserve: Reserve) -> Result<Server> {
+    let mut client = Client::connect(&full.address)?;
+    let headers = "x-ms-documentdb-partitionkey: [\"p\"]\r\n";
+    let delete = |client: &mut Client| {
+        client.request("DELETE", &format!("/dbs/db/colls/{SPARE}/docs/spare"), headers, "")
+    };
+    match reserve {
+        Reserve::Kept => {
+            fill_up(&mut client)?;
+            ask_documents(&full, "no room on the disk")?;
+            delete(&mut client)?.expect(204).context("a deletion without room")?;
+            client.plain("GET", "/ready", "", "")?.expect(200)?;
+            disk.resize(LARGE_MIB)?;
+            Ok(full)
+        }
+        Reserve::None => {
+            ask_documents(&full, "no more writes")?;
+            delete(&mut client)?.expect(503).context("a deletion after a commit has failed")?;
+            client.plain("GET", "/ready", "", "")?.expect(503)?;
+            full.kill()?;
+            disk.resize(LARGE_MIB)?;
+            launch.start().context("with room again")
+        }
+    }
+}
+
+/// Where a hundred items do not fit, some single ones still do.
+fn fill_up(client: &mut Client) -> Result<()> {
+    for number in 0..SINGLES_MAX {
+        let answer = client.upsert(SPARE, "p", &format!("{{\"id\":\"s{number}\",\"pk\":\"p\"}}"))?;
+        if answer.status != 201 {
+            return answer.expect(503).map(drop);
+        }
+    }
+    anyhow::bail!("the disk does not get full by single items")
+}
+
 /// The MongoDB API says the same: documents are found, another one is refused, with the reason.
-fn ask_documents(server: &Server) -> Result<()> {
+fn ask_documents(server: &Server, why: &str) -> Result<()> {
     let mut wire = WireClient::connect(&server.mongo)?;
     let found = world::living_documents(&mut wire, 0).context("a find without room")?;
     ensure!(!found.is_empty(), "no document is found without room");
     let document = Bson::new().text("_id", "one too many").finish();
     let insert = Bson::new().text("insert", "c").array("documents", [document]);
     let answer = String::from_utf8_lossy(wire.exchange(&message(DATABASE, insert))?).into_owned();
-    ensure!(answer.contains("no more writes"), "an insert without room is answered {answer}");
+    ensure!(answer.contains(why), "an insert without room is answered {answer}");
     Ok(())
 }
 

@@ -154,6 +154,9 @@ pub enum Error {
     /// Nobody waits for the answer any more.
     #[error("the request was given up")]
     Cancelled,
+    /// The disk is nearly full, and the call would make the store larger.
+    #[error("{0}")]
+    NoRoom(String),
     /// The store cannot take writes or serve this call now.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
@@ -176,6 +179,7 @@ impl From<storage::Error> for Error {
     fn from(error: storage::Error) -> Error {
         match error {
             storage::Error::Corrupt { what } => Error::Corrupt(what),
+            error @ storage::Error::NoRoom { .. } => Error::NoRoom(error.to_string()),
             other => Error::Unavailable(other.to_string()),
         }
     }

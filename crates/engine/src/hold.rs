@@ -102,16 +102,19 @@ impl Engine {
                         Footprint::new(home, &container.definition, &upkeep, record, Drafted::default())
                     };
                     HoldNote::renew(tx, &gate, &old, &reason)?;
-                    footprint(&held(&old)).replace(footprint(&old), tx)
+                    footprint(&held(&old)).replace(footprint(&old), tx)?;
                 }
                 Shelf::Collection(collection, id) => {
                     let desk = Desk::open(tx, collection)?;
                     let old = desk.living(tx, id)?;
                     let new = held(&old);
                     HoldNote::renew(tx, &gate, &old, &reason)?;
-                    desk.rewrite(tx, &old, &new)
+                    desk.rewrite(tx, &old, &new)?;
                 }
             }
+            // On a full disk the purge goes on, and what it must not take has to be said.
+            tx.use_reserve();
+            Ok(())
         })
         .wait()
     }
@@ -121,7 +124,13 @@ impl Engine {
         let target = Target::new(holder, item)?;
         for _ in 0..LIFT_STEPS_MAX {
             let lifting = target.clone();
-            let lifted = transact(&*self.store, target.lane(), move |tx| lifting.lift(tx)).wait()?;
+            let lifted = transact(&*self.store, target.lane(), move |tx| {
+                let lifted = lifting.lift(tx)?;
+                // Lifted, it may die or be deleted.
+                tx.use_reserve();
+                Ok::<_, Error>(lifted)
+            })
+            .wait()?;
             if let Lifted::Free(due) = lifted {
                 if let Some(due) = due {
                     target.partition.next_look.not_after(due);

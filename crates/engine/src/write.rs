@@ -75,6 +75,7 @@ impl Engine {
             let upkeep = Upkeep::load(tx, &desk.partition)?;
             let room = Room { gate: &gate, upkeep: &upkeep, desk: &desk, countdown };
             let outcome = prepared.apply(tx, &room, &mut Events::default())?;
+            tx.check_room()?;
             toll.pay(outcome.charge);
             Ok(outcome)
         })
@@ -127,6 +128,7 @@ impl Engine {
                 }
                 outcomes.push(outcome);
             }
+            tx.check_room()?;
             toll.pay(outcomes.iter().map(|outcome: &Outcome| outcome.charge).sum());
             Ok(outcomes)
         })

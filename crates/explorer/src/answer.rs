@@ -201,7 +201,7 @@ impl From<engine::Error> for Fault {
             }
             E::PreconditionFailed { .. } => (StatusCode::PRECONDITION_FAILED, "Somebody was faster"),
             E::Held { .. } => (StatusCode::LOCKED, "Held"),
-            E::Corrupt(_) | E::Unavailable(_) => {
+            E::Corrupt(_) | E::NoRoom(_) | E::Unavailable(_) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "The store cannot do that now")
             }
             _ => (StatusCode::BAD_REQUEST, "That cannot be done"),

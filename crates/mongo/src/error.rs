@@ -218,6 +218,7 @@ impl From<engine::Error> for Error {
                 Error::new(Code::CHANGE_STREAM_HISTORY_LOST, text).with_label("NonResumableChangeStreamError")
             }
             E::Cancelled => Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"),
+            E::NoRoom(_) => Error::new(Code::OUT_OF_DISK_SPACE, text),
             E::Unavailable(_) | E::Corrupt(_) => Error::new(Code::INTERNAL_ERROR, text),
         }
     }
@@ -252,7 +253,8 @@ mod tests {
             (E::Unarchived, 96, "OperationFailed"),
             (E::HistoryGone, 286, "ChangeStreamHistoryLost"),
             (E::Cancelled, 50, "MaxTimeMSExpired"),
-            (E::Unavailable("full".into()), 1, "InternalError"),
+            (E::NoRoom("full".into()), 14031, "OutOfDiskSpace"),
+            (E::Unavailable("stopped".into()), 1, "InternalError"),
             (E::Corrupt("bits".into()), 1, "InternalError"),
         ];
         for (error, code, name) in rows {

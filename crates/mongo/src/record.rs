@@ -246,6 +246,7 @@ fn outcome(code: Code) -> Outcome {
         | Code::SHUTDOWN_IN_PROGRESS
         | Code::INTERRUPTED_AT_SHUTDOWN
         | Code::NOT_WRITABLE_PRIMARY
+        | Code::OUT_OF_DISK_SPACE
         | Code::TOO_MANY_LOGICAL_SESSIONS => Outcome::Unavailable,
         Code::INTERNAL_ERROR => Outcome::Failed,
         _ => Outcome::Invalid,
@@ -306,6 +307,7 @@ mod tests {
         for (code, expected) in [
             (Code::DUPLICATE_KEY, Outcome::Conflict),
             (Code::TOO_MANY_REQUESTS, Outcome::Throttled),
+            (Code::OUT_OF_DISK_SPACE, Outcome::Unavailable),
             (Code::UNAUTHORIZED, Outcome::Forbidden),
             (Code::COMMAND_NOT_FOUND, Outcome::Invalid),
             (Code(40571), Outcome::Invalid),

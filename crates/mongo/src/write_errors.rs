@@ -90,6 +90,7 @@ pub(crate) fn is_fatal(error: &Error, in_transaction: bool) -> bool {
             error.code,
             Code::MAX_TIME_MS_EXPIRED
                 | Code::INTERNAL_ERROR
+                | Code::OUT_OF_DISK_SPACE
                 | Code::TRANSACTION_TOO_OLD
                 | Code::INCOMPLETE_TRANSACTION_HISTORY
                 | Code::NO_SUCH_TRANSACTION

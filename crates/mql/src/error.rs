@@ -152,6 +152,7 @@ codes! {
     DATABASE_DIFFER_CASE = 13297 "DatabaseDifferCase",
     NOT_PRIMARY_NO_SECONDARY_OK = 13435 "NotPrimaryNoSecondaryOk",
     NOT_PRIMARY_OR_SECONDARY = 13436 "NotPrimaryOrSecondary",
+    OUT_OF_DISK_SPACE = 14031 "OutOfDiskSpace",
     TOO_MANY_REQUESTS = 16500 "TooManyRequests",
 }
 

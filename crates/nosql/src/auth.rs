@@ -208,7 +208,8 @@ impl Gate {
         &self.engine
     }
 
-    /// Whether requests will succeed, for the open probes.
+    /// Whether requests will succeed, for the open probes. Without room on the disk enough of them do: who took the server away
+    /// would keep those away who can make room.
     pub(crate) fn is_ready(&self) -> bool {
         !self.engine.storage_stats().poisoned
     }

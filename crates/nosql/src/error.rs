@@ -203,7 +203,7 @@ fn engine_wire(error: &engine::Error) -> Wire {
             &format!("{error}. Send the header '{}: true' to go on.", crate::headers::CONFIRM_EXPIRY),
         ),
         E::TooManyRequests { .. } => too_many_requests(&error.to_string()),
-        E::ClockSuspect { .. } | E::Unarchived | E::Unavailable(_) => {
+        E::ClockSuspect { .. } | E::Unarchived | E::NoRoom(_) | E::Unavailable(_) => {
             errors(503, 0, "ServiceUnavailable", &error.to_string())
         }
         E::HistoryGone => bad_request(&error.to_string()),
@@ -348,6 +348,7 @@ mod tests {
                 E::Unarchived.into(),
                 "503/0 ServiceUnavailable what has expired there is not in its archive yet and cannot be dropped before",
             ),
+            (E::NoRoom(text()).into(), "503/0 ServiceUnavailable x"),
             (E::Unavailable(text()).into(), "503/0 ServiceUnavailable the store is unavailable: x"),
             (
                 E::HistoryGone.into(),

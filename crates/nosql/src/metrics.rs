@@ -57,7 +57,22 @@ fn store(page: &mut Page, engine: &Engine) {
     page.plain("bolide_store_journal_bytes", Kind::Gauge, "Bytes of the journal.", store.journal_bytes);
     page.plain("bolide_store_commits_total", Kind::Counter, "Commits; one serves many jobs.", store.commits);
     page.plain("bolide_store_jobs_total", Kind::Counter, "Transactions run.", store.jobs);
-    page.plain("bolide_store_writable", Kind::Gauge, "0 after a failed commit.", u8::from(!store.poisoned));
+    let disk = [
+        ("bolide_disk_free_bytes", "Bytes left on the disk.", store.room.map(|room| room.free_bytes)),
+        (
+            "bolide_disk_reserved_bytes",
+            "Bytes of the disk that only deletions, the purge and the store's own work may use.",
+            store.room.map(|room| room.reserved_bytes),
+        ),
+    ];
+    for (name, help, bytes) in disk {
+        let mut family = page.family(name, Kind::Gauge, help);
+        if let Some(bytes) = bytes {
+            family.sample(&[], bytes);
+        }
+    }
+    let help = "0 after a failed commit, and while there is no room on the disk.";
+    page.plain("bolide_store_writable", Kind::Gauge, help, u8::from(store.is_writable()));
 }
 
 fn purge(page: &mut Page, engine: &Engine, reader: Reader) -> Result<(), Error> {

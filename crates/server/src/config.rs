@@ -104,6 +104,8 @@ pub(crate) struct Config {
     pub(crate) durability: Durability,
     /// The most that the store keeps in memory of what it has read.
     pub(crate) cache_bytes: u64,
+    /// How much of the disk is kept back from users.
+    pub(crate) reserve_bytes: u64,
     /// The fewest physical partitions of a new container.
     pub(crate) partitions: u32,
     /// Whether requests beyond the provisioned throughput are refused, and how bursts are dealt with.
@@ -157,6 +159,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         max_start_gap: settings.seconds("max-start-gap"),
         durability,
         cache_bytes: settings.number("cache-memory"),
+        reserve_bytes: settings.number("disk-reserve"),
         partitions: settings.number("partitions") as u32,
         enforce_throughput: enforce_throughput(settings)?,
         slow: slow(settings)?,

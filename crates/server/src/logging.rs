@@ -22,22 +22,26 @@ pub(crate) fn begin(settings: &Settings) -> Result<()> {
         _ => log.init(),
     }
     log::set_logger(&Libraries).map_err(|error| anyhow!("{error}"))?;
-    log::set_max_level(log::LevelFilter::Error);
+    log::set_max_level(log::LevelFilter::Warn);
     std::panic::set_hook(Box::new(log_panic));
     Ok(())
 }
 
-/// Errors of libraries, of which fjall's matter: it tells nobody else why it stopped flushing.
+/// Errors of libraries, of which fjall's matter: it tells nobody else why it stopped flushing. Of our own store warnings, too.
 struct Libraries;
 
 impl log::Log for Libraries {
     fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
-        metadata.level() == log::Level::Error
+        metadata.level() == log::Level::Error || metadata.target().starts_with("storage")
     }
 
     fn log(&self, record: &log::Record<'_>) {
         if self.enabled(record.metadata()) {
-            tracing::error!(library = record.target(), "{}", record.args());
+            if record.level() == log::Level::Error {
+                tracing::error!(library = record.target(), "{}", record.args());
+            } else {
+                tracing::warn!(library = record.target(), "{}", record.args());
+            }
         }
     }
 

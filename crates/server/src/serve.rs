@@ -103,6 +103,7 @@ pub(crate) fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<Arc<dyn
             options.durability = config.durability;
             options.open_files = config.files.tables;
             options.cache_bytes = config.cache_bytes;
+            options.reserve_bytes = config.reserve_bytes;
             let store = EmbeddedStore::open(options)
                 .with_context(|| format!("cannot open the data directory '{}'", path.display()))?;
             report(store.recovery());

@@ -17,6 +17,18 @@ pub enum Error {
         /// The failure that stopped the writes.
         cause: String,
     },
+    /// The disk is nearly full: make room. What makes room itself is taken for longer.
+    #[error(
+        "no room on the disk for {wanted_bytes} bytes: {free_bytes} are left, and {kept_bytes} are kept back"
+    )]
+    NoRoom {
+        /// Bytes that this would take.
+        wanted_bytes: u64,
+        /// Bytes that could be written.
+        free_bytes: u64,
+        /// Bytes that must be left.
+        kept_bytes: u64,
+    },
     /// The store was closed: open it again.
     #[error("the store is closed")]
     Closed,

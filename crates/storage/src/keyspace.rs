@@ -62,6 +62,11 @@ impl Keyspace {
         }
     }
 
+    /// Whether an entry of it is there because a user stores something, and takes room for as long as that is there.
+    pub(crate) const fn holds_what_users_store(self) -> bool {
+        matches!(self, Self::Item | Self::Index)
+    }
+
     pub(crate) const fn number(self) -> usize {
         self as usize
     }

@@ -1,6 +1,6 @@
 //! The door: what a store can do.
 
-use crate::{Backup, ClockStatus, Job, Keyspace, Lanes, Result, Snapshot, Time};
+use crate::{Backup, ClockStatus, Job, Keyspace, Lanes, Result, Room, Snapshot, Time};
 use std::sync::Arc;
 
 /// Ordered bytes with atomic, durable commits and a clock that never goes back.
@@ -84,6 +84,15 @@ pub struct Stats {
     pub jobs: u64,
     /// Whether writes have stopped after a failure.
     pub poisoned: bool,
+    /// What is left on the disk; none if there is no disk, or the system does not tell.
+    pub room: Option<Room>,
+}
+
+impl Stats {
+    /// Whether everything is written that users ask for.
+    pub fn is_writable(&self) -> bool {
+        !self.poisoned && !self.room.is_some_and(Room::is_short)
+    }
 }
 
 /// What a scrub came to.

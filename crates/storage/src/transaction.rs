@@ -1,7 +1,7 @@
 //! What a job sees while it runs: the current state, its own writes, one time and the next sequences.
 
 use crate::overlay::{Change, Overlay, Undo};
-use crate::{ClockStatus, Direction, Error, KeyRange, Keyspace, Read, Result, Scan, Time};
+use crate::{ClockStatus, Direction, Error, KeyRange, Keyspace, Read, Result, Room, Scan, Time};
 use bytes::Bytes;
 
 /// A running transaction. Its reads include its own writes and those of the jobs before it.
@@ -11,6 +11,9 @@ pub struct Transaction<'a> {
     undo: Undo,
     moment: Moment,
     sequence: u64,
+    room: Option<Room>,
+    /// Whether it makes the store larger for as long as a user wants it to be.
+    grows: bool,
     /// The first entry that no store can hold; it fails the job.
     oversized: Option<Error>,
 }
@@ -19,6 +22,9 @@ pub struct Transaction<'a> {
 pub const MAX_KEY_BYTES: usize = u16::MAX as usize;
 /// The longest value.
 pub const MAX_VALUE_BYTES: usize = 64 << 20;
+
+/// What is written is written twice before it is only once on the disk: into the journal, and into a table.
+const COPIES: u64 = 2;
 
 /// The clock as one job sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +45,12 @@ impl From<ClockStatus> for Moment {
 impl<'a> Transaction<'a> {
     pub(crate) fn new(base: &'a dyn Read, overlay: &'a mut Overlay, moment: Moment, sequence: u64) -> Self {
         let undo = overlay.begin();
-        Self { base, overlay, undo, moment, sequence, oversized: None }
+        Self { base, overlay, undo, moment, sequence, room: None, grows: false, oversized: None }
+    }
+
+    /// The same on a disk that may get full.
+    pub(crate) fn in_room(self, room: Option<Room>) -> Self {
+        Self { room, ..self }
     }
 
     /// The store's time, the same during the whole job and not before any time shown earlier.
@@ -96,7 +107,26 @@ impl<'a> Transaction<'a> {
             });
             return;
         }
+        self.grows |= change.is_some() && keyspace.holds_what_users_store();
         self.overlay.set(keyspace, Bytes::from(key), change, &mut self.undo);
+    }
+
+    /// An error if there is no room for what makes the store larger: for who will need it later.
+    pub fn require_room(&self) -> Result<()> {
+        self.room.map_or(Ok(()), |room| room.check(1, room.reserved_bytes))
+    }
+
+    /// An error if there is no room on the disk for what was written so far. A job that does not ask is asked when it ends; who
+    /// tells somebody before that what came of it must ask first.
+    pub fn check_room(&self) -> Result<()> {
+        let Some(room) = self.room else { return Ok(()) };
+        let wanted = COPIES * self.overlay.bytes() as u64;
+        room.check(wanted, if self.grows { room.reserved_bytes } else { room.unwritten_bytes })
+    }
+
+    /// What the job has written so far is wanted even if there is no room for what makes the store larger.
+    pub fn use_reserve(&mut self) {
+        self.grows = false;
     }
 
     /// Makes sure that `key` still has the value that was read from a snapshot before.
@@ -108,11 +138,12 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Keeps the writes and says which sequence was the last, unless an entry was impossible.
+    /// Keeps the writes and says which sequence was the last, unless an entry was impossible or there is no room for them.
     pub(crate) fn keep(mut self) -> Result<u64> {
-        match self.oversized.take() {
-            None => Ok(self.sequence),
-            Some(error) => {
+        let possible = self.oversized.take().map_or(Ok(()), Err);
+        match possible.and_then(|()| self.check_room()) {
+            Ok(()) => Ok(self.sequence),
+            Err(error) => {
                 self.drop_writes();
                 Err(error)
             }

@@ -9,7 +9,9 @@ use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::sync::AtomicU64;
 use crate::ticket::Resolver;
-use crate::{Direction, Error, Extent, Job, KeyRange, Keyspace, Read, Result, Scan, Transaction, Verdict};
+use crate::{
+    Direction, Error, Extent, Job, KeyRange, Keyspace, Read, Result, Room, Scan, Transaction, Verdict,
+};
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -32,6 +34,11 @@ pub(crate) trait Backend: Send {
     /// Does one piece of work that later commits would have to do. False if there is none left.
     fn prepare(&mut self) -> Result<bool> {
         Ok(false)
+    }
+
+    /// What is left on the disk, if there is one that can get full.
+    fn room(&mut self) -> Option<Room> {
+        None
     }
 
     /// Makes the writes and the record durable, together; or writes them only, behind all that was written before.
@@ -65,6 +72,7 @@ pub(crate) struct Group {
     base: Base,
     overlay: Overlay,
     record: StoreRecord,
+    room: Option<Room>,
     turn: Option<Turn>,
     jobs: Vec<(Box<dyn Job>, Result<()>)>,
     command: Option<(Resolver<Result<()>>, Result<()>)>,
@@ -136,13 +144,13 @@ impl<B: Backend> Writer<B> {
     }
 
     /// Begins a group; `None` if the store takes no writes, which `refused` is told.
-    pub(crate) fn begin(&self, refused: Work) -> Option<(Group, Work)> {
+    pub(crate) fn begin(&mut self, refused: Work) -> Option<(Group, Work)> {
         let base = match self.shared.poison() {
             Some(error) => Err(error.clone()),
             None => self.backend.base(),
         };
         match base {
-            Ok(base) => Some((Group::new(base, self.committed), refused)),
+            Ok(base) => Some((Group::new(base, self.committed, self.backend.room()), refused)),
             Err(error) => {
                 refuse(refused, error);
                 None
@@ -176,7 +184,7 @@ impl<B: Backend> Writer<B> {
     /// Commits the group and answers everybody in it.
     pub(crate) fn finish(&mut self, group: Group) {
         let extent = self.extent(&group);
-        let Group { base, overlay, mut record, turn, jobs, command } = group;
+        let Group { base, overlay, mut record, turn, jobs, command, .. } = group;
         drop(base);
         let outcome = if overlay.is_empty() && record == self.committed {
             self.shared.clock.publish(record.clock, turn);
@@ -242,14 +250,15 @@ impl<B: Backend> Writer<B> {
 }
 
 impl Group {
-    fn new(base: Box<dyn Read>, record: StoreRecord) -> Self {
+    fn new(base: Box<dyn Read>, record: StoreRecord, room: Option<Room>) -> Self {
         let (base, overlay) = (Base { state: base, catalog: RefCell::default() }, Overlay::default());
-        Self { base, overlay, record, turn: None, jobs: Vec::new(), command: None }
+        Self { base, overlay, record, room, turn: None, jobs: Vec::new(), command: None }
     }
 
     fn run(&mut self, clock: &Clock, mut job: Box<dyn Job>) {
         let moment = clock.assign(&mut self.record.clock);
-        let mut transaction = Transaction::new(&self.base, &mut self.overlay, moment, self.record.sequence);
+        let mut transaction =
+            Transaction::new(&self.base, &mut self.overlay, moment, self.record.sequence).in_room(self.room);
         let inside = InsideJob::enter();
         let verdict = catch_unwind(AssertUnwindSafe(|| job.run(&mut transaction)));
         drop(inside);
@@ -428,7 +437,7 @@ mod tests {
 
     fn group_at(disk: Disk, clock: &Arc<ManualClock>) -> (Writer<Disk>, Group, Answers) {
         let shared = Shared::start(None, ClockOptions::new(Arc::clone(clock) as Arc<dyn WallClock>)).unwrap();
-        let writer = Writer::new(disk, StoreRecord::default(), shared);
+        let mut writer = Writer::new(disk, StoreRecord::default(), shared);
         let answers = Answers::default();
         let job = |number| Work::Job(Box::new(Next(Arc::clone(&answers), number)));
         let (mut group, first) = writer.begin(job(1)).unwrap();
@@ -454,7 +463,7 @@ mod tests {
         assert_eq!(writer.extent(&group), Extent::Synced);
         writer.finish(group);
         let lazy = || Work::Job(Box::new(Lazy));
-        let extent = |works: Vec<Work>| {
+        let mut extent = |works: Vec<Work>| {
             let (mut group, _) = writer.begin(lazy()).unwrap();
             for work in works {
                 writer.add(&mut group, work);

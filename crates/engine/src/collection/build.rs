@@ -152,8 +152,11 @@ fn work(tx: &mut Transaction<'_>, collection: &Arc<Collection>, limit: usize) ->
         _ => None,
     });
     match building {
-        Some(build) => build_step(tx, &desk, build, limit),
-        None => clear_step(tx, &desk, limit),
+        // What makes room does not wait for what needs it.
+        Some(build) if tx.require_room().is_ok() || desk.list.clearing.is_empty() => {
+            build_step(tx, &desk, build, limit)
+        }
+        Some(_) | None => clear_step(tx, &desk, limit),
     }
 }
 

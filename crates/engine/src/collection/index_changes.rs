@@ -201,6 +201,8 @@ fn add(
     let state = if total == 0 || spec.is_collection_ttl() {
         IndexState::Ready
     } else {
+        // Its build will need it. Who is told that there is none must not find the index, and its deaths, later on.
+        tx.require_room()?;
         // Whatever is created from now on has a higher number.
         let until = ItemNumber(events::last_of_commit(tx.last_sequence()).0);
         IndexState::Building(Build { through: ItemNumber(0), until, built: 0, total })

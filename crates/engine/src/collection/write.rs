@@ -130,6 +130,7 @@ impl Engine {
                 ledger.record(tx, statement, modified.answer.clone());
                 desk.wake_at(ledger.close(tx));
             }
+            tx.check_room()?;
             desk.finish(tx, &alarm);
             toll.pay(modified.charge);
             Ok(modified)
@@ -362,10 +363,11 @@ impl Desk {
             let outcome = draft.and_then(|draft| {
                 let toll = budget.admit()?;
                 let (record, charge) = self.insert(tx, &mut events, draft)?;
+                tx.check_room()?;
                 toll.pay(charge);
                 Ok((record, charge))
             });
-            if let Err(error @ (Error::Corrupt(_) | Error::Unavailable(_))) = outcome {
+            if let Err(error @ (Error::Corrupt(_) | Error::Unavailable(_) | Error::NoRoom(_))) = outcome {
                 return Err(error);
             }
             if let Some((ledger, statement)) = ledger.as_mut().zip(statement).filter(|_| outcome.is_ok()) {

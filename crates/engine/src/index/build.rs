@@ -88,8 +88,11 @@ fn step(tx: &mut Transaction<'_>, partition: &Partition, limit: usize) -> Result
     }
     let mut state = IndexState::load(tx, partition.id)?.unwrap_or_default();
     let entries = match state.building {
-        Some(building) => build(tx, partition, &mut state, building, limit)?,
-        None => clear(tx, partition.id, &mut state, limit)?,
+        // What makes room does not wait for what needs it.
+        Some(building) if tx.require_room().is_ok() || state.clearing.is_empty() => {
+            build(tx, partition, &mut state, building, limit)?
+        }
+        Some(_) | None => clear(tx, partition.id, &mut state, limit)?,
     };
     state.store(tx, partition.id);
     let indexes = Indexes::complete(tx, partition.id, state, &partition.indexes())?;

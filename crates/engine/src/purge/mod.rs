@@ -57,6 +57,9 @@ const CALM_PART: usize = 8;
 /// How long a partition whose sweep failed is left alone.
 const FAILURE_PAUSE_MS: u64 = 60_000;
 
+/// How long an index build that finds no room on the disk is left alone.
+const ROOM_PAUSE_MS: u64 = 5_000;
+
 /// What one step did, and when the next one is wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PurgeReport {
@@ -111,18 +114,20 @@ impl Engine {
         let mut report = PurgeReport::default();
         let mut outcome = Ok(());
         self.alarm.awake();
-        let index = self.index_step(limit);
-        if let Ok(index) = &index {
-            report.other_entries = index.entries;
-            if index.more {
-                report.next_due = Some(self.store.now()?);
-            }
-        }
-        let collection_index = self.collection_index_step(limit);
-        if let Ok(index) = &collection_index {
-            report.other_entries += index.entries;
-            if index.more {
-                report.next_due = Some(self.store.now()?);
+        let mut indexes = Ok(());
+        for index in [self.index_step(limit), self.collection_index_step(limit)] {
+            match index {
+                Ok(index) => {
+                    report.other_entries += index.entries;
+                    let due = if index.more { Some(self.store.now()?) } else { None };
+                    report.next_due = due.or(report.next_due);
+                }
+                // A build waits for room on the disk. The purge makes some, and does not wait with it.
+                Err(Error::NoRoom(_)) => {
+                    let later = self.store.now()?.plus_millis(ROOM_PAUSE_MS);
+                    report.next_due = report.next_due.or(Some(later));
+                }
+                Err(error) => indexes = indexes.and(Err(error)),
             }
         }
         let sessions = self.forget_sessions(limit);
@@ -159,7 +164,7 @@ impl Engine {
         }
         self.purge.record(&report, self.store.now()?);
         self.alarm.sleep_until(report.next_due);
-        outcome.and(index).and(collection_index).and(sessions).map(|_| report)
+        outcome.and(indexes).and(sessions).map(|_| report)
     }
 
     /// Removes about `limit` dead items at most on an operator's demand, of one container or collection or of all, whoever

@@ -7,11 +7,11 @@ use engine::{Api, Error, Holder, ItemAddress, Precondition};
 use super::collections::{by, item};
 use super::world::{World, key};
 
-fn holder(world: &World) -> Holder {
+pub(crate) fn holder(world: &World) -> Holder {
     world.engine.holder(Api::NoSql, "db", "c").expect("made by the test")
 }
 
-fn address(pk: &str, id: &str) -> ItemAddress {
+pub(crate) fn address(pk: &str, id: &str) -> ItemAddress {
     ItemAddress::Id(key(pk), id.to_owned())
 }
 

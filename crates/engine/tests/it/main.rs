@@ -18,6 +18,7 @@ mod expiry;
 mod export;
 mod feed;
 mod forecast;
+mod full_disk;
 mod history;
 mod history_model;
 mod holds;

@@ -8,7 +8,7 @@ use engine::{
     Container, ContainerDefinition, Effect, Engine, Error, Item, ItemName, MemoryArchive, Operation, Options,
     Outcome, Patch, Precondition, QueryPage, QueryRequest, Scope,
 };
-use storage::{ClockOptions, CrashMode, ManualClock, MemoryDisk, MemoryStore, Time};
+use storage::{ClockOptions, CrashMode, ManualClock, MemoryDisk, MemoryStore, Room, Time};
 
 /// The second at which every test begins.
 pub(crate) const START: u64 = 1_700_000_000;
@@ -41,6 +41,15 @@ impl World {
     /// Lets the next `commits` commits pass and crashes in the one after them; forgotten with the next start.
     pub(crate) fn crash_after(&self, commits: u64, mode: CrashMode) {
         self.disk.crash_after(commits, mode);
+    }
+
+    /// Leaves room on the disk for nothing but what makes room, or for everything again.
+    pub(crate) fn set_disk_short(&self, short: bool) {
+        self.disk.set_room(short.then_some(Room {
+            free_bytes: 1 << 20,
+            reserved_bytes: 2 << 20,
+            unwritten_bytes: 0,
+        }));
     }
 
     /// Lets time pass.

@@ -73,25 +73,31 @@ async fn status(call: &Call) -> Result<Reply, Error> {
     let engine = call.engine();
     let databases = engine.databases();
     let containers: usize = databases.iter().map(|database| engine.containers(database).len()).sum();
-    let store = engine.storage_stats();
     let purge = call.blocking(purge::sum_value).await?;
     Ok(reply(&object([
         member("version", text(env!("CARGO_PKG_VERSION"))),
         member("clock", clock_value(engine)?),
         member("purge", purge),
-        member(
-            "store",
-            object([
-                member("diskBytes", number(store.disk_bytes)),
-                member("journalBytes", number(store.journal_bytes)),
-                member("commits", number(store.commits)),
-                member("jobs", number(store.jobs)),
-                member("writable", Value::Bool(!store.poisoned)),
-            ]),
-        ),
+        member("store", store_value(&engine.storage_stats())),
         member("databases", number(databases.len() as u64)),
         member("containers", number(containers as u64)),
     ])))
+}
+
+fn store_value(store: &engine::Stats) -> Value {
+    let room = store.room.map(|room| {
+        [("freeBytes", room.free_bytes), ("reservedBytes", room.reserved_bytes)]
+            .map(|(name, bytes)| member(name, number(bytes)))
+    });
+    let figures = [
+        member("diskBytes", number(store.disk_bytes)),
+        member("journalBytes", number(store.journal_bytes)),
+        member("commits", number(store.commits)),
+        member("jobs", number(store.jobs)),
+        member("writable", Value::Bool(store.is_writable())),
+        member("stopped", Value::Bool(store.poisoned)),
+    ];
+    object(figures.into_iter().chain(room.into_iter().flatten()))
 }
 
 async fn clock(call: &Call) -> Result<Reply, Error> {

@@ -30,6 +30,7 @@ pub(super) fn options_at(settings: &Settings, path: &Path, clock: Arc<dyn WallCl
     clock.max_start_gap = settings.seconds("max-start-gap");
     let mut options = EmbeddedOptions::new(path, clock);
     options.cache_bytes = settings.number("cache-memory");
+    options.reserve_bytes = settings.number("disk-reserve");
     options
 }
 

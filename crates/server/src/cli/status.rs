@@ -71,7 +71,15 @@ impl Status {
     pub(crate) fn problems(&self) -> Vec<String> {
         let server = &self.server;
         let mut problems = Vec::new();
-        if at(server, &["store", "writable"]).and_then(Value::as_bool) == Some(false) {
+        let [free, kept] = ["freeBytes", "reservedBytes"].map(|name| number(server, &["store", name]));
+        if free < kept {
+            problems.push(format!(
+                "no room on the disk: {} are left, {} are kept back; only what makes room is written",
+                bytes(free),
+                bytes(kept)
+            ));
+        }
+        if at(server, &["store", "stopped"]).and_then(Value::as_bool) == Some(true) {
             problems.push("the store takes no writes after a failed commit: restart the server".to_owned());
         }
         if let Some(suspect) = at(server, &["clock", "suspect"]).filter(|suspect| !suspect.is_null()) {
@@ -230,7 +238,8 @@ mod tests {
             (r#"{"clock":{"suspect":null},"store":{"writable":true}}"#, true, None),
             ("{}", false, Some("not ready")),
             (r#"{"clock":{"suspect":{"aheadSeconds":7200}}}"#, true, Some("2 h ahead")),
-            (r#"{"store":{"writable":false}}"#, false, Some("restart")),
+            (r#"{"store":{"writable":false,"stopped":true}}"#, false, Some("restart")),
+            (r#"{"store":{"freeBytes":1,"reservedBytes":2}}"#, true, Some("no room on the disk")),
             (r#"{"purge":{"missedBounds":2}}"#, true, Some("2 times")),
             (
                 r#"{"purge":{"waitingForArchive":1,"archiveFailures":3}}"#,

@@ -196,6 +196,8 @@ pub(crate) static TABLE: &[Setting] = &[
         "When a write counts as done: `sync` on disk, `buffered` in the operating system").or("sync"),
     number(Storage, "cache-memory", 1_048_576, 1_099_511_627_776,
         "Bytes of the data directory's blocks that are kept in memory once they are read").or("268435456"),
+    number(Storage, "disk-reserve", 0, 1_099_511_627_776,
+        "Bytes of the data directory's disk, a twentieth of it at most, that only deletions, the purge and the store's own work may use").or("268435456"),
     number(Storage, "partitions", 1, 200,
         "The fewest physical partitions of a new container; its throughput may ask for more").or("1"),
     text(Storage, "archive-root", "DIR",

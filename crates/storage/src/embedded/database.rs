@@ -15,7 +15,7 @@ use super::{Durability, EmbeddedOptions, manifest};
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::writer::Backend;
-use crate::{Direction, Error, Extent, KeyRange, Keyspace, Read, Result, Scan, Snapshot};
+use crate::{Direction, Error, Extent, KeyRange, Keyspace, Read, Result, Room, Scan, Snapshot};
 use bytes::Bytes;
 use fjall::config::FilterPolicy;
 use fjall::{KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable};
@@ -50,6 +50,8 @@ pub(super) struct Database {
     path: PathBuf,
     keyspaces: [OnceLock<fjall::Keyspace>; Keyspace::ALL.len()],
     own: fjall::Keyspace,
+    /// How much of the disk is kept back from users.
+    reserve_bytes: u64,
     /// Who reads.
     pub(super) readers: Readers,
     /// Held while tables are being merged.
@@ -114,6 +116,7 @@ impl Database {
             path: options.path.clone(),
             keyspaces,
             own,
+            reserve_bytes: options.reserve_bytes,
             readers: Readers::default(),
             compacting: Mutex::default(),
         };
@@ -165,6 +168,11 @@ impl Database {
     /// Bytes on disk in all, and of the journal alone.
     pub(super) fn sizes(&self) -> (u64, u64) {
         (self.fjall.disk_space().unwrap_or(0), self.fjall.journal_disk_space().unwrap_or(0))
+    }
+
+    /// The disk below. Whatever is only in memory and in the journal must still find room in tables.
+    pub(super) fn room(&self) -> Option<Room> {
+        Room::of(&self.path, self.reserve_bytes, self.fjall.write_buffer_size())
     }
 
     /// What was written before this may be seen by nobody but in its newest version.
@@ -231,6 +239,8 @@ pub(super) struct Committer {
     /// The clock's bound when the marker was last written.
     marked_bound: crate::Time,
     memtables: Memtables,
+    /// Whether the disk was short when it was last looked at.
+    short: bool,
 }
 
 impl Committer {
@@ -242,7 +252,7 @@ impl Committer {
         bell: Arc<Bell>,
     ) -> Self {
         let marked_bound = record.map(|record| record.clock.bound).unwrap_or_default();
-        Self { database, durability, path, marked_bound, memtables: Memtables::new(bell) }
+        Self { database, durability, path, marked_bound, memtables: Memtables::new(bell), short: false }
     }
 }
 
@@ -256,6 +266,29 @@ impl Backend for Committer {
 
     fn base(&self) -> Result<Box<dyn Read>> {
         Ok(Box::new(EmbeddedSnapshot::new(Arc::clone(&self.database))))
+    }
+
+    fn room(&mut self) -> Option<Room> {
+        if self.database.reserve_bytes == 0 {
+            return None;
+        }
+        let mut room = self.database.room()?;
+        if self.short {
+            // A little more than enough, or the edge would be crossed many times a second.
+            room.reserved_bytes += room.reserved_bytes / 8;
+        }
+        if room.is_short() != self.short {
+            self.short = room.is_short();
+            let Room { free_bytes, reserved_bytes, .. } = room;
+            if self.short {
+                log::error!(
+                    "no room on the disk: {free_bytes} bytes are left, {reserved_bytes} are kept back; only what makes room is written"
+                );
+            } else {
+                log::warn!("there is room on the disk again, everything is written");
+            }
+        }
+        Some(room)
     }
 
     fn commit(&mut self, overlay: Overlay, record: &StoreRecord, extent: Extent) -> Result<()> {

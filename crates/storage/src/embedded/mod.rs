@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `database.rs` | fjall itself: keyspaces, batches, snapshots, and its traps |
 //! | `queue.rs` | the bounded queue and the writer thread |
-//! | `compactor.rs` | compaction in small pieces, on a thread of its own |
+//! | `compactor.rs` | compaction in small pieces, and freeing memory, on threads of their own |
 //! | `marker.rs` | the small file beside the data: format, clean or not, a commit number that cannot be lost |
 //! | `readers.rs` | who reads, to wait for those who began before |
 //! | `scrub.rs` | getting removed bytes out of the files |
@@ -71,15 +71,17 @@ pub struct EmbeddedOptions {
     pub cache_bytes: u64,
     /// The most files of tables that are kept open for reading. A merge opens what it needs beside.
     pub open_files: usize,
+    /// How much of the disk is kept back from users, a twentieth of it at most. With 0 nothing is, and nobody looks.
+    pub reserve_bytes: u64,
     /// The clock.
     pub clock: ClockOptions,
 }
 
 impl EmbeddedOptions {
-    /// Synced commits, a cache of up to 256 MiB and up to 900 open tables.
+    /// Synced commits, a cache of up to 256 MiB, up to 900 open tables and 256 MiB of the disk kept back.
     pub fn new(path: impl Into<PathBuf>, clock: ClockOptions) -> Self {
         let (path, durability) = (path.into(), Durability::Sync);
-        Self { path, durability, cache_bytes: 256 << 20, open_files: 900, clock }
+        Self { path, durability, cache_bytes: 256 << 20, open_files: 900, reserve_bytes: 256 << 20, clock }
     }
 }
 
@@ -245,6 +247,8 @@ impl EmbeddedStore {
         check_outside_job()?;
         let _scrubbing = self.scrubbing.lock();
         let database = self.database()?;
+        // It writes much before anything is free.
+        database.room().map_or(Ok(()), |room| room.check(1, room.reserved_bytes))?;
         let stopping = || self.closing.load(Ordering::Acquire);
         let scrub = Scrub { database: &database, directory: &self.path, stopping: &stopping };
         let scrubbed = scrub.run(keyspaces, watcher)?;
@@ -321,14 +325,16 @@ impl Store for EmbeddedStore {
     }
 
     fn stats(&self) -> Stats {
+        let database = self.database().ok();
         let (disk_bytes, journal_bytes) =
-            self.database().map(|database| database.sizes()).unwrap_or_default();
+            database.as_ref().map(|database| database.sizes()).unwrap_or_default();
         Stats {
             disk_bytes,
             journal_bytes,
             commits: self.shared.commits(),
             jobs: self.shared.jobs(),
             poisoned: self.shared.poison().is_some(),
+            room: database.and_then(|database| database.room()),
         }
     }
 

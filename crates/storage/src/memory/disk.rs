@@ -5,7 +5,7 @@
 
 use crate::overlay::{Change, Overlay};
 use crate::record::StoreRecord;
-use crate::{Direction, Error, Extent, KeyRange, Keyspace, Result};
+use crate::{Direction, Error, Extent, KeyRange, Keyspace, Result, Room};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, VecDeque};
@@ -37,6 +37,7 @@ struct Faults {
     in_use: bool,
     commits: u64,
     undone: u64,
+    room: Option<Room>,
     planned: Option<(u64, Fault)>,
 }
 
@@ -81,6 +82,11 @@ impl MemoryDisk {
         self.plan(commits, Fault::Full);
     }
 
+    /// From now on so much is left on it; none is enough for everything.
+    pub fn set_room(&self, room: Option<Room>) {
+        self.0.faults.lock().room = room;
+    }
+
     /// Forgets a planned failure that has not happened.
     pub fn clear_faults(&self) {
         self.0.faults.lock().planned = None;
@@ -104,6 +110,10 @@ impl MemoryDisk {
     fn plan(&self, commits: u64, fault: Fault) {
         let mut faults = self.0.faults.lock();
         faults.planned = Some((faults.commits + commits, fault));
+    }
+
+    pub(super) fn room(&self) -> Option<Room> {
+        self.0.faults.lock().room
     }
 
     /// Claims the disk for one store.

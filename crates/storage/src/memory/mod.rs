@@ -13,7 +13,7 @@ use crate::record::StoreRecord;
 use crate::ticket::ticket;
 use crate::writer::{Backend, Shared, Work, Writer, check_outside_job, refuse};
 use crate::{
-    Backup, ClockStatus, Direction, Error, Extent, Job, KeyRange, Keyspace, Lanes, Read, Result, Scan,
+    Backup, ClockStatus, Direction, Error, Extent, Job, KeyRange, Keyspace, Lanes, Read, Result, Room, Scan,
     Scrubbed, Snapshot, Stats, Store, Time,
 };
 use bytes::Bytes;
@@ -150,6 +150,7 @@ impl Store for MemoryStore {
             commits: self.shared.commits(),
             jobs: self.shared.jobs(),
             poisoned: self.shared.poison().is_some(),
+            room: self.disk.room(),
         }
     }
 
@@ -180,6 +181,10 @@ struct User {
 impl Backend for User {
     fn base(&self) -> Result<Box<dyn Read>> {
         Ok(Box::new(MemorySnapshot::new(self.disk.clone())))
+    }
+
+    fn room(&mut self) -> Option<Room> {
+        self.disk.room()
     }
 
     fn commit(&mut self, overlay: Overlay, record: &StoreRecord, extent: Extent) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use crate::support::{Bench, get, put, run};
 use std::time::Duration;
-use storage::{CrashMode, Error, Extent, Keyspace, Lanes, Time, transact_to};
+use storage::{CrashMode, Error, Extent, Keyspace, Lanes, Room, Time, transact_to};
 
 /// Writes two entries per commit until one fails; how many were acknowledged.
 fn write_until_failure(bench: &Bench) -> u64 {
@@ -108,6 +108,59 @@ fn after_a_full_disk_nothing_is_written_and_reads_go_on() {
     assert!(bench.store().stats().poisoned);
     bench.pass(Duration::from_mins(1));
     assert!(matches!(bench.store().now(), Err(Error::Poisoned { .. })), "no time beyond the bound is shown");
+}
+
+#[test]
+fn without_room_only_what_makes_room_is_written_and_with_room_everything_again() {
+    let bench = Bench::memory();
+    let store = bench.store();
+    put(store, "a", "1").unwrap();
+    put(store, "b", "1").unwrap();
+    let room = |free_bytes| Some(Room { free_bytes, reserved_bytes: 1000, unwritten_bytes: 100 });
+    bench.disk().set_room(room(999));
+    let sequence = store.last_sequence();
+    let error = put(store, "a", "2").unwrap_err();
+    assert_eq!(error, Error::NoRoom { wanted_bytes: 4, free_bytes: 999, kept_bytes: 1000 });
+    assert!(
+        error.to_string().contains("no room on the disk for 4 bytes: 999 are left, and 1000 are kept back"),
+        "{error}"
+    );
+    assert_eq!((get(store, "a").as_deref(), store.last_sequence()), (Some("1"), sequence));
+    let one = |keyspace: Keyspace, value: Option<&'static str>| {
+        run(store, move |transaction| {
+            match value {
+                Some(value) => transaction.put(keyspace, "b", value),
+                None => transaction.remove(keyspace, "b"),
+            }
+            Ok(())
+        })
+    };
+    assert!(one(Keyspace::Index, Some("")).is_err(), "an index grows, too");
+    for (keyspace, value) in [
+        (Keyspace::Item, None),
+        (Keyspace::Index, None),
+        (Keyspace::Feed, Some("gone")),
+        (Keyspace::Catalog, Some("x")),
+    ] {
+        one(keyspace, value).unwrap_or_else(|error| panic!("{keyspace:?}: {error}"));
+    }
+    assert_eq!(get(store, "b"), None);
+    let urgent = run(store, |transaction| {
+        transaction.put(Keyspace::Item, "held", "1");
+        assert!(transaction.check_room().is_err() && transaction.require_room().is_err());
+        transaction.use_reserve();
+        transaction.check_room()
+    });
+    assert_eq!((urgent, get(store, "held").as_deref()), (Ok(()), Some("1")));
+    assert!(!store.stats().is_writable() && !store.stats().poisoned);
+    bench.disk().set_room(room(100));
+    assert!(one(Keyspace::Item, None).is_err(), "what is in memory must find room whatever happens");
+    // Key and value, of one byte each, must fit twice.
+    bench.disk().set_room(room(1003));
+    assert!(put(store, "a", "2").is_err());
+    bench.disk().set_room(room(1004));
+    put(store, "a", "2").unwrap();
+    assert!(store.stats().is_writable());
 }
 
 #[test]

@@ -1,0 +1,111 @@
+//! A disk without room for what makes the store larger: what makes room is written all the same, and nothing is half told.
+
+use bson::Value;
+use engine::limits::INSERT_CHUNK_ITEMS;
+use engine::{Error, Holder, ItemAddress, Precondition};
+
+use crate::collections::{by, item, raw};
+use crate::holds::{address, holder};
+use crate::world::{World, definition};
+
+/// T19: on a full disk the purge is what makes room, and so are users who delete or let something expire.
+#[test]
+fn t19_without_room_the_dead_are_purged_and_nothing_is_added() {
+    let world = World::new();
+    world.container(r#","defaultTtl":-1,"changeFeedPolicy":{"retentionDuration":10}"#);
+    for id in ["dies", "goes", "stays"] {
+        let ttl = if id == "dies" { r#","ttl":10"# } else { "" };
+        world.create("a", &format!(r#""id":"{id}","n":1{ttl}"#)).expect("created");
+    }
+    world.set_disk_short(true);
+    for outcome in [
+        world.create("a", r#""id":"new""#).map(drop),
+        world.upsert("a", r#""id":"stays","n":2"#).map(drop),
+        world.replace("a", "stays", r#""id":"stays","n":2"#).map(drop),
+        world.patch("a", "stays", r#"[{"op":"set","path":"/n","value":2}]"#).map(drop),
+    ] {
+        assert!(matches!(outcome, Err(Error::NoRoom(_))), "{outcome:?}");
+    }
+    world.delete("a", "goes").expect("deleted");
+    world.pass(10);
+    assert_eq!((world.drain(), world.counts()), (1, (1, 0)));
+    world.set_default(Some(20));
+    world.pass(20);
+    assert_eq!((world.drain(), world.counts()), (1, (0, 0)));
+    world.set_disk_short(false);
+    world.create("a", r#""id":"new""#).expect("created");
+}
+
+/// T19: an index that waits for room to be built in does not keep the purge waiting with it.
+#[test]
+fn t19_the_purge_does_not_wait_for_room_with_an_index_build() {
+    let world = World::new();
+    let container = world.container(r#","defaultTtl":10"#);
+    for number in 0..20 {
+        world.create("a", &format!(r#""id":"{number}","n":{number}"#)).expect("created");
+    }
+    world.set_disk_short(true);
+    let policy = r#","defaultTtl":10,"indexingPolicy":{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}"#;
+    world
+        .engine
+        .replace_container(&container, definition("c", policy), &Precondition::None)
+        .expect("a policy");
+    world.pass(10);
+    assert_eq!((world.drain(), world.counts()), (20, (0, 0)));
+    world.create("a", r#""id":"new""#).expect_err("there is no room");
+    world.set_disk_short(false);
+    world.create("a", r#""id":"new","n":7"#).expect("created");
+    world.pass(5);
+    world.drain();
+    assert_eq!(world.ids("SELECT * FROM c WHERE c.n = 7"), ["new"]);
+}
+
+/// T31: what must not be taken can be said, and unsaid, on a full disk, where the purge goes on.
+#[test]
+fn t31_holds_are_placed_and_lifted_without_room() {
+    let world = World::new();
+    world.container(r#","defaultTtl":10"#);
+    let collection = world.collection("c");
+    world.create("a", r#""id":"x","n":1"#).expect("created");
+    world.put(&collection, &item(1)).expect("inserted");
+    world.set_disk_short(true);
+    let kept = Holder::Collection(collection.clone());
+    let document = ItemAddress::DocumentId(Value::Int32(1));
+    for (holder, address) in [(holder(&world), address("a", "x")), (kept, document)] {
+        world.engine.hold_item(&holder, &address, "case 7").expect("held");
+        world.engine.lift_item(&holder, &address).expect("lifted");
+        world.engine.hold_item(&holder, &address, "case 8").expect("held");
+    }
+    world.pass(100);
+    assert_eq!(world.drain(), 0);
+    assert!(world.is_alive("a", "x"));
+}
+
+/// An insert goes in pieces. One that finds no room is told, whatever becomes of those behind it.
+#[test]
+fn an_insert_of_many_tells_that_there_was_no_room_for_some() {
+    let world = World::new();
+    let collection = world.collection("c");
+    world.put(&collection, &item(0)).expect("inserted");
+    world.set_disk_short(true);
+    // The last piece has only what is there already, and so needs no room.
+    let documents = (1..=INSERT_CHUNK_ITEMS as i32).chain([0]).map(|id| raw(&item(id)));
+    let told = world.engine.insert(&collection, documents.collect(), false, None).wait();
+    assert!(matches!(told, Err(Error::NoRoom(_))), "{told:?}");
+    assert!(world.get(&collection, 1).is_none());
+}
+
+/// T27: an index that cannot be built is not there later on, when its rule would kill.
+#[test]
+fn t27_an_index_over_items_is_refused_without_room() {
+    let world = World::new();
+    let collection = world.collection("c");
+    world.put(&collection, &item(1)).expect("inserted");
+    let spec = by("at").with("expireAfterSeconds", 0);
+    world.set_disk_short(true);
+    let refused = world.try_index(&collection, &spec);
+    assert!(matches!(refused, Err(Error::NoRoom(_))), "{refused:?}");
+    assert_eq!(collection.indexes().iter().count(), 1, "that on _id");
+    world.set_disk_short(false);
+    world.index(&collection, &spec);
+}
