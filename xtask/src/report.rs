@@ -128,9 +128,10 @@ impl Report {
             };
             let _ = writeln!(text, "{word:>8}  {:<22} {:>7.1} s  {}", row.name, row.seconds, row.detail());
         }
-        for row in self.rows.iter().filter(|row| matches!(row.outcome, Outcome::Failed(_))) {
-            let _ = writeln!(text, "\nthe last lines of {}:", row.name);
-            for line in &row.last_words {
+        for row in &self.rows {
+            let Outcome::Failed(reason) = &row.outcome else { continue };
+            let _ = writeln!(text, "\nthe last lines of {}, and why it failed:", row.name);
+            for line in row.last_words.iter().map(String::as_str).chain(reason.lines()) {
                 let _ = writeln!(text, "    {line}");
             }
         }
@@ -228,11 +229,12 @@ mod tests {
         report.part("bad", || {
             (0..2 * LAST_WORDS).for_each(|number| show(&format!("line {number}.")));
             show("FAILED test_of_something");
-            Ok(Outcome::Failed("1 failed".to_owned()))
+            Ok(Outcome::Failed("1 failed\nit says no".to_owned()))
         });
         let summary = report.summary();
-        assert!(summary.ends_with("    FAILED test_of_something\n"), "{summary}");
-        assert!(summary.contains("the last lines of bad:\n    line 31.\n"), "{summary}");
+        let end = "    FAILED test_of_something\n    1 failed\n    it says no\n";
+        assert!(summary.ends_with(end), "{summary}");
+        assert!(summary.contains("the last lines of bad, and why it failed:\n    line 31.\n"), "{summary}");
         assert!(!summary.contains("all is well"), "{summary}");
     }
 
