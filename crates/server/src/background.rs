@@ -155,8 +155,8 @@ async fn look_after(engine: &Arc<Engine>) -> anyhow::Result<Duration> {
     let began = Instant::now();
     let worker = Arc::clone(engine);
     let report = spawn_blocking(move || worker.retention_step()).await??;
-    for damage in &report.damaged {
-        tracing::error!("a retention promise cannot be looked after: {damage}");
+    for failure in &report.failures {
+        tracing::error!("a retention promise cannot be looked after: {failure}");
     }
     for container in &report.missed {
         tracing::error!(

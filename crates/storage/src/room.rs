@@ -36,6 +36,11 @@ impl Room {
         self.free_bytes < self.reserved_bytes
     }
 
+    /// An error if there is none for what makes the store larger.
+    pub(crate) fn require(self) -> Result<()> {
+        self.check(1, self.reserved_bytes)
+    }
+
     /// An error unless so many bytes can be written and leave so many.
     pub(crate) fn check(self, wanted_bytes: u64, kept_bytes: u64) -> Result<()> {
         let free_bytes = self.free_bytes;

@@ -113,7 +113,7 @@ impl<'a> Transaction<'a> {
 
     /// An error if there is no room for what makes the store larger: for who will need it later.
     pub fn require_room(&self) -> Result<()> {
-        self.room.map_or(Ok(()), |room| room.check(1, room.reserved_bytes))
+        self.room.map_or(Ok(()), Room::require)
     }
 
     /// An error if there is no room on the disk for what was written so far. A job that does not ask is asked when it ends; who

@@ -38,8 +38,8 @@ const RETRY_MAX_MS: u64 = 60_000;
 pub struct RetentionReport {
     /// Containers whose bound has passed since the last look, for the log.
     pub missed: Vec<String>,
-    /// Where nobody can tell what is dead, because of damage; the other containers were looked after.
-    pub damaged: Vec<Error>,
+    /// What could not be done: where nobody can tell what is dead, because of damage, or the scrub. The rest was.
+    pub failures: Vec<Error>,
     /// Whether a scrub was run, and how it ended.
     pub scrubbed: Option<Scrubbed>,
     /// When to look again; none as long as nobody was promised anything.
@@ -82,7 +82,7 @@ impl Engine {
             let dead = look().unwrap_or_else(|error| {
                 let again = now.plus_millis(FAILURE_PAUSE_MS);
                 report.next_due = report.next_due.into_iter().chain([again]).min();
-                report.damaged.push(in_holder(error, &holder));
+                report.failures.push(in_holder(error, &holder));
                 None
             });
             if let Some(oldest) = removed.and_then(Removed::death).into_iter().chain(dead).min() {
@@ -100,11 +100,16 @@ impl Engine {
         self.purge.retention.missed.fetch_add(report.missed.len() as u64, Ordering::Relaxed);
         if let Some((due, bound_ms)) = scrub {
             let next = if due <= now {
-                let scrubbed = self.scrub()?;
-                report.scrubbed = Some(scrubbed);
                 let retry = (bound_ms / RETRY_PART).clamp(RETRY_MIN_MS, RETRY_MAX_MS);
+                let scrubbed = self.scrub();
                 // What was removed meanwhile is due at the earliest then, too.
-                self.store.now()?.plus_millis(if scrubbed == Scrubbed::Held { retry } else { bound_ms / 2 })
+                let pause = if let Ok(Scrubbed::Done) = scrubbed { bound_ms / 2 } else { retry };
+                match scrubbed {
+                    Ok(scrubbed) => report.scrubbed = Some(scrubbed),
+                    // A miss is told all the same.
+                    Err(error) => report.failures.push(error),
+                }
+                self.store.now()?.plus_millis(pause)
             } else {
                 due
             };
@@ -276,7 +281,7 @@ mod tests {
         clock.advance(Duration::from_secs(70));
         let look = engine.retention_step().expect("a look");
         assert_eq!(look.missed, ["db/a", "db/c"]);
-        let [Error::Corrupt(text)] = &look.damaged[..] else { panic!("{:?}", look.damaged) };
+        let [Error::Corrupt(text)] = &look.failures[..] else { panic!("{:?}", look.failures) };
         assert!(text.starts_with("container 'b': "), "{text}");
         let again = engine.now().expect("a time").plus_millis(FAILURE_PAUSE_MS);
         assert_eq!(look.next_due, Some(again), "it is tried again");

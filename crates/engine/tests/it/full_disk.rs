@@ -2,7 +2,7 @@
 
 use bson::Value;
 use engine::limits::INSERT_CHUNK_ITEMS;
-use engine::{Error, Holder, ItemAddress, Precondition};
+use engine::{Error, Holder, ItemAddress, Precondition, Scrubbed};
 
 use crate::collections::{by, item, raw};
 use crate::holds::{address, holder};
@@ -58,6 +58,25 @@ fn t19_the_purge_does_not_wait_for_room_with_an_index_build() {
     world.pass(5);
     world.drain();
     assert_eq!(world.ids("SELECT * FROM c WHERE c.n = 7"), ["new"]);
+}
+
+/// T24: without room for a scrub the bytes stay, and whoever was promised otherwise is told that the bound has passed.
+#[test]
+fn t24_a_promise_that_is_missed_for_want_of_room_is_told() {
+    let world = World::new();
+    let kept = Holder::Container(world.container(r#","defaultTtl":10"#));
+    world.engine.change_lifecycle(&kept, |wishes| wishes.max_purge_delay = Some(60)).expect("a wish");
+    world.create("a", r#""id":"x""#).expect("created");
+    world.pass(10);
+    assert_eq!(world.drain(), 1);
+    world.set_disk_short(true);
+    world.pass(60);
+    let look = world.engine.retention_step().expect("a look");
+    assert!(matches!(look.failures[..], [Error::NoRoom(_)]), "{look:?}");
+    assert_eq!((look.missed, look.scrubbed), (vec!["db/c".to_owned()], None));
+    assert!(look.next_due.is_some(), "it is tried again");
+    world.set_disk_short(false);
+    assert_eq!(world.engine.retention_step().expect("a look").scrubbed, Some(Scrubbed::Done));
 }
 
 /// T31: what must not be taken can be said, and unsaid, on a full disk, where the purge goes on.

@@ -33,7 +33,7 @@ use crate::sync::JoinHandle;
 use crate::ticket::ticket;
 use crate::writer::{Shared, Wait, Work, Writer, check_outside_job, refuse};
 use crate::{
-    Backup, ClockStatus, Error, Job, Keyspace, Lanes, Result, Scrubbed, Snapshot, Stats, Store, Time,
+    Backup, ClockStatus, Error, Job, Keyspace, Lanes, Result, Room, Scrubbed, Snapshot, Stats, Store, Time,
 };
 use compactor::{Bell, Compactor};
 use database::{Committer, Database, EmbeddedSnapshot};
@@ -248,7 +248,7 @@ impl EmbeddedStore {
         let _scrubbing = self.scrubbing.lock();
         let database = self.database()?;
         // It writes much before anything is free.
-        database.room().map_or(Ok(()), |room| room.check(1, room.reserved_bytes))?;
+        database.room().map_or(Ok(()), Room::require)?;
         let stopping = || self.closing.load(Ordering::Acquire);
         let scrub = Scrub { database: &database, directory: &self.path, stopping: &stopping };
         let scrubbed = scrub.run(keyspaces, watcher)?;
