@@ -1,4 +1,5 @@
-//! What ran, how it ended and how long it took; printed once at the end, with the last words of what failed.
+//! What ran, how it ended and how long it took; printed once at the end, with the last words of what failed and the names of
+//! its tests.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -28,6 +29,8 @@ struct Row {
     seconds: f64,
     /// The last lines it showed, where test runners say what failed.
     last_words: VecDeque<String>,
+    /// The tests that failed, as their runner names them.
+    failed_tests: Vec<String>,
 }
 
 /// A part that can run beside others.
@@ -42,11 +45,16 @@ const LANES: usize = 2;
 /// How many lines of a part that failed are repeated at the end, where nobody has to look for them.
 const LAST_WORDS: usize = 30;
 
+/// How much of a text stands in one line of the summary. All of it stands where it was printed first.
+const WIDTH: usize = 160;
+
 thread_local! {
     /// What a line printed by this thread begins with: whose it is, where several parts run at once.
     static WHOSE: RefCell<String> = const { RefCell::new(String::new()) };
     /// The last lines of the part that runs on this thread.
     static SHOWN: RefCell<VecDeque<String>> = const { RefCell::new(VecDeque::new()) };
+    /// The tests of that part that failed.
+    static FAILED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Prints a line of the part that runs on this thread.
@@ -58,6 +66,28 @@ pub(crate) fn show(line: &str) {
         }
         shown.push_back(line.to_owned());
     });
+    if let Some(test) = failed_test(line) {
+        // Some runners name it where it fails and again at their end.
+        FAILED.with_borrow_mut(|failed| {
+            if !failed.iter().any(|named| named == test) {
+                failed.push(test.to_owned());
+            }
+        });
+    }
+}
+
+/// The test that a line says has failed: as pytest sums it up, as cargo does while it runs, as node's `spec` does.
+fn failed_test(line: &str) -> Option<&str> {
+    let cargo = || line.strip_prefix("test ")?.strip_suffix(" ... FAILED");
+    let node = || line.trim_start().strip_prefix("✖ ").filter(|name| *name != "failing tests:");
+    line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR ")).or_else(cargo).or_else(node)
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(WIDTH) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// The parts that ran so far.
@@ -118,21 +148,27 @@ impl Report {
         format!("{tests}{parts} of {} parts in {minutes:.1} minutes", self.rows.len())
     }
 
+    /// The last words of what failed, then a line for each part, and one for each of its tests that failed.
     fn summary(&self) -> String {
         let mut text = String::new();
+        for row in &self.rows {
+            let Outcome::Failed(reason) = &row.outcome else { continue };
+            let _ = writeln!(text, "the last lines of {}, and why it failed:", row.name);
+            for line in row.last_words.iter().map(String::as_str).chain(reason.lines()) {
+                let _ = writeln!(text, "    {line}");
+            }
+            text.push('\n');
+        }
         for row in &self.rows {
             let word = match row.outcome {
                 Outcome::Passed(_) => "ok",
                 Outcome::Failed(_) => "FAILED",
                 Outcome::Missing(_) | Outcome::Unreachable(_) => "NOT RUN",
             };
-            let _ = writeln!(text, "{word:>8}  {:<22} {:>7.1} s  {}", row.name, row.seconds, row.detail());
-        }
-        for row in &self.rows {
-            let Outcome::Failed(reason) = &row.outcome else { continue };
-            let _ = writeln!(text, "\nthe last lines of {}, and why it failed:", row.name);
-            for line in row.last_words.iter().map(String::as_str).chain(reason.lines()) {
-                let _ = writeln!(text, "    {line}");
+            let (name, seconds, detail) = (&row.name, row.seconds, shortened(row.detail()));
+            let _ = writeln!(text, "{word:>8}  {name:<22} {seconds:>7.1} s  {detail}");
+            for test in &row.failed_tests {
+                let _ = writeln!(text, "{:>8}  {}", "", shortened(test));
             }
         }
         text
@@ -143,6 +179,7 @@ impl Row {
     fn of(name: &str, run: impl FnOnce() -> Result<Outcome>) -> Row {
         println!("\n=== {name}");
         SHOWN.take();
+        FAILED.take();
         let started = Instant::now();
         let outcome = run().unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
         let seconds = started.elapsed().as_secs_f64();
@@ -153,7 +190,7 @@ impl Row {
                 println!("\n{0}\n{name}: DID NOT RUN: {text}\n{0}", "!".repeat(100));
             }
         }
-        Row { name: name.to_owned(), outcome, seconds, last_words: SHOWN.take() }
+        Row { name: name.to_owned(), outcome, seconds, last_words: SHOWN.take(), failed_tests: FAILED.take() }
     }
 
     /// Counts or reason, in one line.
@@ -220,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_of_what_failed_end_the_summary_and_of_nothing_else() {
+    fn the_last_words_of_what_failed_stand_above_the_summary_and_of_nothing_else() {
         let mut report = Report::new();
         report.part("good", || {
             show("all is well");
@@ -232,10 +269,35 @@ mod tests {
             Ok(Outcome::Failed("1 failed\nit says no".to_owned()))
         });
         let summary = report.summary();
-        let end = "    FAILED test_of_something\n    1 failed\n    it says no\n";
-        assert!(summary.ends_with(end), "{summary}");
-        assert!(summary.contains("the last lines of bad, and why it failed:\n    line 31.\n"), "{summary}");
+        let end = "\n    FAILED test_of_something\n    1 failed\n    it says no\n\n      ok  good ";
+        assert!(summary.contains(end), "{summary}");
+        assert!(
+            summary.starts_with("the last lines of bad, and why it failed:\n    line 31.\n"),
+            "{summary}"
+        );
+        assert!(summary.ends_with(" s  1 failed\n          test_of_something\n"), "{summary}");
         assert!(!summary.contains("all is well"), "{summary}");
+    }
+
+    #[test]
+    fn a_failed_test_is_named_whatever_ran_it() {
+        for (line, test) in [
+            ("FAILED test_a.py::test_b - AssertionError", Some("test_a.py::test_b - AssertionError")),
+            ("ERROR test_a.py::test_b", Some("test_a.py::test_b")),
+            ("test it::store::t1 ... FAILED", Some("it::store::t1")),
+            ("test it::store::t1 ... ok", None),
+            ("  ✖ T1: alive (3.2ms)", Some("T1: alive (3.2ms)")),
+            ("✖ failing tests:", None),
+            ("1 failed, 3 passed in 2.0s", None),
+        ] {
+            assert_eq!(failed_test(line), test, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_the_summary_has_an_end() {
+        assert_eq!(shortened(&"ü".repeat(WIDTH)), "ü".repeat(WIDTH));
+        assert_eq!(shortened(&"ü".repeat(WIDTH + 1)), format!("{}...", "ü".repeat(WIDTH)));
     }
 
     #[test]
@@ -255,6 +317,7 @@ mod tests {
             outcome: Outcome::Passed(String::new()),
             seconds: 0.0,
             last_words: VecDeque::new(),
+            failed_tests: Vec::new(),
         }
     }
 
