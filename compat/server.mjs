@@ -1,5 +1,5 @@
 // A Bolide process and its test clock, for the suites of all JavaScript clients. Nothing sleeps for a deadline: time is
-// moved. The only waiting is for a process to become ready.
+// moved, and stands still otherwise. The only waiting is for a process to become ready.
 
 import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -22,14 +22,18 @@ export class Process {
     this.folder = folder;
   }
 
-  /** In memory, or with `onDisk` in a temporary folder, where the certificate for TLS is found as well. */
-  static async start({ onDisk = false, extra = [] } = {}) {
+  /**
+   * In memory, or with `onDisk` in a temporary folder, where the certificate for TLS is found as well; with `running` the clock
+   * is not stopped.
+   */
+  static async start({ onDisk = false, running = false, extra = [] } = {}) {
     const binary = process.env.BOLIDE_BIN;
     assert.ok(binary, "BOLIDE_BIN must name the server binary; `cargo xtask compat` sets it");
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("BOLIDE_")));
     const folder = onDisk ? await mkdtemp(join(tmpdir(), "bolide-")) : undefined;
     const place = onDisk ? ["--data", folder] : ["--memory"];
-    const child = spawn(binary, ["serve", ...place, "--test-clock", "--listen", "127.0.0.1:0", ...extra], {
+    const clock = running ? ["--test-clock"] : ["--test-clock", "--stopped-clock"];
+    const child = spawn(binary, ["serve", ...place, ...clock, "--listen", "127.0.0.1:0", ...extra], {
       env,
       stdio: ["ignore", "pipe", "inherit"],
     });

@@ -2,7 +2,7 @@
 //! adds its client.
 //!
 //! The admin API is spoken over a plain socket, so that no suite needs an HTTP client beside what it tests. Nothing sleeps for
-//! a deadline: time is moved.
+//! a deadline: time is moved, and stands still otherwise.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ pub const EMULATOR_KEY: &str =
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 pub const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// One `bolide serve --memory --test-clock` on free ports, killed when dropped.
+/// One `bolide serve --memory --test-clock --stopped-clock` on free ports, killed when dropped.
 pub struct Server {
     child: Child,
     http: String,
@@ -33,7 +33,7 @@ impl Server {
         let binary = std::env::var("BOLIDE_BIN")
             .expect("BOLIDE_BIN must name the server binary; `cargo xtask compat` sets it");
         let mut child = Command::new(binary)
-            .args(["serve", "--memory", "--test-clock", "--listen", "127.0.0.1:0"])
+            .args(["serve", "--memory", "--test-clock", "--stopped-clock", "--listen", "127.0.0.1:0"])
             .args(extra)
             .env_remove("BOLIDE_BIN")
             .stdout(Stdio::piped())

@@ -31,7 +31,7 @@ function executable() {
 export class Session {
   static async start(colorScheme = "light", extra = []) {
     const session = new Session();
-    session.server = await Process.start({ extra });
+    session.server = await Process.start({ running: true, extra });
     session.browser = await chromium.launch({ executablePath: executable(), args: ["--no-sandbox"] });
     const context = await session.browser.newContext({ colorScheme, viewport: { width: 1280, height: 860 } });
     context.setDefaultTimeout(15_000);

@@ -1,7 +1,7 @@
 """A Bolide process and its test clock, as the tests see them.
 
-Nothing here sleeps for a deadline: time is moved through the admin API. The only waiting is for a process to
-become ready, which is polled.
+Nothing here sleeps for a deadline: time is moved through the admin API, and by nothing else: the clock stands still, so that no
+test is too slow for the second it counts on. The only waiting is for a process to become ready, which is polled.
 """
 
 import json
@@ -31,12 +31,13 @@ def binary():
 class Server:
     """One `bolide serve` on a free port. `data=None` keeps everything in memory."""
 
-    def __init__(self, data=None, test_clock=True, extra=(), environment=None):
+    def __init__(self, data=None, test_clock=True, stopped_clock=True, extra=(), environment=None):
         self.data = data
         self.environment = environment or {}
         self.arguments = ["serve", "--listen", "127.0.0.1:0"]
         self.arguments += ["--data", str(data)] if data else ["--memory"]
         self.arguments += ["--test-clock"] if test_clock else []
+        self.arguments += ["--stopped-clock"] if test_clock and stopped_clock else []
         self.arguments += list(extra)
         self.process = None
         self.endpoint = None

@@ -54,7 +54,7 @@ def machine(tmp_path):
         fresh.replace(offset)
 
     set_offset(0)
-    server = Server(data=tmp_path / "data", environment={
+    server = Server(data=tmp_path / "data", stopped_clock=False, environment={
         "LD_PRELOAD": library,
         "FAKETIME_TIMESTAMP_FILE": str(offset),
         "FAKETIME_NO_CACHE": "1",

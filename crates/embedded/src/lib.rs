@@ -33,7 +33,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::{ContainerDefinition, Engine, Throughput};
-use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, RealClock, Store};
+use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, RealClock, Store, TestClock};
 
 pub use container::Container;
 pub use error::{Error, Result};
@@ -52,7 +52,7 @@ enum Place {
 #[derive(Debug, Clone)]
 pub struct Options {
     place: Place,
-    test_clock: bool,
+    test_clock: TestClock,
     durability: Durability,
 }
 
@@ -68,13 +68,20 @@ impl Options {
     }
 
     fn of(place: Place) -> Options {
-        Options { place, test_clock: false, durability: Durability::Sync }
+        Options { place, test_clock: TestClock::Off, durability: Durability::Sync }
     }
 
     /// Whether [`Bolide::advance_clock`] may move the time forward. A store that was advanced opens with it only.
     #[must_use]
     pub fn test_clock(mut self, on: bool) -> Options {
-        self.test_clock = on;
+        self.test_clock = if on { TestClock::Runs } else { TestClock::Off };
+        self
+    }
+
+    /// A test clock that stands still until it is moved, so that no slow test comes a second too late.
+    #[must_use]
+    pub fn stopped_clock(mut self) -> Options {
+        self.test_clock = TestClock::Stopped;
         self
     }
 

@@ -104,7 +104,7 @@ pub use operation::{
 pub use patch::Patch;
 pub use purge::{Neighbours, PurgeFigures, PurgeReport, PurgeStatus, RetentionReport, RetentionStatus};
 pub use resources::{Owner, Resource};
-pub use storage::{ClockStatus, Leap, Scrubbed, Stats};
+pub use storage::{ClockStatus, Leap, Scrubbed, Stats, TestClock};
 pub use throughput::{Offer, Throughput};
 pub use touch::{Touch, Touched};
 pub use watch::{Watch, WatchEvent, WatchPage, Watched};

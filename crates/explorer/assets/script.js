@@ -6,7 +6,8 @@
   // The server's clock: what it said last, and how long ago that was.
   let said = Number(document.body.dataset.now || 0);
   let heard = performance.now();
-  const now = () => said + (performance.now() - heard);
+  const runs = document.body.dataset.stopped === undefined;
+  const now = () => said + (runs ? performance.now() - heard : 0);
   const hear = (root) => {
     const telling = root.matches?.("[data-now]") ? root : root.querySelector("[data-now]");
     if (telling) {

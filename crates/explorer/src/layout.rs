@@ -1,7 +1,7 @@
 //! The frame around every page: what there is on the left, where one is on top, the store's clock.
 
 use account::Right;
-use engine::{Api, ClockStatus, Engine, Holder};
+use engine::{Api, ClockStatus, Engine, Holder, TestClock};
 use maud::{DOCTYPE, Markup, html};
 
 use crate::answer::{Fault, assets_version};
@@ -109,7 +109,8 @@ fn document(title: &str, body: &Markup, clock: Option<&ClockStatus>) -> Markup {
                 link rel="stylesheet" href={ "/_explorer/style.css?" (version) };
                 script src={ "/_explorer/script.js?" (version) } defer {}
             }
-            body data-now=[clock.map(|clock| clock.now.millis())] { (body) }
+            body data-now=[clock.map(|clock| clock.now.millis())]
+                data-stopped[clock.is_some_and(|clock| clock.test_clock == TestClock::Stopped)] { (body) }
         }
     }
 }
@@ -119,7 +120,7 @@ pub(crate) fn clock(status: &ClockStatus) -> Markup {
     html! {
         span.clock title="The store's time (UTC)" {
             @if status.suspect.is_some() { a.badge.warn href="/_explorer/clock" { "clock suspect" } }
-            @else if status.test_clock { a.badge href="/_explorer/clock" { "test clock" } }
+            @else if status.test_clock.is_on() { a.badge href="/_explorer/clock" { "test clock" } }
             time #clock { (format::utc(status.now)) }
         }
     }

@@ -9,7 +9,7 @@ use account::{EMULATOR_KEY, Entry, Key, Keyring, Kind, Origin};
 use anyhow::{Context, Result, anyhow, bail};
 use engine::Burst;
 use mongo::{Authentication, Profile};
-use storage::Durability;
+use storage::{Durability, TestClock};
 use telemetry::{SlowLog, Texts};
 use transport::Bounds;
 
@@ -96,7 +96,7 @@ pub(crate) struct Config {
     pub(crate) blocking_threads: usize,
     /// Whether the admin API may empty the store.
     pub(crate) allow_reset: bool,
-    pub(crate) test_clock: bool,
+    pub(crate) test_clock: TestClock,
     /// See T34.
     pub(crate) max_clock_jump: Duration,
     /// See T34.
@@ -154,7 +154,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         files,
         blocking_threads: settings.number("blocking-threads") as usize,
         allow_reset: settings.flag("allow-reset") || settings.flag("test-clock"),
-        test_clock: settings.flag("test-clock"),
+        test_clock: test_clock(settings)?,
         max_clock_jump: settings.seconds("max-clock-jump"),
         max_start_gap: settings.seconds("max-start-gap"),
         durability,
@@ -164,6 +164,15 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         enforce_throughput: enforce_throughput(settings)?,
         slow: slow(settings)?,
     })
+}
+
+fn test_clock(settings: &Settings) -> Result<TestClock> {
+    match (settings.flag("test-clock"), settings.flag("stopped-clock")) {
+        (false, false) => Ok(TestClock::Off),
+        (true, false) => Ok(TestClock::Runs),
+        (true, true) => Ok(TestClock::Stopped),
+        (false, true) => bail!("'stopped-clock' needs 'test-clock'"),
+    }
 }
 
 fn refuse_what_is_missing(settings: &Settings) -> Result<()> {
@@ -450,7 +459,7 @@ mod tests {
         assert_eq!(config.limits, nosql::Limits::default(), "the table has the front end's own limits");
         assert_eq!(config.query_memory_bytes, engine::Options::default().query_memory_bytes);
         assert_eq!(config.mongo.unwrap().limits, mongo::Limits::default());
-        assert!(!config.test_clock);
+        assert_eq!(config.test_clock, TestClock::Off);
     }
 
     #[test]
@@ -564,5 +573,6 @@ mod tests {
             assert!(refusal(&[("slow-ms", wrong)]).contains("'slow-ms'"), "{wrong}");
         }
         assert!(refusal(&[("burst-capacity", "true")]).contains("needs 'enforce-throughput'"));
+        assert!(refusal(&[("stopped-clock", "true")]).contains("needs 'test-clock'"));
     }
 }

@@ -67,7 +67,7 @@ fn what_is_refused_says_why() {
 /// No sleep: the thread is waited for by looking, as long as it takes.
 #[test]
 fn the_dead_are_removed_in_the_background_t19() {
-    let store = Options::in_memory().test_clock(true).open().unwrap();
+    let store = Options::in_memory().stopped_clock().open().unwrap();
     let container = sessions(&store);
     for n in 0..100 {
         container.create(&json!({"id": n.to_string(), "user": "ann"})).unwrap();

@@ -22,7 +22,7 @@ impl Enforced {
     fn new() -> Enforced {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let mut store = ClockOptions::new(clock.clone());
-        store.test_clock = true;
+        store.test_clock = storage::TestClock::Runs;
         let store = Arc::new(MemoryStore::new(store).expect("the store opens"));
         let enforcement = Enforcement::On { clock: clock.clone(), burst: Burst::Off };
         let options = Options { enforcement, ..Options::default() };

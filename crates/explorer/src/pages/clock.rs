@@ -1,6 +1,6 @@
 //! The store's clock: moved forward in test-clock mode, accepted or rejected when it leapt.
 
-use engine::Leap;
+use engine::{Leap, TestClock};
 use maud::html;
 
 use crate::answer::{Answer, Fault};
@@ -27,8 +27,13 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
             dl.facts {
                 dt { "Now" } dd { time.live-clock { (format::utc(status.now)) } " UTC" }
                 dt { "Test clock" } dd {
-                    @if status.test_clock { "on, moved forward by " (format::span(status.advanced_ms / 1000)) " in all" }
-                    @else { "off: time is the machine's" }
+                    @match status.test_clock {
+                        TestClock::Off => "off: time is the machine's",
+                        TestClock::Runs | TestClock::Stopped => {
+                            "on, moved forward by " (format::span(status.advanced_ms / 1000)) " in all"
+                        }
+                    }
+                    @if status.test_clock == TestClock::Stopped { "; it stands still until it is moved" }
                 }
                 dt { "Trusted time" } dd { (format::utc(status.trusted)) " UTC: what is dead by it may be destroyed" }
             }
@@ -52,7 +57,7 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
                 }
             }
         }
-        @if status.test_clock {
+        @if status.test_clock.is_on() {
             section.card {
                 h2 { "Move forward" }
                 p { "Items, expiry, the purge and the feed follow at once. The clock never goes back." }

@@ -30,7 +30,7 @@ impl World {
     pub(crate) fn new() -> World {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1_800_000_000)));
         let mut options = ClockOptions::new(clock);
-        options.test_clock = true;
+        options.test_clock = storage::TestClock::Runs;
         let store = Arc::new(MemoryStore::new(options).unwrap());
         let engine = Arc::new(Engine::open(store).unwrap());
         let entry = |kind, text| Entry { kind, key: Key::parse(text).unwrap(), origin: Origin::Made };

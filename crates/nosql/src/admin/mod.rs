@@ -20,7 +20,7 @@ mod ttl;
 mod wishes;
 
 use document::Value;
-use engine::{Engine, Leap, Tally};
+use engine::{Engine, Leap, Tally, TestClock};
 use hyper::StatusCode;
 
 use crate::call::Call;
@@ -172,7 +172,8 @@ fn clock_value(engine: &Engine) -> Result<Value, Error> {
     };
     Ok(object([
         member("now", number(status.now.seconds())),
-        member("testClock", Value::Bool(status.test_clock)),
+        member("testClock", Value::Bool(status.test_clock.is_on())),
+        member("stopped", Value::Bool(status.test_clock == TestClock::Stopped)),
         member("advancedSeconds", number(status.advanced_ms / 1000)),
         member("trusted", number(status.trusted.seconds())),
         member("suspect", suspect),

@@ -97,7 +97,7 @@ fn check_answer(request: &Request<Bytes>, answer: &Response<Bytes>) {
 fn server() -> (Service, Arc<dyn Store>) {
     let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
     let mut options = ClockOptions::new(clock);
-    options.test_clock = true;
+    options.test_clock = storage::TestClock::Runs;
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new(options).expect("a new store"));
     let engine = Arc::new(Engine::open(Arc::clone(&store)).expect("a new engine"));
     let keys = Keyring::of(Key::parse(KEY).expect("a key"));

@@ -10,7 +10,7 @@ use account::{Key, Keyring};
 use document::{Value, parse_json};
 use engine::{Engine, MemoryArchive, Options};
 use nosql::{Doors, Limits, Service, Tls};
-use storage::{ClockOptions, ManualClock, MemoryStore, Time};
+use storage::{ClockOptions, ManualClock, MemoryStore, TestClock, Time};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -67,7 +67,7 @@ impl Server {
     async fn with(limits: Limits, test_clock: bool, more: impl FnOnce(Service) -> Service) -> Server {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let mut options = ClockOptions::new(Arc::clone(&clock) as Arc<_>);
-        options.test_clock = test_clock;
+        options.test_clock = if test_clock { TestClock::Runs } else { TestClock::Off };
         let store = Arc::new(MemoryStore::new(options).unwrap());
         let archive = Arc::new(MemoryArchive::default());
         let options = Options { archive: Some(Arc::clone(&archive) as Arc<_>), ..Options::default() };

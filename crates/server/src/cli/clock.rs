@@ -92,7 +92,9 @@ fn described(clock: &Value) -> String {
     let mut text = format!("now         {}\n", date(number(clock, &["now"])));
     if at(clock, &["testClock"]) == Some(&Value::Bool(true)) {
         let advanced = span(number(clock, &["advancedSeconds"]));
-        let _ = writeln!(text, "test clock  moved forward by {advanced} in all");
+        let stopped = at(clock, &["stopped"]) == Some(&Value::Bool(true));
+        let stopped = if stopped { "; it stands still until it is moved" } else { "" };
+        let _ = writeln!(text, "test clock  moved forward by {advanced} in all{stopped}");
     }
     let Some(suspect) = suspicion(clock) else { return text };
     let _ = writeln!(text, "trusted     {}", date(number(clock, &["trusted"])));
@@ -133,5 +135,7 @@ SUSPECT     at its start the server found the machine's clock 115 d 17 h ahead: 
             shown(well),
             "now         2023-11-14 22:13:20 UTC\ntest clock  moved forward by 1 h in all\n"
         );
+        let stopped = well.replace("true,", "true,\"stopped\":true,");
+        assert!(shown(&stopped).ends_with("1 h in all; it stands still until it is moved\n"));
     }
 }

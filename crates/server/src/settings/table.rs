@@ -229,6 +229,8 @@ pub(crate) static TABLE: &[Setting] = &[
     flag(Mongo, "mongo-test-commands", "Offer the commands of MongoDB's test suites, fail points above all"),
 
     flag(Time, "test-clock", "Let the admin API move the clock forward, for tests"),
+    flag(Time, "stopped-clock",
+        "Let time stand still but for what the admin API moves it, for tests that are never too slow; needs 'test-clock'"),
     seconds(Time, "max-clock-jump",
         "How far the wall clock may leap ahead while the server runs, before it is suspect").or("3600"),
     seconds(Time, "max-start-gap",

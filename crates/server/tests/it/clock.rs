@@ -135,6 +135,9 @@ fn a_test_clock_is_moved_by_the_tool_and_no_other_is_t29() {
     let moved = succeed(&server, &["clock", "advance", "86400"]);
     assert!(moved.contains("moved forward by 1 d\n") && moved.contains("test clock  "), "{moved}");
     assert_eq!(number(&succeed(&server, &["clock", "--json"]), "advancedSeconds"), 86_400);
+    let server = Server::start(&["--memory", "--test-clock", "--stopped-clock"]);
+    let moved = succeed(&server, &["clock", "advance", "1"]);
+    assert!(moved.contains("moved forward by 1 s in all; it stands still until it is moved\n"), "{moved}");
     let server = Server::start(&["--memory"]);
     let (code, text) = tool(&server, &["clock", "advance", "1"]);
     assert!(code == Some(2) && text.contains("test-clock mode"), "{text}");

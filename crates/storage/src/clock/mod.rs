@@ -52,7 +52,7 @@ pub struct ClockOptions {
     /// The machine's clocks.
     pub clock: Arc<dyn WallClock>,
     /// Whether the clock may be moved (T29).
-    pub test_clock: bool,
+    pub test_clock: TestClock,
     /// How far the wall clock may get ahead of the monotonic one while the store runs (T34).
     pub max_clock_jump: Duration,
     /// How far past the last known time the wall clock may be at the start (T34).
@@ -64,10 +64,30 @@ impl ClockOptions {
     pub fn new(clock: Arc<dyn WallClock>) -> Self {
         Self {
             clock,
-            test_clock: false,
+            test_clock: TestClock::Off,
             max_clock_jump: Duration::from_hours(1),
             max_start_gap: Duration::from_hours(30 * 24),
         }
+    }
+}
+
+/// Who moves the clock (T29).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TestClock {
+    /// The machine alone.
+    #[default]
+    Off,
+    /// The machine, and whoever asks for it.
+    Runs,
+    /// Only who asks for it: the machine's time is taken at the start and then stands still, so that no slow test comes a second
+    /// too late. Nor do receipts of retried writes, which live on real time, grow old.
+    Stopped,
+}
+
+impl TestClock {
+    /// Whether the clock may be moved.
+    pub fn is_on(self) -> bool {
+        self != TestClock::Off
     }
 }
 
@@ -101,7 +121,7 @@ pub struct ClockStatus {
     /// Set until an operator has accepted or rejected a leap.
     pub suspect: Option<Suspicion>,
     /// Whether the clock may be moved.
-    pub test_clock: bool,
+    pub test_clock: TestClock,
     /// By how much the test clock was moved, in all.
     pub advanced_ms: u64,
 }
@@ -185,13 +205,16 @@ impl Line {
 
 impl Clock {
     /// Starts the clock of a store whose record is `durable`; a new store has none and trusts the wall clock.
-    pub(crate) fn start(durable: Option<ClockRecord>, options: ClockOptions) -> Result<Self> {
+    pub(crate) fn start(durable: Option<ClockRecord>, mut options: ClockOptions) -> Result<Self> {
+        if options.test_clock == TestClock::Stopped {
+            options.clock = Arc::new(ManualClock::new(options.clock.wall()));
+        }
         let (wall, since) = (options.clock.wall().min(Time::LAST), options.clock.monotonic());
         let Some(durable) = durable else {
             let state = State::new(Line { at: wall, since }, None, ClockRecord::default());
             return Ok(Self { options, state: Mutex::new(state) });
         };
-        if durable.advanced_ms > 0 && !options.test_clock {
+        if durable.advanced_ms > 0 && !options.test_clock.is_on() {
             return Err(Error::TestClockStore { advanced_ms: durable.advanced_ms });
         }
         let main = Line { at: wall.max(durable.bound), since };
@@ -242,7 +265,7 @@ impl Clock {
         match command {
             Command::Renew => state.renew(record, monotonic),
             Command::Advance { seconds } => {
-                if !self.options.test_clock {
+                if !self.options.test_clock.is_on() {
                     return Err(Error::TestClockOff);
                 }
                 let advanced_ms = record.advanced_ms.saturating_add(seconds.saturating_mul(1000));

@@ -28,7 +28,7 @@ impl EmbeddedStore {
         mut seen: impl FnMut(u64),
     ) -> Result<()> {
         let (path, record) = (&options.path, *backup.info().record());
-        if record.clock.advanced_ms > 0 && !options.clock.test_clock {
+        if record.clock.advanced_ms > 0 && !options.clock.test_clock.is_on() {
             return Err(Error::TestClockStore { advanced_ms: record.clock.advanced_ms });
         }
         make_directory(path).map_err(|error| Error::io("make the data directory", &error))?;

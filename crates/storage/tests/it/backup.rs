@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use storage::{
     BackupReader, ClockOptions, Contents, EmbeddedOptions, EmbeddedStore, Error, Keyspace, Lanes,
-    ManualClock, MemoryStore, Result, Store, Time, transact,
+    ManualClock, MemoryStore, Result, Store, TestClock, Time, transact,
 };
 
 const START: Time = Time::from_seconds(1_700_000_000);
@@ -130,7 +130,7 @@ fn every_damaged_byte_is_told_and_nothing_is_written() {
 
 #[test]
 fn t29_a_backup_of_an_advanced_clock_wants_the_mode() {
-    let test_clock = || ClockOptions { test_clock: true, ..clock(START) };
+    let test_clock = || ClockOptions { test_clock: TestClock::Runs, ..clock(START) };
     let store = MemoryStore::new(test_clock()).unwrap();
     store.advance_clock(1000).unwrap();
     let (bytes, directory) = (bytes_of(&store), tempfile::tempdir().unwrap());

@@ -2,7 +2,7 @@
 
 use crate::support::{Bench, START, put, run};
 use std::time::Duration;
-use storage::{CrashMode, Error, Leap, Time};
+use storage::{CrashMode, Error, Leap, TestClock, Time};
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
@@ -208,11 +208,29 @@ fn t29_the_test_clock_moves_at_once_and_goes_on_ticking() {
 #[test]
 fn t29_the_test_clock_is_refused_when_the_mode_is_off() {
     for mut bench in Bench::both() {
-        bench.options.test_clock = false;
+        bench.options.test_clock = TestClock::Off;
         bench.reopen();
         assert_eq!(bench.store().advance_clock(1), Err(Error::TestClockOff));
         assert_eq!(bench.store().now(), Ok(Time::from_seconds(START)));
-        assert!(!bench.store().clock_status().unwrap().test_clock);
+        assert_eq!(bench.store().clock_status().unwrap().test_clock, TestClock::Off);
+    }
+}
+
+#[test]
+fn t29_a_stopped_clock_goes_by_nothing_but_what_it_is_moved() {
+    for mut bench in Bench::both() {
+        bench.options.test_clock = TestClock::Stopped;
+        bench.reopen();
+        let after = |seconds| Ok(Time::from_seconds(START + seconds));
+        put(bench.store(), "a", "1").unwrap();
+        for moved in [0, 7] {
+            bench.clock.advance(Duration::from_secs(HOUR));
+            assert_eq!(bench.store().now(), after(moved));
+            bench.store().advance_clock(7).unwrap();
+            assert_eq!(bench.store().now(), after(moved + 7));
+        }
+        bench.reopen();
+        assert_eq!(bench.store().now(), after(2 * HOUR + 14), "a start takes the machine's time");
     }
 }
 
@@ -222,9 +240,9 @@ fn t29_a_store_that_was_advanced_refuses_to_open_without_the_mode() {
         put(bench.store(), "a", "1").unwrap();
         bench.store().advance_clock(7).unwrap();
         bench.close();
-        bench.options.test_clock = false;
+        bench.options.test_clock = TestClock::Off;
         assert_eq!(bench.open(), Err(Error::TestClockStore { advanced_ms: 7000 }));
-        bench.options.test_clock = true;
+        bench.options.test_clock = TestClock::Runs;
         bench.open().unwrap();
         assert_eq!(bench.store().clock_status().unwrap().advanced_ms, 7000);
     }

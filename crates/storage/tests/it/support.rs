@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use storage::{
     ClockOptions, Direction, Durability, EmbeddedOptions, EmbeddedStore, Error, KeyRange, Keyspace, Lanes,
-    ManualClock, MemoryDisk, MemoryStore, Read, Result, Store, Time, Transaction, transact,
+    ManualClock, MemoryDisk, MemoryStore, Read, Result, Store, TestClock, Time, Transaction, transact,
 };
 use tempfile::TempDir;
 
@@ -42,7 +42,7 @@ impl Bench {
     fn new(place: Place) -> Self {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let mut options = ClockOptions::new(clock.clone());
-        options.test_clock = true;
+        options.test_clock = TestClock::Runs;
         let mut bench = Self { clock, options, place, store: None };
         bench.open().unwrap();
         bench
