@@ -4,8 +4,9 @@
 //! Writes, policy changes and moves of the clock ring when something becomes due earlier than the loop believes.
 //!
 //! Users come first (T20). Between two steps the loop pauses and looks whether anybody used the store meanwhile. As long as
-//! somebody does, steps are small and take a small share of the time; when nobody does, they are large and follow each other.
-//! A step that meets a user ends with the sweep it is in. Only a retention promise (T24) waits for nobody.
+//! somebody does, steps are small and take a small share of the time; each pause in which nobody does lets them grow, until they
+//! are large and follow each other. So a moment without users, which also a busy store has, is not taken for their absence. A step
+//! that meets a user ends with the sweep it is in. Only a retention promise (T24) waits for nobody.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,17 +17,20 @@ use tokio::sync::Notify;
 use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Items per step while users are there, and while they are not.
+/// Items per step while users are there, and when they have long been gone.
 const BUSY_ITEMS: usize = 4;
 const IDLE_ITEMS: usize = 4096;
 
-/// While users are there, pauses are so many times as long as steps,
+/// So many times as many items has the next step after a pause without users.
+const GROWTH: usize = 32;
+
+/// Until they have long been gone, pauses are so many times as long as steps,
 const BUSY_PAUSES: u32 = 9;
 /// within these limits: long enough to notice users, short enough to notice that they are gone.
 const BUSY_PAUSE_MIN: Duration = Duration::from_millis(5);
 const BUSY_PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// The pause in which users are looked for while there are none.
+/// The pause in which users are looked for when they have long been gone.
 const IDLE_PAUSE: Duration = Duration::from_millis(1);
 
 /// The longest sleep; wall clocks get adjusted, so due times and the clock itself are looked at again now and then.
@@ -59,40 +63,35 @@ enum Next {
     Sleep(Duration),
 }
 
-/// Who is believed to use the store besides the purge.
+/// How many items the next step may have: the more, the longer nobody has used the store besides the purge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Company {
-    Users,
-    Nobody,
-}
+struct Stride(usize);
 
-impl Company {
-    /// Who has slept does not know who came meanwhile, and begins as if somebody had.
-    const AFTER_A_SLEEP: Company = Company::Users;
-
-    /// How many items the next step may have.
-    fn items(self) -> usize {
-        match self {
-            Company::Users => BUSY_ITEMS,
-            Company::Nobody => IDLE_ITEMS,
-        }
-    }
+impl Stride {
+    /// While users are there. Who has slept does not know who came meanwhile, and begins as if somebody had.
+    const WITH_USERS: Stride = Stride(BUSY_ITEMS);
 
     /// How long to make way after a step that took so long.
     fn pause(self, step: Duration) -> Duration {
-        match self {
-            Company::Users => (step * BUSY_PAUSES).clamp(BUSY_PAUSE_MIN, BUSY_PAUSE_MAX),
-            Company::Nobody => IDLE_PAUSE,
+        if self.0 < IDLE_ITEMS {
+            (step * BUSY_PAUSES).clamp(BUSY_PAUSE_MIN, BUSY_PAUSE_MAX)
+        } else {
+            IDLE_PAUSE
         }
+    }
+
+    /// The one after a pause in which nobody was seen.
+    fn grown(self) -> Stride {
+        Stride((self.0 * GROWTH).min(IDLE_ITEMS))
     }
 }
 
 /// Steps of the purge.
 async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify) {
-    let (mut suspect, mut company) = (false, Company::AFTER_A_SLEEP);
+    let (mut suspect, mut stride) = (false, Stride::WITH_USERS);
     loop {
         let began = Instant::now();
-        let next = step(engine, company.items(), &mut suspect).await.unwrap_or_else(|error| {
+        let next = step(engine, stride.0, &mut suspect).await.unwrap_or_else(|error| {
             tracing::error!("the purge failed and will be tried again: {error:#}");
             Next::Sleep(FAILURE_PAUSE)
         });
@@ -100,14 +99,14 @@ async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify) {
         match next {
             Next::More { urgent: true, .. } => yield_now().await,
             Next::More { urgent: false, users } => {
-                company = if users { Company::Users } else { company };
+                stride = if users { Stride::WITH_USERS } else { stride };
                 let before = engine.operations();
-                sleep(company.pause(began.elapsed())).await;
-                company = if engine.operations() > before { Company::Users } else { Company::Nobody };
+                sleep(stride.pause(began.elapsed())).await;
+                stride = if engine.operations() > before { Stride::WITH_USERS } else { stride.grown() };
             }
             Next::Sleep(pause) => {
                 let _ = timeout(pause, bell.notified()).await;
-                company = Company::AFTER_A_SLEEP;
+                stride = Stride::WITH_USERS;
             }
         }
     }
@@ -208,13 +207,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t20_with_users_there_steps_are_small_and_pauses_long_and_a_sleeper_expects_users() {
-        assert_eq!(Company::AFTER_A_SLEEP, Company::Users);
-        assert!(Company::Users.items() * 100 < Company::Nobody.items());
-        for (step, pause) in [(0, 5), (1, 9), (2, 18), (50, 100)] {
-            let [step, pause] = [step, pause].map(Duration::from_millis);
-            assert_eq!(Company::Users.pause(step), pause);
-            assert_eq!(Company::Nobody.pause(step), IDLE_PAUSE);
+    fn t20_steps_grow_with_each_pause_without_users_and_pauses_grow_with_them() {
+        let mut stride = Stride::WITH_USERS;
+        for (items, pause) in [(4, 5), (128, 36), (4096, 1), (4096, 1)] {
+            assert_eq!(stride, Stride(items));
+            let step = Duration::from_micros(1_000 * items as u64 / 32);
+            assert_eq!(stride.pause(step), Duration::from_millis(pause), "{items}");
+            stride = stride.grown();
         }
     }
 
