@@ -2,7 +2,8 @@
 //!
 //! Nearly every answer is known before its first byte leaves, and costs nothing more than its bytes. What may be as large as
 //! the store is *streamed*: a blocking thread makes pieces and waits while the client has not taken those before, so that a
-//! slow reader holds up its own answer and no memory. One who takes nothing at all for too long is cut off by the listener.
+//! slow reader holds up its own answer and no memory. One who takes nothing at all for too long is cut off by the listener:
+//! [`unread`](crate::unread) tells it about those of HTTP/2.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use transport::{Held, Load};
 use crate::call::Call;
 use crate::error::Error;
 use crate::limits::{COUNTED_BYTES, STREAM_BYTES};
+use crate::unread::{Mark, Unread};
 
 /// Pieces that may wait for a client. The thread makes the next one meanwhile.
 const WAITING_PIECES: usize = 2;
@@ -27,8 +29,8 @@ const WAITING_PIECES: usize = 2;
 pub(crate) enum Body {
     /// All of it, until it is taken.
     Whole(Option<Bytes>),
-    /// As it is made.
-    Streamed(mpsc::Receiver<Result<Bytes, Broken>>),
+    /// As it is made; with a mark while the peer leaves no room for the next piece.
+    Streamed(mpsc::Receiver<Result<Bytes, Broken>>, Option<Mark>),
 }
 
 /// The rest cannot be made. The client sees that the answer ends before its end.
@@ -65,7 +67,7 @@ impl Body {
                 let _ = pieces.0.blocking_send(Err(Broken(error.to_string())));
             }
         });
-        Body::Streamed(receiver)
+        Body::Streamed(receiver, None)
     }
 
     /// Whether it is counted among the bytes that are held: if it is large, or one of many that may wait in one connection.
@@ -74,24 +76,28 @@ impl Body {
         version == Version::HTTP_2 || bytes.len() >= COUNTED_BYTES
     }
 
-    /// The same, counted until the last of its bytes has left, if it [counts](Body::counts).
-    pub(crate) fn counted(self, version: Version, load: &Arc<Load>) -> Body {
+    /// The same, counted until the last of its bytes has left, if it [counts](Body::counts); until then it is also among the
+    /// unread ones of its connection, if that watches them.
+    pub(crate) fn counted(self, version: Version, load: &Arc<Load>, unread: Option<&Arc<Unread>>) -> Body {
         let counts = self.counts(version);
         match self {
             Body::Whole(Some(bytes)) if counts => {
                 let stream = if version == Version::HTTP_2 { STREAM_BYTES } else { 0 };
                 let held = load.hold(bytes.len() + stream);
-                Body::Whole(Some(Bytes::from_owner(Counted { bytes, _held: held })))
+                let mark = unread.map(|unread| unread.mark(bytes.len()));
+                Body::Whole(Some(Bytes::from_owner(Counted { bytes, _held: Some(held), _mark: mark })))
             }
-            other => other,
+            Body::Streamed(pieces, _) => Body::Streamed(pieces, unread.map(|unread| unread.mark(0))),
+            other @ Body::Whole(_) => other,
         }
     }
 }
 
-/// Bytes that are counted for as long as anybody has them: the protocol's own buffers above all.
+/// Bytes that are counted or marked for as long as anybody has them: the protocol's own buffers above all.
 struct Counted {
     bytes: Bytes,
-    _held: Held,
+    _held: Option<Held>,
+    _mark: Option<Mark>,
 }
 
 impl AsRef<[u8]> for Counted {
@@ -116,8 +122,21 @@ impl hyper::body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match self.get_mut() {
             Body::Whole(whole) => Poll::Ready(whole.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Body::Streamed(pieces) => {
-                pieces.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+            Body::Streamed(pieces, mark) => {
+                let piece = pieces.poll_recv(context);
+                match (&piece, &mark) {
+                    (Poll::Ready(Some(_)), Some(mark)) => mark.waits(0),
+                    (_, Some(mark)) => mark.rests(),
+                    (_, None) => {}
+                }
+                let frame = |bytes: Bytes| match mark {
+                    Some(mark) => {
+                        let mark = Some(mark.beside(bytes.len()));
+                        Frame::data(Bytes::from_owner(Counted { bytes, _held: None, _mark: mark }))
+                    }
+                    None => Frame::data(bytes),
+                };
+                piece.map(|piece| piece.map(|piece| piece.map(frame)))
             }
         }
     }
@@ -125,14 +144,14 @@ impl hyper::body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match self {
             Body::Whole(whole) => whole.is_none(),
-            Body::Streamed(_) => false,
+            Body::Streamed(..) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Body::Whole(whole) => SizeHint::with_exact(whole.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Body::Streamed(_) => SizeHint::default(),
+            Body::Streamed(..) => SizeHint::default(),
         }
     }
 }
@@ -154,7 +173,7 @@ mod tests {
             }
             pieces.0.blocking_send(Err(Broken("here".to_owned()))).expect("somebody reads");
         });
-        let mut body = Body::Streamed(receiver);
+        let mut body = Body::Streamed(receiver, None);
         for piece in ["a", "b", "c"] {
             let frame = body.frame().await.expect("more").expect("whole");
             assert_eq!(frame.into_data().expect("data"), piece);
@@ -170,7 +189,7 @@ mod tests {
     async fn bytes_are_counted_until_nobody_has_them() {
         let load = Arc::new(Load::default());
         let large = || Body::from(Bytes::from(vec![7; COUNTED_BYTES]));
-        let mut body = large().counted(Version::HTTP_11, &load);
+        let mut body = large().counted(Version::HTTP_11, &load, None);
         assert_eq!(body.size_hint().exact(), Some(COUNTED_BYTES as u64));
         let sent = body.frame().await.expect("one").expect("whole").into_data().expect("data");
         assert!(body.is_end_stream() && body.frame().await.is_none());
@@ -178,9 +197,9 @@ mod tests {
         assert_eq!((sent.len(), load.held_bytes()), (COUNTED_BYTES, COUNTED_BYTES));
         drop(sent);
         let small = || Body::from(Bytes::from_static(b"small"));
-        let uncounted = small().counted(Version::HTTP_11, &load);
+        let uncounted = small().counted(Version::HTTP_11, &load, None);
         assert_eq!(load.held_bytes(), 0);
-        let stream = small().counted(Version::HTTP_2, &load);
+        let stream = small().counted(Version::HTTP_2, &load, None);
         assert_eq!(load.held_bytes(), STREAM_BYTES + 5);
         drop((uncounted, stream));
         assert_eq!(load.held_bytes(), 0);

@@ -46,6 +46,7 @@ mod service;
 mod session;
 mod throughput;
 mod tokens;
+mod unread;
 
 pub use auth::WallSeconds;
 pub use doors::{Again, Commands, Doors, Made, Reset};

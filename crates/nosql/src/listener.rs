@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use hyper::Version;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -25,6 +26,7 @@ use transport::{Complaints, Stream, WRITE_STEP_BYTES};
 use crate::limits::{H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, Limits};
 use crate::request::Channel;
 use crate::service::Service;
+use crate::unread::Unread;
 
 /// How long accepting rests after it failed, for want of file descriptors as a rule.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -116,9 +118,14 @@ async fn connection(
     };
     let channel = Channel { peer, secure: stream.is_secure() };
     let front_end = Arc::clone(service.front_end());
+    let unread = Unread::new(limits.write_pause_timeout);
+    let watched = Arc::clone(&unread);
     let answer = service_fn(move |mut request| {
         let service = Arc::clone(&service);
         request.extensions_mut().insert(channel);
+        if request.version() == Version::HTTP_2 {
+            request.extensions_mut().insert(Arc::clone(&watched));
+        }
         async move { Ok::<_, std::convert::Infallible>(service.respond(request).await) }
     });
     let patient = Patient::new(stream, deadline, limits.write_pause_timeout, front_end);
@@ -126,6 +133,7 @@ async fn connection(
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
+        () = unread.too_long() => return tracing::debug!("{peer} left answers unread"),
         () = until_stopped(&mut stopped) => None,
     };
     let ended = if let Some(ended) = ended {

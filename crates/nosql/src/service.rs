@@ -32,6 +32,7 @@ use crate::record::{Record, Traffic};
 use crate::request::Head;
 use crate::response::{Reply, finish};
 use crate::routes::{Beside, Route};
+use crate::unread::Unread;
 use crate::{activity, admin, routes};
 
 /// What is said to whoever comes by a name that may be a stranger's.
@@ -133,9 +134,10 @@ impl Service {
     pub(crate) async fn respond(&self, request: Request<impl Arriving>) -> Response<Body> {
         let mut record = Record::new(&self.traffic);
         let version = request.version();
+        let unread = request.extensions().get::<Arc<Unread>>().cloned();
         let answer = self.answer(request, &mut record).await;
         record.end(&answer);
-        answer.map(|body| body.counted(version, &self.load))
+        answer.map(|body| body.counted(version, &self.load, unread.as_ref()))
     }
 
     /// Answers one request that is there as a whole, without a connection. The door for fuzz targets: nothing else asks.

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use nosql::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::client::{DATE, KEY, Server, sign};
+
+/// How long an answer, or an end, is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
@@ -37,8 +41,19 @@ fn field(name: &str, value: &str) -> Vec<u8> {
     bytes
 }
 
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const SETTINGS: u8 = 4;
+const WINDOW_UPDATE: u8 = 8;
+
 /// One request; the first byte of the answer's headers and its body.
 async fn ask(server: &Server, method: &str, path: &str, body: &[u8]) -> (u8, Vec<u8>) {
+    let mut stream = begin(server, &[], method, path, body).await;
+    timeout(PATIENCE, read_answer(&mut stream)).await.unwrap()
+}
+
+/// A connection with those settings, on which one request is sent.
+async fn begin(server: &Server, settings: &[u8], method: &str, path: &str, body: &[u8]) -> TcpStream {
     let authority = server.address.to_string();
     let headers = [
         (":method", method),
@@ -50,14 +65,14 @@ async fn ask(server: &Server, method: &str, path: &str, body: &[u8]) -> (u8, Vec
     ];
     let block: Vec<u8> = headers.iter().flat_map(|(name, value)| field(name, value)).collect();
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    bytes.extend(frame(4, 0, 0, &[]));
-    bytes.extend(frame(1, if body.is_empty() { 5 } else { 4 }, 1, &block));
+    bytes.extend(frame(SETTINGS, 0, 0, settings));
+    bytes.extend(frame(HEADERS, if body.is_empty() { 5 } else { 4 }, 1, &block));
     if !body.is_empty() {
-        bytes.extend(frame(0, 1, 1, body));
+        bytes.extend(frame(DATA, 1, 1, body));
     }
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(&bytes).await.unwrap();
-    timeout(Duration::from_secs(10), read_answer(&mut stream)).await.unwrap()
+    stream
 }
 
 async fn read_answer(stream: &mut TcpStream) -> (u8, Vec<u8>) {
@@ -69,14 +84,44 @@ async fn read_answer(stream: &mut TcpStream) -> (u8, Vec<u8>) {
         let mut payload = vec![0; length];
         stream.read_exact(&mut payload).await.unwrap();
         match head[3] {
-            0 => body.extend_from_slice(&payload),
-            1 => status = payload[0],
+            DATA => body.extend_from_slice(&payload),
+            HEADERS => status = payload[0],
             _ => continue,
         }
         if head[4] & 1 == 1 {
             return (status, body);
         }
     }
+}
+
+/// A setting: answers have no window but what is granted later.
+const NO_WINDOW: [u8; 6] = [0, 4, 0, 0, 0, 0];
+
+#[tokio::test]
+async fn a_peer_that_grants_no_window_loses_its_place() {
+    let limits = Limits { write_pause_timeout: Duration::from_millis(200), ..Limits::default() };
+    let server = Server::with_limits(limits).await;
+    let mut silent = begin(&server, &NO_WINDOW, "GET", "/", b"").await;
+    let ended = timeout(PATIENCE, silent.read_to_end(&mut Vec::new())).await;
+    assert!(ended.is_ok(), "the connection is still there");
+    let (status, _) = ask(&server, "GET", "/", b"").await;
+    assert_eq!(status, OK);
+}
+
+#[tokio::test]
+async fn a_peer_that_grants_its_window_late_is_answered() {
+    let server = Server::start().await;
+    let mut late = begin(&server, &NO_WINDOW, "GET", "/", b"").await;
+    // The answer's head needs no window; once it is here, the body waits.
+    let mut first = [0; 9];
+    while first[3] != HEADERS {
+        late.read_exact(&mut first).await.unwrap();
+        let mut payload = vec![0; usize::from(first[1]) << 8 | usize::from(first[2])];
+        late.read_exact(&mut payload).await.unwrap();
+    }
+    late.write_all(&frame(WINDOW_UPDATE, 0, 1, &60_000_u32.to_be_bytes())).await.unwrap();
+    let (_, body) = timeout(PATIENCE, read_answer(&mut late)).await.unwrap();
+    assert!(body.starts_with(b"{"), "{}", String::from_utf8_lossy(&body));
 }
 
 /// Places of `:status` in the static header table.

@@ -1,0 +1,162 @@
+//! Answers of an HTTP/2 connection that its peer does not take.
+//!
+//! A slow reader of HTTP/1.1 lets its socket fill up, and the listener sees that. One of HTTP/2 need not: it reads its socket, grants
+//! no window, and its answers wait in the protocol's buffers. So each answer carries a mark for as long as it waits there. The
+//! connection is cut off when a mark is older than it may be: the time in which a peer has to take a step of what is sent to it
+//! ([`WRITE_STEP_BYTES`]), as many times as there are steps before its end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+use transport::WRITE_STEP_BYTES;
+
+/// The answers of one connection.
+#[derive(Debug)]
+pub(crate) struct Unread {
+    step: Duration,
+    answers: Mutex<Answers>,
+    /// Rung when there is something to watch.
+    begun: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Answers {
+    marks: u64,
+    waiting: BTreeMap<u64, Waiting>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    bytes: usize,
+    until: Instant,
+}
+
+/// One answer that waits for its peer, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    unread: Arc<Unread>,
+    number: u64,
+}
+
+impl Unread {
+    /// `step` is the time for each step of what is sent.
+    pub(crate) fn new(step: Duration) -> Arc<Unread> {
+        Arc::new(Unread { step, answers: Mutex::default(), begun: Notify::new() })
+    }
+
+    /// Marks an answer that waits from now on.
+    pub(crate) fn mark(self: &Arc<Unread>, bytes: usize) -> Mark {
+        let number = {
+            let mut answers = self.answers.lock();
+            answers.marks += 1;
+            answers.marks
+        };
+        let mark = Mark { unread: Arc::clone(self), number };
+        mark.waits(bytes);
+        mark
+    }
+
+    /// Ends when an answer has waited for too long.
+    pub(crate) async fn too_long(&self) {
+        loop {
+            self.begun.notified().await;
+            while let Some(until) = self.first_deadline() {
+                if until <= Instant::now() {
+                    return;
+                }
+                sleep_until(until).await;
+            }
+        }
+    }
+
+    fn first_deadline(&self) -> Option<Instant> {
+        self.answers.lock().waiting.values().map(|waiting| waiting.until).min()
+    }
+}
+
+impl Mark {
+    /// The peer has so much to take, from now on.
+    pub(crate) fn waits(&self, bytes: usize) {
+        let mut answers = self.unread.answers.lock();
+        let before: usize = answers.waiting.values().map(|waiting| waiting.bytes).sum();
+        let steps = 1 + (before + bytes) / WRITE_STEP_BYTES;
+        let until = Instant::now() + self.unread.step * u32::try_from(steps).unwrap_or(u32::MAX);
+        if answers.waiting.is_empty() {
+            self.unread.begun.notify_one();
+        }
+        answers.waiting.insert(self.number, Waiting { bytes, until });
+    }
+
+    /// A mark for something else on the same connection.
+    pub(crate) fn beside(&self, bytes: usize) -> Mark {
+        self.unread.mark(bytes)
+    }
+
+    /// It is not the peer that is waited for.
+    pub(crate) fn rests(&self) {
+        self.unread.answers.lock().waiting.remove(&self.number);
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        self.rests();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{advance, timeout};
+
+    use super::*;
+
+    const STEP: Duration = Duration::from_mins(1);
+    const MOMENT: Duration = Duration::from_millis(1);
+
+    async fn is_over(unread: &Unread) -> bool {
+        timeout(MOMENT, unread.too_long()).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_has_its_time_and_each_before_it_too() {
+        for (bytes_before, steps) in [(0, 1), (WRITE_STEP_BYTES, 2), (10 * WRITE_STEP_BYTES, 11)] {
+            let unread = Unread::new(STEP);
+            let before = unread.mark(bytes_before);
+            let after = unread.mark(100);
+            drop(before);
+            advance((STEP * steps).saturating_sub(2 * MOMENT)).await;
+            assert!(!is_over(&unread).await, "{bytes_before}");
+            advance(2 * MOMENT).await;
+            unread.begun.notify_one();
+            assert!(is_over(&unread).await, "{bytes_before}");
+            drop(after);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_its_answers_is_never_late() {
+        let unread = Unread::new(STEP);
+        let watch = tokio::spawn({
+            let unread = Arc::clone(&unread);
+            async move { unread.too_long().await }
+        });
+        let streamed = unread.mark(1);
+        for _ in 0..10 {
+            let whole = unread.mark(100);
+            advance(STEP / 2).await;
+            drop(whole);
+            streamed.waits(100);
+        }
+        streamed.rests();
+        advance(STEP * 10).await;
+        assert!(!watch.is_finished(), "nothing waits for the peer");
+        streamed.waits(100);
+        tokio::task::yield_now().await;
+        advance(STEP).await;
+        watch.await.unwrap();
+    }
+}
