@@ -33,6 +33,9 @@ const TIMES_LEAST: f64 = 2.7;
 const BUSY: f64 = 0.85;
 /// A burst is waited out for five seconds; what is measured is what comes after.
 const BURST: Duration = Duration::from_secs(7);
+/// How long the server may take to come to rest, and how much processor time of a second that is.
+const SETTLE_MOST: Duration = Duration::from_mins(1);
+const SETTLED_CPU_SECONDS: f64 = 0.05;
 const ITEMS: u64 = 2000;
 /// At least this part of the capacity is still done, by processor time and by the clock; refusing the rest takes time, too.
 const GOODPUT_LEAST: f64 = 0.5;
@@ -140,9 +143,12 @@ fn prepare(server: &Server) -> Result<()> {
 }
 
 fn one(server: &Server, generator: &Generator, ask: Ask, length: Duration) -> Result<String> {
-    let before = drive(server, ask, FEW, None, Duration::ZERO, length / 2)?;
+    // As long as the crowd and after as much of a beginning, so that both pay alike for merging what they write.
+    settle(server)?;
+    let before = drive(server, ask, FEW, None, BURST, length)?;
     let capacity = before.done.count() as f64 / before.seconds;
     let calm = drive(server, ask, FEW, Some(capacity / 2.0), Duration::ZERO, length / 2)?;
+    settle(server)?;
     let connections = ((capacity * TIMES * TURN_SECONDS) as usize).clamp(CROWD_LEAST, CROWD_MOST);
     let crowd = drive(server, ask, connections, Some(capacity * TIMES), BURST, length)?;
     let after = drive(server, ask, FEW, Some(capacity / 2.0), Duration::from_secs(1), length / 2)?;
@@ -195,6 +201,21 @@ fn one(server: &Server, generator: &Generator, ask: Ask, length: Duration) -> Re
     let recovered = after.done.percentile(99.0) <= (calm.done.percentile(99.0) * 3.0).max(100_000.0);
     ensure!(recovered, "{name}: afterwards it is slower than before");
     Ok(told)
+}
+
+/// Waits until the server has done what others have left to it: merging their tables is no work of those who come now.
+fn settle(server: &Server) -> Result<()> {
+    let deadline = Instant::now() + SETTLE_MOST;
+    let mut before = cpu_seconds_of(server.id())?;
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+        let now = cpu_seconds_of(server.id())?;
+        if now - before < SETTLED_CPU_SECONDS {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "the server does not come to rest");
+        before = now;
+    }
 }
 
 /// What came of a crowd.
