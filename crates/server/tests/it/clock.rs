@@ -16,7 +16,7 @@ fn number(json: &str, name: &str) -> u64 {
 
 #[test]
 fn a_year_passes_at_once_and_clients_keep_working_t29() {
-    let server = Server::start(&["--memory", "--test-clock"]);
+    let server = Server::start(&["--memory", "--test-clock", "--stopped-clock"]);
     server.create_container(",\"defaultTtl\":31536000");
     assert_eq!(server.create("1"), 201);
     let (status, before) = server.admin("GET", "/_bolide/clock", "");
@@ -54,7 +54,7 @@ fn an_advanced_store_opens_only_with_the_mode_t29() {
 
 #[test]
 fn the_purge_runs_by_itself_when_something_is_due_t19() {
-    let server = Server::start(&["--memory", "--test-clock"]);
+    let server = Server::start(&["--memory", "--test-clock", "--stopped-clock"]);
     server.create_container(",\"defaultTtl\":1000");
     for n in 0..5 {
         assert_eq!(server.create(&n.to_string()), 201);

@@ -14,7 +14,7 @@ fn start(directory: &Path) -> Server {
     Server::logging(
         &directory.join("data"),
         &directory.join("log"),
-        &["--test-clock", "--archive-root", archive.to_str().unwrap()],
+        &["--test-clock", "--stopped-clock", "--archive-root", archive.to_str().unwrap()],
     )
 }
 
@@ -267,7 +267,7 @@ fn t32_without_a_root_no_archive_can_be_wished_for_and_a_wish_from_before_waits(
     wish(&server, r#"{"archive":{"directory":"cold"}}"#);
     assert_eq!(server.create("x"), 201);
     assert_eq!(server.terminate(), Some(0));
-    let server = Server::in_directory(&directory.path().join("data"), &["--test-clock"]);
+    let server = Server::in_directory(&directory.path().join("data"), &["--test-clock", "--stopped-clock"]);
     advance(&server, 1000);
     wait_for(&server, "\"waitingForArchive\":1");
     let (_, shown) = server.admin("GET", "/_bolide/ttl/db/c", "");

@@ -65,7 +65,7 @@ fn promise(server: &Server) {
 #[test]
 fn t24_after_the_bound_no_file_has_what_died_though_others_read_and_write() {
     let directory = tempfile::tempdir().unwrap();
-    let server = Server::in_directory(directory.path(), &["--test-clock"]);
+    let server = Server::in_directory(directory.path(), &["--test-clock", "--stopped-clock"]);
     promise(&server);
     create_marked(&server, "vanishing");
     assert!(holds(directory.path(), "vanishing"));
@@ -96,14 +96,14 @@ fn t24_after_the_bound_no_file_has_what_died_though_others_read_and_write() {
 #[test]
 fn t24_what_was_purged_before_a_kill_is_gone_after_it() {
     let directory = tempfile::tempdir().unwrap();
-    let server = Server::in_directory(directory.path(), &["--test-clock"]);
+    let server = Server::in_directory(directory.path(), &["--test-clock", "--stopped-clock"]);
     promise(&server);
     create_marked(&server, "vanishing");
     advance(&server, 1000);
     wait_for(&server, "purgedItems", ITEMS);
     server.kill();
     assert!(holds(directory.path(), "vanishing"), "it was killed before the scrub");
-    let server = Server::in_directory(directory.path(), &["--test-clock"]);
+    let server = Server::in_directory(directory.path(), &["--test-clock", "--stopped-clock"]);
     wait_for(&server, "scrubs", 1);
     assert!(!holds(directory.path(), "vanishing"));
 }
@@ -112,7 +112,7 @@ fn t24_what_was_purged_before_a_kill_is_gone_after_it() {
 #[test]
 fn t24_what_died_is_gone_however_often_the_work_was_killed() {
     let directory = tempfile::tempdir().unwrap();
-    let start = || Server::in_directory(directory.path(), &["--test-clock"]);
+    let start = || Server::in_directory(directory.path(), &["--test-clock", "--stopped-clock"]);
     let server = start();
     promise(&server);
     create_marked(&server, "vanishing");
@@ -164,7 +164,7 @@ fn files(directory: &Path) -> BTreeSet<PathBuf> {
 #[test]
 fn t24_of_a_collection_nothing_is_left_either() {
     let directory = tempfile::tempdir().unwrap();
-    let server = Server::in_directory(directory.path(), &["--test-clock"]);
+    let server = Server::in_directory(directory.path(), &["--test-clock", "--stopped-clock"]);
     server.run_mongo(
         r#"{"createIndexes": "c", "indexes": [{"key": {"at": 1}, "name": "at_1", "expireAfterSeconds": 0},
             {"key": {"secret": 1}, "name": "secret_1"}], "$db": "app"}"#,
@@ -183,7 +183,7 @@ fn t24_of_a_collection_nothing_is_left_either() {
     advance(&server, 1000);
     wait_for(&server, "purgedItems", ITEMS);
     server.kill();
-    let server = Server::in_directory(directory.path(), &["--test-clock"]);
+    let server = Server::in_directory(directory.path(), &["--test-clock", "--stopped-clock"]);
     wait_for(&server, "scrubs", 1);
     assert!(!holds(directory.path(), "vanishing"));
     assert!(holds(directory.path(), "remaining"));
@@ -193,7 +193,7 @@ fn t24_of_a_collection_nothing_is_left_either() {
 fn t24_a_missed_bound_is_told() {
     let directory = tempfile::tempdir().unwrap();
     let (data, log) = (directory.path().join("data"), directory.path().join("log"));
-    let server = Server::logging(&data, &log, &["--test-clock"]);
+    let server = Server::logging(&data, &log, &["--test-clock", "--stopped-clock"]);
     promise(&server);
     create_marked(&server, "vanishing");
     assert_eq!(server.admin("POST", "/_bolide/purge", "{\"paused\":true}").0, 200);

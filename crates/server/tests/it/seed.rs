@@ -28,7 +28,7 @@ fn item(server: &Server, customer: &str, id: &str) -> (u16, String) {
 fn the_documented_seed_makes_what_it_says() {
     let directory = tempfile::tempdir().unwrap();
     let seed = write(directory.path(), &documented());
-    let server = Server::start(&["--memory", "--test-clock", "--seed", &seed]);
+    let server = Server::start(&["--memory", "--test-clock", "--stopped-clock", "--seed", &seed]);
     let (status, container) = server.get("/dbs/shop/colls/carts");
     assert_eq!(status, 200);
     assert!(container.contains("\"defaultTtl\":1200"), "{container}");
@@ -47,7 +47,7 @@ fn t13_a_second_start_leaves_alone_what_exists_and_revives_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let seed = write(directory.path(), &documented());
     let data = directory.path().join("data");
-    let arguments = ["--test-clock", "--seed", &seed];
+    let arguments = ["--test-clock", "--stopped-clock", "--seed", &seed];
     let server = Server::in_directory(&data, &arguments);
     assert_eq!(server.admin("POST", "/_bolide/clock", "{\"advanceSeconds\":61}").0, 200);
     let key = [("x-ms-documentdb-partitionkey", "[\"ada\"]")];
@@ -127,7 +127,7 @@ fn t13_a_reset_empties_the_store_and_makes_the_seed_again() {
     let (status, answer) = server.admin("POST", "/_bolide/reset", "");
     assert!(status == 403 && answer.contains("--allow-reset"), "{answer}");
     drop(server);
-    let server = Server::start(&["--memory", "--test-clock"]);
+    let server = Server::start(&["--memory", "--test-clock", "--stopped-clock"]);
     assert_eq!(
         server.admin("POST", "/_bolide/reset", ""),
         (200, "{\"databases\":0,\"seed\":null}".to_owned())

@@ -30,7 +30,7 @@ fn advance(server: &Server, seconds: u64) {
 
 #[test]
 fn status_tells_how_a_server_is() {
-    let server = Server::start(&["--memory", "--test-clock"]);
+    let server = Server::start(&["--memory", "--test-clock", "--stopped-clock"]);
     server.create_container(",\"defaultTtl\":3600");
     assert_eq!(server.create("x"), 201);
     let text = succeed(&server, &["status"]);
@@ -50,7 +50,7 @@ fn status_tells_how_a_server_is() {
 
 #[test]
 fn status_ends_with_1_when_a_promise_was_missed_t24() {
-    let server = Server::start(&["--memory", "--test-clock"]);
+    let server = Server::start(&["--memory", "--test-clock", "--stopped-clock"]);
     server.create_container(",\"defaultTtl\":10");
     assert_eq!(server.create("x"), 201);
     assert_eq!(server.admin("PATCH", "/_bolide/ttl/db/c", "{\"maxPurgeDelay\":60}").0, 200);
@@ -72,7 +72,7 @@ fn status_ends_with_1_when_a_promise_was_missed_t24() {
 
 #[test]
 fn ttl_reports_forecasts_and_tries_t30() {
-    let server = Server::start(&["--memory", "--test-clock"]);
+    let server = Server::start(&["--memory", "--test-clock", "--stopped-clock"]);
     server.create_container(",\"defaultTtl\":7200");
     for id in ["x", "y", "z"] {
         assert_eq!(server.create(id), 201);
@@ -98,7 +98,7 @@ fn ttl_reports_forecasts_and_tries_t30() {
 
 #[test]
 fn ttl_holds_and_purges_t31() {
-    let server = Server::start(&["--memory", "--test-clock"]);
+    let server = Server::start(&["--memory", "--test-clock", "--stopped-clock"]);
     server.create_container(",\"defaultTtl\":10");
     for id in ["x", "y"] {
         assert_eq!(server.create(id), 201);
@@ -126,7 +126,7 @@ fn ttl_holds_and_purges_t31() {
 
 #[test]
 fn top_shows_what_happens_between_two_looks() {
-    let server = Server::start(&["--memory", "--test-clock"]);
+    let server = Server::start(&["--memory", "--test-clock", "--stopped-clock"]);
     server.create_container(",\"defaultTtl\":10");
     assert_eq!(server.create("x"), 201);
     let page = succeed(&server, &["top", "--once", "--interval", "0.1"]);

@@ -16,7 +16,7 @@ const ITEMS: [&str; 4] = [
 ];
 
 fn server() -> Server {
-    let server = Server::start(&["--memory", "--test-clock"]);
+    let server = Server::start(&["--memory", "--test-clock", "--stopped-clock"]);
     server.create_container(",\"defaultTtl\":-1");
     server
 }
