@@ -74,7 +74,7 @@ impl Options {
     /// Whether [`Bolide::advance_clock`] may move the time forward. A store that was advanced opens with it only.
     #[must_use]
     pub fn test_clock(mut self, on: bool) -> Options {
-        self.test_clock = if on { TestClock::Runs } else { TestClock::Off };
+        self.test_clock = TestClock::running(on);
         self
     }
 

@@ -158,8 +158,11 @@ impl hyper::body::Body for Body {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use http_body_util::BodyExt;
     use hyper::body::Body as _;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -203,6 +206,24 @@ mod tests {
         assert_eq!(load.held_bytes(), STREAM_BYTES + 5);
         drop((uncounted, stream));
         assert_eq!(load.held_bytes(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_streamed_answer_waits_for_its_peer_until_its_last_byte_and_not_for_who_makes_it() {
+        const STEP: Duration = Duration::from_mins(1);
+        let (load, unread) = (Arc::new(Load::default()), Unread::new(STEP));
+        let is_unread = || async { timeout(2 * STEP, unread.too_long()).await.is_ok() };
+        let (sender, receiver) = mpsc::channel(1);
+        let mut body = Body::Streamed(receiver, None).counted(Version::HTTP_2, &load, Some(&unread));
+        assert!(is_unread().await, "there is no room for the first piece");
+        assert!(timeout(STEP, body.frame()).await.is_err());
+        assert!(!is_unread().await, "it is not made yet");
+        sender.send(Ok(Bytes::from_static(b"piece"))).await.expect("somebody reads");
+        let piece = body.frame().await.expect("one").expect("whole").into_data().expect("data");
+        drop((sender, body));
+        assert!(is_unread().await, "the last piece is still here");
+        drop(piece);
+        assert!(!is_unread().await);
     }
 
     #[tokio::test]

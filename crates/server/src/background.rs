@@ -215,6 +215,11 @@ mod tests {
             assert_eq!(stride.pause(step), Duration::from_millis(pause), "{items}");
             stride = stride.grown();
         }
+        for (step, pause) in [(0, 5), (1, 9), (2, 18), (50, 100)] {
+            let [step, pause] = [step, pause].map(Duration::from_millis);
+            assert_eq!(Stride::WITH_USERS.pause(step), pause);
+            assert_eq!(Stride(IDLE_ITEMS).pause(step), IDLE_PAUSE);
+        }
     }
 
     #[test]

@@ -168,8 +168,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
 
 fn test_clock(settings: &Settings) -> Result<TestClock> {
     match (settings.flag("test-clock"), settings.flag("stopped-clock")) {
-        (false, false) => Ok(TestClock::Off),
-        (true, false) => Ok(TestClock::Runs),
+        (on, false) => Ok(TestClock::running(on)),
         (true, true) => Ok(TestClock::Stopped),
         (false, true) => bail!("'stopped-clock' needs 'test-clock'"),
     }

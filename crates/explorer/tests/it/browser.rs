@@ -10,7 +10,7 @@ use explorer::{Doors, Explorer, Transport};
 use hyper::header::{CONTENT_SECURITY_POLICY, COOKIE, LOCATION, SET_COOKIE};
 use hyper::{Request, Response, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use storage::{ClockOptions, ManualClock, MemoryStore, Time};
+use storage::{ClockOptions, ManualClock, MemoryStore, TestClock, Time};
 
 pub(crate) const KEY: &str = "cHJpbWFyeQ==";
 pub(crate) const READ_ONLY_KEY: &str = "cmVhZGVy";
@@ -28,9 +28,13 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> World {
+        World::with_clock(TestClock::Runs)
+    }
+
+    pub(crate) fn with_clock(test_clock: TestClock) -> World {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1_800_000_000)));
         let mut options = ClockOptions::new(clock);
-        options.test_clock = storage::TestClock::Runs;
+        options.test_clock = test_clock;
         let store = Arc::new(MemoryStore::new(options).unwrap());
         let engine = Arc::new(Engine::open(store).unwrap());
         let entry = |kind, text| Entry { kind, key: Key::parse(text).unwrap(), origin: Origin::Made };

@@ -1,6 +1,7 @@
 //! Time to live: made, tried dry, changed, watched.
 
 use hyper::StatusCode;
+use storage::TestClock;
 
 use crate::browser::{Browser, KEY, World};
 
@@ -42,6 +43,18 @@ async fn t29_a_container_is_made_and_its_items_are_gone_when_the_clock_has_moved
     assert_eq!(bars(&browser, "c/nosql/shop/carts/timeline?range=hour").await.iter().sum::<u64>(), 0);
     browser.send("c/nosql/shop/carts/purge", &[]).await;
     assert!(!browser.get("c/nosql/shop/carts").await.has("1 dead"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t29_a_clock_that_stands_still_is_shown_as_one() {
+    for (clock, stands_still) in
+        [(TestClock::Off, false), (TestClock::Runs, false), (TestClock::Stopped, true)]
+    {
+        let world = World::with_clock(clock);
+        let page = world.sign_in(KEY).await.get("clock").await;
+        assert_eq!(page.has("it stands still until it is moved"), stands_still, "{clock:?}");
+        assert_eq!(page.has(" data-stopped>"), stands_still, "countdowns: {clock:?}");
+    }
 }
 
 /// The items of each bar of the timeline.

@@ -67,7 +67,7 @@ impl Server {
     async fn with(limits: Limits, test_clock: bool, more: impl FnOnce(Service) -> Service) -> Server {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let mut options = ClockOptions::new(Arc::clone(&clock) as Arc<_>);
-        options.test_clock = if test_clock { TestClock::Runs } else { TestClock::Off };
+        options.test_clock = TestClock::running(test_clock);
         let store = Arc::new(MemoryStore::new(options).unwrap());
         let archive = Arc::new(MemoryArchive::default());
         let options = Options { archive: Some(Arc::clone(&archive) as Arc<_>), ..Options::default() };

@@ -78,20 +78,26 @@ async fn begin(server: &Server, settings: &[u8], method: &str, path: &str, body:
 async fn read_answer(stream: &mut TcpStream) -> (u8, Vec<u8>) {
     let (mut status, mut body) = (0, Vec::new());
     loop {
-        let mut head = [0; 9];
-        stream.read_exact(&mut head).await.unwrap();
-        let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
-        let mut payload = vec![0; length];
-        stream.read_exact(&mut payload).await.unwrap();
-        match head[3] {
+        let (kind, flags, payload) = read_frame(stream).await;
+        match kind {
             DATA => body.extend_from_slice(&payload),
             HEADERS => status = payload[0],
             _ => continue,
         }
-        if head[4] & 1 == 1 {
+        if flags & 1 == 1 {
             return (status, body);
         }
     }
+}
+
+/// Kind, flags and payload.
+async fn read_frame(stream: &mut TcpStream) -> (u8, u8, Vec<u8>) {
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).await.unwrap();
+    let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+    let mut payload = vec![0; length];
+    stream.read_exact(&mut payload).await.unwrap();
+    (head[3], head[4], payload)
 }
 
 /// A setting: answers have no window but what is granted later.
@@ -113,12 +119,7 @@ async fn a_peer_that_grants_its_window_late_is_answered() {
     let server = Server::start().await;
     let mut late = begin(&server, &NO_WINDOW, "GET", "/", b"").await;
     // The answer's head needs no window; once it is here, the body waits.
-    let mut first = [0; 9];
-    while first[3] != HEADERS {
-        late.read_exact(&mut first).await.unwrap();
-        let mut payload = vec![0; usize::from(first[1]) << 8 | usize::from(first[2])];
-        late.read_exact(&mut payload).await.unwrap();
-    }
+    while read_frame(&mut late).await.0 != HEADERS {}
     late.write_all(&frame(WINDOW_UPDATE, 0, 1, &60_000_u32.to_be_bytes())).await.unwrap();
     let (_, body) = timeout(PATIENCE, read_answer(&mut late)).await.unwrap();
     assert!(body.starts_with(b"{"), "{}", String::from_utf8_lossy(&body));

@@ -25,7 +25,7 @@ pub(super) fn options(settings: &Settings, path: &Path) -> EmbeddedOptions {
 /// The same with another clock.
 pub(super) fn options_at(settings: &Settings, path: &Path, clock: Arc<dyn WallClock>) -> EmbeddedOptions {
     let mut clock = ClockOptions::new(clock);
-    clock.test_clock = if settings.flag("test-clock") { TestClock::Runs } else { TestClock::Off };
+    clock.test_clock = TestClock::running(settings.flag("test-clock"));
     clock.max_clock_jump = settings.seconds("max-clock-jump");
     clock.max_start_gap = settings.seconds("max-start-gap");
     let mut options = EmbeddedOptions::new(path, clock);

@@ -171,7 +171,7 @@ impl World {
     /// Starts a process over what is on the disk.
     pub(crate) fn start(&mut self) -> Result<(), String> {
         let mut options = ClockOptions::new(self.clock.clone());
-        options.test_clock = if self.test_clock { TestClock::Runs } else { TestClock::Off };
+        options.test_clock = TestClock::running(self.test_clock);
         let store =
             MemoryStore::open(self.disk.clone(), options).map_err(|error| format!("open: {error}"))?;
         let store = Arc::new(store);

@@ -85,6 +85,11 @@ pub enum TestClock {
 }
 
 impl TestClock {
+    /// One that runs, or none.
+    pub fn running(on: bool) -> TestClock {
+        if on { TestClock::Runs } else { TestClock::Off }
+    }
+
     /// Whether the clock may be moved.
     pub fn is_on(self) -> bool {
         self != TestClock::Off
