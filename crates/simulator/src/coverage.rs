@@ -211,6 +211,14 @@ situations! {
     DocumentExpiryTold,
     /// A watch was read page by page.
     WatchInPages,
+    /// Too many documents would have died.
+    DocumentRefusedByGuard,
+    /// A document that died has a line in the archive.
+    DocumentArchived,
+    /// One that died has an entry in the deletion record.
+    DocumentRecorded,
+    /// A purge of documents that an archive without room holds up.
+    DocumentArchiveFull,
 }
 
 /// How often each situation occurred.

@@ -1,9 +1,8 @@
 //! Archive and deletion record against the model: nothing that lives has a line or an entry, nobody who died is without one
 //! when the bytes are gone, the chain of the record holds after any crash, and no purge is told twice.
 
-use std::collections::BTreeMap;
-
 use crate::coverage::Reach;
+use crate::inquest::{Case, Inquest};
 use crate::model::{Death, Evidence, Model};
 use crate::operation::CONTAINERS;
 use crate::run::Run;
@@ -19,12 +18,14 @@ impl Run {
             let lines = self.main.archived(container)?;
             let backlog = self.main.backlogs().iter().find(|it| it.0 == container).map_or(0, |it| it.1);
             let left = if purged { 0 } else { backlog };
-            check_testimonies(&self.model, container, Evidence::Archive, &lines)?;
-            let archived = check_owed(&self.model, container, Evidence::Archive, &lines, left)?;
+            let archive = inquest(&self.model, container, Evidence::Archive, &lines);
+            archive.check_truth()?;
+            let archived = archive.check_complete(left)?;
             let entries = self.main.recorded(container)?;
-            check_testimonies(&self.model, container, Evidence::Record, &entries)?;
-            check_once(&self.model, container, &entries)?;
-            let recorded = check_owed(&self.model, container, Evidence::Record, &entries, left)?;
+            let record = inquest(&self.model, container, Evidence::Record, &entries);
+            record.check_truth()?;
+            record.check_once()?;
+            let recorded = record.check_complete(left)?;
             let coverage = &mut self.situation.coverage;
             coverage.reach_if(archived, Reach::Archived);
             coverage.reach_if(recorded, Reach::Recorded);
@@ -49,7 +50,8 @@ impl Run {
         before: &Model,
         container: &'static str,
     ) -> Result<(), String> {
-        check_owed(before, container, Evidence::Archive, &self.main.archived(container)?, 0).map(drop)
+        let lines = self.main.archived(container)?;
+        inquest(before, container, Evidence::Archive, &lines).check_complete(0).map(drop)
     }
 
     /// The volume of a container's archive is full, or has room again.
@@ -63,79 +65,40 @@ impl Run {
     }
 }
 
-/// What a testimony tells has happened; of whom it is owed to, when and why it did.
-fn check_testimonies(
-    model: &Model,
+impl Case for Death {
+    type Testimony = Testimony;
+    type Subject = (usize, String, u64);
+
+    fn subject(testimony: &Testimony) -> Self::Subject {
+        (testimony.key, testimony.id.clone(), testimony.ts)
+    }
+
+    fn is_about(&self, testimony: &Testimony) -> bool {
+        let body = &self.item.body;
+        (testimony.key, &testimony.id, testimony.ts) == (body.key, &body.id, self.item.ts)
+            && testimony.body.as_ref().is_none_or(|told| told == body)
+    }
+
+    fn is_exact(&self, testimony: &Testimony) -> bool {
+        let rule = (testimony.rule.as_str(), testimony.seconds);
+        // One that was written at a time which was rejected later (T34) is not told to have died before its `_ts`.
+        let (ts_ms, time_ms) = (self.item.ts * 1000, self.time_ms);
+        let is_instant = testimony.expired_ms == time_ms || ts_ms > time_ms && testimony.expired_ms == ts_ms;
+        is_instant && (self.twice || rule == (self.rule, self.seconds))
+    }
+}
+
+/// What is told of a container's dead at one place.
+fn inquest<'a>(
+    model: &'a Model,
     container: &'static str,
     evidence: Evidence,
-    told: &[Testimony],
-) -> Result<(), String> {
-    let owed: Vec<*const Death> =
-        model.owed(container, evidence).into_iter().map(std::ptr::from_ref).collect();
-    for testimony in told {
-        let died = |death: &&Death| death.name == container && is_about(testimony, death);
-        let deaths: Vec<&Death> = model.deaths.iter().filter(died).collect();
-        let is_true =
-            |death: &&Death| !owed.contains(&std::ptr::from_ref(*death)) || is_exact(testimony, death);
-        if !deaths.iter().any(is_true) {
-            return Err(format!("T32: {container}: told is {testimony:?}, died has {deaths:?}"));
-        }
+    told: &'a [Testimony],
+) -> Inquest<'a, Death> {
+    Inquest {
+        place: format!("{evidence:?} of {container}"),
+        died: model.deaths.iter().filter(|death| death.name == container).collect(),
+        owed: model.owed(container, evidence),
+        told,
     }
-    Ok(())
-}
-
-fn is_about(testimony: &Testimony, death: &Death) -> bool {
-    let body = &death.item.body;
-    (testimony.key, &testimony.id, testimony.ts) == (body.key, &body.id, death.item.ts)
-        && testimony.body.as_ref().is_none_or(|told| told == body)
-}
-
-fn is_exact(testimony: &Testimony, death: &Death) -> bool {
-    let rule = (testimony.rule.as_str(), testimony.seconds);
-    // One that was written at a time which was rejected later (T34) is not told to have died before its `_ts`.
-    let (ts_ms, time_ms) = (death.item.ts * 1000, death.time_ms);
-    let is_instant = testimony.expired_ms == time_ms || ts_ms > time_ms && testimony.expired_ms == ts_ms;
-    is_instant && (death.twice || rule == (death.rule, death.seconds))
-}
-
-/// Those to whom evidence is owed have it, but for at most `left` whose bytes are still there. Says whether anybody has.
-fn check_owed(
-    model: &Model,
-    container: &'static str,
-    evidence: Evidence,
-    told: &[Testimony],
-    left: u64,
-) -> Result<bool, String> {
-    let mut open: Vec<&Testimony> = told.iter().collect();
-    let (mut found, mut missing) = (false, Vec::new());
-    for death in model.owed(container, evidence) {
-        let fits = |testimony: &&Testimony| is_about(testimony, death) && is_exact(testimony, death);
-        match open.iter().position(fits) {
-            Some(at) => {
-                open.remove(at);
-                found = true;
-            }
-            None => missing.push(death),
-        }
-    }
-    if missing.len() as u64 > left {
-        return Err(format!(
-            "T32: {container}: {evidence:?} tells nothing of {missing:?}; {left} are still there"
-        ));
-    }
-    Ok(found)
-}
-
-/// A record tells of no purge twice: of one who died twice in a second, under the same name, at most that often.
-fn check_once(model: &Model, container: &str, entries: &[Testimony]) -> Result<(), String> {
-    let mut counts: BTreeMap<(usize, &str, u64), usize> = BTreeMap::new();
-    for entry in entries {
-        let count = counts.entry((entry.key, &entry.id, entry.ts)).or_default();
-        *count += 1;
-        let died = |death: &&Death| death.name == container && is_about(entry, death);
-        if *count > model.deaths.iter().filter(died).count() {
-            return Err(format!("a record tells too often of {entry:?}"));
-        }
-    }
-    Ok(())
 }

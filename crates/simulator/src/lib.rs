@@ -7,6 +7,7 @@
 //! - `world`: the real engine over a memory store, with a disk that survives crashes and clocks that are moved by hand;
 //!   `translate`, `body` and `calendar` put the model's words into the engine's and back.
 //! - `run`, `requests`, `history`, `owner`, `evidence`, `lifecycle`: the world, its twin without purge and the model, step by step side by side.
+//! - `inquest`, `records`: what is told of the dead, against who has died.
 //! - `budget`, `documents`: short lives of their own, under enforced throughput and in the MongoDB form.
 //! - `check`: the comparison. `coverage`, `situation`: whether the seeds went where the bugs would be.
 //! - `bugs`: defects that the binary `planted-bugs` plants into a copy of the engine, each of which must be caught.
@@ -30,10 +31,12 @@ mod coverage;
 mod documents;
 mod evidence;
 mod history;
+mod inquest;
 mod lifecycle;
 mod model;
 mod operation;
 mod owner;
+mod records;
 mod requests;
 mod run;
 mod situation;

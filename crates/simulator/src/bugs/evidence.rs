@@ -8,6 +8,8 @@ const HISTORY_RECORD: &str = "crates/engine/src/history/record.rs";
 const OBITUARY: &str = "crates/engine/src/obituary.rs";
 const DELETIONS: &str = "crates/engine/src/deletions/events.rs";
 const DELETION_LOG: &str = "crates/engine/src/deletions/log.rs";
+const GUARD: &str = "crates/engine/src/guard.rs";
+const SETTLE: &str = "crates/engine/src/archive/settle.rs";
 const HOLD: &str = "crates/engine/src/hold.rs";
 const COLLECTIONS: &str = "crates/engine/src/collection/catalog.rs";
 const RULES: &str = "crates/engine/src/collection/index_changes.rs";
@@ -115,5 +117,32 @@ pub(super) const BUGS: &[Bug] = &[
             "feed.until.is_none_or(|until| event.position < until)",
             "feed.until.is_none_or(|until| event.position != until)",
         )],
+    },
+    Bug {
+        name: "a collection is dropped with its dead",
+        edits: &[
+            edit(COLLECTIONS, "        self.settle(&Holder::Collection(self.current(collection)?))?;\n", ""),
+            edit(
+                SETTLE,
+                "policy.lifecycle.archive.is_some() && has_dead(tx, partition.id, &policy, by)?",
+                "policy.lifecycle.archive.is_some() && false && has_dead(tx, partition.id, &policy, by)?",
+            ),
+        ],
+    },
+    Bug {
+        name: "evidence does not name the index whose rule has killed",
+        edits: &[edit(OBITUARY, "|index| json_text(index.spec.name()));", "|_| \"null\".to_owned());")],
+    },
+    Bug {
+        name: "nobody is asked whether a date rule may kill many",
+        edits: &[edit(
+            RULES,
+            "change_policies(tx, &[desk.gate.partition], &changes, consent)?;",
+            "change_policies(tx, &[desk.gate.partition], &changes, { let _ = consent; Consent::Given })?;",
+        )],
+    },
+    Bug {
+        name: "whom a new date rule will kill is told to be nobody",
+        edits: &[edit(GUARD, "if unknown && living.items > 0 {", "if unknown && living.items > 1000 {")],
     },
 ];

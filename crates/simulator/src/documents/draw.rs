@@ -3,6 +3,7 @@
 use super::machine::NAMES;
 use super::model::Model;
 use super::words::{Dates, Default, Doc, FIELDS, Form, Odd, Request, Rule, Ttl};
+use crate::model::{Consent, Evidence};
 
 /// One step.
 #[derive(Debug, Clone)]
@@ -21,7 +22,12 @@ pub(super) enum Step {
         name: &'static str,
         field: usize,
         rule: Rule,
+        consent: Consent,
         meanwhile: Vec<Request>,
+    },
+    /// The archive is full, or has room again.
+    FillArchive {
+        full: bool,
     },
     Purge {
         limit: usize,
@@ -54,7 +60,8 @@ impl Draw {
         self.random.bool()
     }
 
-    pub(super) fn next(&mut self, model: &Model) -> Step {
+    /// What happens next; `full` is the archive.
+    pub(super) fn next(&mut self, model: &Model, full: bool) -> Step {
         let name = NAMES[usize::from(self.random.u8(..4) == 0)];
         let Some(collection) = model.collections.get(name) else {
             let other = if name == NAMES[0] { NAMES[1] } else { NAMES[0] };
@@ -64,7 +71,12 @@ impl Draw {
             return self.request(name, Request::Make);
         };
         if collection.hold && self.random.u8(..4) == 0 {
-            return self.request(name, Request::HoldCollection(false));
+            let consent = self.consent();
+            return self.request(name, Request::HoldCollection(false, consent));
+        }
+        // A life is short: who is to leave something behind must be told early.
+        if collection.evidence.is_empty() && self.random.u8(..8) == 0 {
+            return self.evidence(name);
         }
         match self.random.u8(..100) {
             0..40 => {
@@ -73,25 +85,46 @@ impl Draw {
             }
             40..60 => Step::Wait { ms: self.wait_ms(model) },
             60..66 => {
-                let default = self.default();
-                self.request(name, Request::SetDefault(default))
+                let (default, consent) = (self.default(), self.consent());
+                self.request(name, Request::SetDefault(default, consent))
             }
-            66..76 => self.rule_step(model, name),
-            76..82 => Step::Purge { limit: self.random.usize(1..4) },
-            82..84 => Step::Drain,
-            84..90 => Step::Watch { max_items: self.random.usize(1..6) },
-            90..95 => self.hold(model, name),
-            95 => self.request(name, Request::HoldCollection(true)),
+            66..74 => self.rule_step(model, name),
+            74..80 => Step::Purge { limit: self.random.usize(1..4) },
+            80..82 => Step::Drain,
+            82..87 => Step::Watch { max_items: self.random.usize(1..6) },
+            // What is lifted or dropped may have to wait for the purge, which an archive without room stops.
+            87..91 | 96..98 if full => Step::FillArchive { full: false },
+            87..91 => self.hold(model, name),
+            91 => {
+                let consent = self.consent();
+                self.request(name, Request::HoldCollection(true, consent))
+            }
+            92 => self.evidence(name),
+            93 => Step::FillArchive { full: !full },
+            94..96 => {
+                let share = [None, Some(0), Some(400_000), Some(1_000_000)][self.random.usize(..4)];
+                self.request(name, Request::Guard(share))
+            }
             96..98 => self.request(name, Request::Drop),
             _ => Step::Restart,
         }
     }
 
-    /// A lift may let the purge run first, so that commits differ between the worlds: no crash there.
+    /// A lift or a drop may let the purge run first, so that commits differ between the worlds: no crash there.
     fn request(&mut self, name: &'static str, request: Request) -> Step {
-        let lift = matches!(request, Request::LiftItem(_));
-        let crash = (!lift && self.random.u8(..15) == 0).then(|| self.random.bool());
+        let waits = matches!(request, Request::LiftItem(_) | Request::Drop);
+        let crash = (!waits && self.random.u8(..15) == 0).then(|| self.random.bool());
         Step::Request { name, request, crash }
+    }
+
+    fn evidence(&mut self, name: &'static str) -> Step {
+        let evidence = [Evidence::Archive, Evidence::Record][self.random.usize(..2)];
+        let wished = self.random.u8(..4) != 0;
+        self.request(name, Request::Evidence(evidence, wished))
+    }
+
+    fn consent(&mut self) -> Consent {
+        if self.random.u8(..3) == 0 { Consent::Given } else { Consent::NotGiven }
     }
 
     fn write(&mut self, model: &Model, name: &str) -> Request {
@@ -179,16 +212,15 @@ impl Draw {
                 let seconds = if self.random.bool() { self.random.i64(10..30) } else { rule.seconds };
                 let rule = Rule { seconds, ..rule };
                 let meanwhile = (0..self.random.usize(..5)).map(|_| self.write(model, name)).collect();
-                if model.collections[name].hold {
-                    // A build in a held collection goes on as any other; its writes would be refused.
-                    return Step::AddRule { name, field, rule, meanwhile: Vec::new() };
-                }
-                Step::AddRule { name, field, rule, meanwhile }
+                // A build in a held collection goes on as any other; its writes would be refused.
+                let meanwhile = if model.collections[name].hold { Vec::new() } else { meanwhile };
+                Step::AddRule { name, field, rule, consent: self.consent(), meanwhile }
             }
             Some(_) if self.random.u8(..3) == 0 => self.request(name, Request::DropRule(field)),
             // What the rule is for stays: that would be another index.
             Some(before) => {
-                self.request(name, Request::ChangeRule(field, Rule { partial: before.partial, ..rule }))
+                let (rule, consent) = (Rule { partial: before.partial, ..rule }, self.consent());
+                self.request(name, Request::ChangeRule(field, rule, consent))
             }
         }
     }

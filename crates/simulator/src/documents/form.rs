@@ -14,6 +14,11 @@ pub(super) fn index_name(field: usize) -> String {
     format!("by {}", FIELD_NAMES[field])
 }
 
+/// The field of an index's name.
+pub(super) fn field_of(index: &str) -> Option<usize> {
+    (0..FIELDS).find(|field| index_name(*field) == index)
+}
+
 fn integer(number: i64) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
@@ -51,6 +56,12 @@ pub(super) fn raw(doc: &Doc) -> RawDocument {
         document.push("tag", Value::Bool(true));
     }
     RawDocument::from_document(&document)
+}
+
+/// The document as the archive has it.
+pub(super) fn json(doc: &Doc) -> String {
+    let text = bson::to_extended_json(ValueRef::Document(raw(doc).view()), false);
+    document::parse_json(text.as_bytes()).expect("it is JSON").to_json()
 }
 
 /// The `_id` of one of our documents.

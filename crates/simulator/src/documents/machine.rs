@@ -6,30 +6,35 @@ use std::sync::Arc;
 use bson::{RawDocument, Value, ValueRef};
 use engine::collection::{Decision, IndexState, Target};
 use engine::{
-    Collection, CollectionDefinition, Consent, Engine, Error, EventKind, Holder, ItemAddress, Manner,
-    Position, PurgeReport, Watch, WatchEvent, Watched,
+    ArchiveDirectory, Collection, CollectionDefinition, Engine, Error, EventKind, Holder, ItemAddress,
+    Lifecycle, Manner, MemoryArchive, Options, Position, PurgeReport, Watch, WatchEvent, Watched,
 };
-use mql::index::IndexSpec;
 use storage::{ClockOptions, CrashMode, Direction, ManualClock, MemoryDisk, MemoryStore};
 
 use super::form;
 use super::words::{Answer, Default, Event, FIELDS, Request, Rule, Seen, What};
+use crate::model::{Consent, Evidence};
+use crate::records;
+use crate::translate::engine_consent;
 
 /// The names that collections come and go under.
 pub(super) const NAMES: [&str; 2] = ["one", "two"];
 const DATABASE: &str = "db";
 const REASON: &str = "a case";
+/// The directory of all archives: collections change their names, and it does not.
+const ARCHIVE: &str = "cold";
 
 /// An engine over a memory store.
 pub(super) struct Machine {
     disk: MemoryDisk,
+    archive: Arc<MemoryArchive>,
     clock: Arc<ManualClock>,
     engine: Option<Engine>,
 }
 
 impl Machine {
     pub(super) fn new(clock: Arc<ManualClock>) -> Result<Machine, String> {
-        let mut machine = Machine { disk: MemoryDisk::new(), clock, engine: None };
+        let mut machine = Machine { disk: MemoryDisk::new(), archive: Arc::default(), clock, engine: None };
         machine.restart()?;
         Ok(machine)
     }
@@ -40,7 +45,8 @@ impl Machine {
         self.disk.clear_faults();
         let store = MemoryStore::open(self.disk.clone(), ClockOptions::new(self.clock.clone()));
         let store = store.map_err(|error| error.to_string())?;
-        self.engine = Some(Engine::open(Arc::new(store)).map_err(text)?);
+        let options = Options { archive: Some(self.archive.clone()), ..Options::default() };
+        self.engine = Some(Engine::open_with(Arc::new(store), options).map_err(text)?);
         Ok(())
     }
 
@@ -81,6 +87,28 @@ impl Machine {
         Ok(backlog)
     }
 
+    /// The archive has no room, or has again.
+    pub(super) fn fill_archive(&self, full: bool) -> Result<(), String> {
+        self.archive.set_full(ARCHIVE, full);
+        if full { Ok(()) } else { self.engine().retry_archives(None).map_err(text) }
+    }
+
+    /// The lines of the archive.
+    pub(super) fn archived(&self) -> Vec<String> {
+        self.archive.lines(ARCHIVE)
+    }
+
+    /// What the deletion record of a collection tells of purged documents.
+    pub(super) fn recorded(&self, name: &str) -> Result<Vec<String>, String> {
+        let Some(collection) = self.collection(name) else { return Ok(Vec::new()) };
+        records::purged_lines(self.engine(), &Holder::Collection(collection))
+    }
+
+    /// Every record there is, also of collections that are gone, is in order.
+    pub(super) fn verify_records(&self) -> Result<(), String> {
+        records::verify(self.engine())
+    }
+
     /// Everything in the store is as the documents call for.
     pub(super) fn check(&self) -> Result<(), String> {
         let report = self.engine().check().map_err(text)?;
@@ -106,8 +134,12 @@ impl Machine {
                 };
                 self.modify(&collection, *id, delete)
             }
-            Request::SetDefault(default) => answer(self.set_default(&collection, *default)),
-            Request::ChangeRule(field, rule) => answer(self.change_rule(&collection, *field, *rule)),
+            Request::SetDefault(default, consent) => {
+                answer(self.set_default(&collection, *default, *consent))
+            }
+            Request::ChangeRule(field, rule, consent) => {
+                answer(self.change_rule(&collection, *field, *rule, *consent))
+            }
             Request::DropRule(field) => {
                 let number = number_of(&collection, &form::index_name(*field));
                 answer(number.and_then(|number| self.engine().drop_indexes(&collection, &[number])))
@@ -121,10 +153,18 @@ impl Machine {
                     _ => engine.lift_item(&holder, &item),
                 })
             }
-            Request::HoldCollection(hold) => {
-                let wish =
-                    |lifecycle: &mut engine::Lifecycle| lifecycle.hold = hold.then(|| REASON.to_owned());
-                answer(self.engine().change_lifecycle(&Holder::Collection(collection), wish).map(drop))
+            Request::HoldCollection(hold, consent) => {
+                self.wish(collection, *consent, |wishes| wishes.hold = hold.then(|| REASON.to_owned()))
+            }
+            Request::Guard(share) => {
+                self.wish(collection, Consent::NotGiven, |wishes| wishes.max_instant_expiry = *share)
+            }
+            Request::Evidence(Evidence::Archive, wished) => {
+                let directory = wished.then(|| ArchiveDirectory::parse(ARCHIVE).expect("a plain name"));
+                self.wish(collection, Consent::NotGiven, |wishes| wishes.archive = directory)
+            }
+            Request::Evidence(Evidence::Record, wished) => {
+                self.wish(collection, Consent::NotGiven, |wishes| wishes.deletion_record = *wished)
             }
             Request::Drop => answer(self.engine().drop_collection(&collection)),
             Request::Rename(to) => {
@@ -132,6 +172,16 @@ impl Machine {
             }
             Request::Make => Answer::Exists,
         }
+    }
+
+    fn wish(
+        &self,
+        collection: Arc<Collection>,
+        consent: Consent,
+        wish: impl FnOnce(&mut Lifecycle),
+    ) -> Answer {
+        let holder = Holder::Collection(collection);
+        answer(self.engine().change_lifecycle_with(&holder, engine_consent(consent), wish).map(drop))
     }
 
     fn insert(&self, collection: &Arc<Collection>, document: RawDocument) -> Answer {
@@ -172,8 +222,13 @@ impl Machine {
         }
     }
 
-    fn set_default(&self, collection: &Arc<Collection>, default: Default) -> engine::Result<()> {
-        let engine = self.engine();
+    fn set_default(
+        &self,
+        collection: &Arc<Collection>,
+        default: Default,
+        consent: Consent,
+    ) -> engine::Result<()> {
+        let (engine, consent) = (self.engine(), engine_consent(consent));
         let existing = number_of(collection, form::DEFAULT_INDEX).ok();
         let seconds = match default {
             Default::Off => {
@@ -184,21 +239,28 @@ impl Machine {
         };
         let spec = form::default_index(seconds);
         match existing {
-            None => engine.create_indexes(collection, vec![spec]).map(drop),
-            Some(number) => engine.change_index(collection, number, spec).map(drop),
+            None => engine.create_indexes_with(collection, vec![spec], consent).map(drop),
+            Some(number) => engine.change_index_with(collection, number, spec, consent).map(drop),
         }
     }
 
-    fn change_rule(&self, collection: &Arc<Collection>, field: usize, rule: Rule) -> engine::Result<()> {
+    fn change_rule(
+        &self,
+        collection: &Arc<Collection>,
+        field: usize,
+        rule: Rule,
+        consent: Consent,
+    ) -> engine::Result<()> {
         let number = number_of(collection, &form::index_name(field))?;
-        self.engine().change_index(collection, number, form::rule_index(field, rule)).map(drop)
+        let (spec, consent) = (form::rule_index(field, rule), engine_consent(consent));
+        self.engine().change_index_with(collection, number, spec, consent).map(drop)
     }
 
     /// A rule begins.
-    pub(super) fn add_rule(&self, name: &str, field: usize, rule: Rule) -> Result<(), String> {
-        let collection = self.collection(name).ok_or("no collection")?;
-        let specs: Vec<IndexSpec> = vec![form::rule_index(field, rule)];
-        self.engine().create_indexes_with(&collection, specs, Consent::Given).map(drop).map_err(text)
+    pub(super) fn add_rule(&self, name: &str, field: usize, rule: Rule, consent: Consent) -> Answer {
+        let Some(collection) = self.collection(name) else { return Answer::NoCollection };
+        let (specs, consent) = (vec![form::rule_index(field, rule)], engine_consent(consent));
+        answer(self.engine().create_indexes_with(&collection, specs, consent).map(drop))
     }
 
     /// A piece of the build of a rule's index; says whether it is whole.
@@ -243,7 +305,7 @@ impl Machine {
         held.sort_unstable();
         let mut rules = [None; FIELDS];
         for index in collection.indexes().iter() {
-            let field = (0..FIELDS).find(|field| form::index_name(*field) == index.spec.name());
+            let field = form::field_of(index.spec.name());
             if let Some((field, seconds)) = field.zip(index.spec.expire_after_seconds()) {
                 let in_force = index.state == IndexState::Ready;
                 let (partial, hidden) = (index.spec.partial_filter().is_some(), index.spec.is_hidden());
@@ -256,8 +318,19 @@ impl Machine {
             engine::DefaultTtl::Seconds(seconds) => Default::After(seconds.into()),
         };
         let living = reading.usage(collection).map_err(text)?.living.items;
-        let is_held = owner.lifecycle().hold.is_some();
-        Ok(Seen { default, rules, hold: is_held, held, documents, living })
+        let wishes = owner.lifecycle();
+        let archive = wishes.archive.map(|_| Evidence::Archive);
+        let record = wishes.deletion_record.then_some(Evidence::Record);
+        Ok(Seen {
+            default,
+            rules,
+            hold: wishes.hold.is_some(),
+            guard: wishes.max_instant_expiry,
+            evidence: archive.into_iter().chain(record).collect(),
+            held,
+            documents,
+            living,
+        })
     }
 
     /// Begins to watch the database.
@@ -326,6 +399,7 @@ fn answer(done: engine::Result<()>) -> Answer {
         Err(Error::NotFound { .. }) => Answer::NotFound,
         Err(Error::DuplicateKey { .. }) => Answer::Duplicate,
         Err(Error::Held { .. }) => Answer::Held,
+        Err(Error::NotConfirmed { .. }) => Answer::NotConfirmed,
         Err(Error::Exists { .. }) => Answer::Exists,
         Err(other) => Answer::Other(other.to_string()),
     }

@@ -1,10 +1,11 @@
 //! A short life of the MongoDB form: documents with dates, several rules that come, change and go (T26, T27), holds, renaming
-//! and drops, and a watch that tells all of it (T28).
+//! and drops, a watch that tells all of it (T28), the guard (T30), and evidence of the dead (T32).
 //!
 //! As in the life of containers there is a twin without purge, and a model that knows no queues; a crash that strikes a
 //! commit forks the model, and what is read after the restart decides.
 
 mod draw;
+mod evidence;
 mod form;
 mod machine;
 mod model;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use storage::{ManualClock, Time};
 
 use crate::coverage::{Coverage, Reach};
+use crate::model::{Consent, Evidence};
 use crate::{Lived, live};
 use draw::{Draw, Step};
 use machine::Machine;
@@ -30,6 +32,7 @@ struct Life {
     main: Machine,
     twin: Machine,
     model: Model,
+    archive_is_full: bool,
     watcher: Option<Watcher>,
     coverage: Coverage,
     trace: Vec<String>,
@@ -51,6 +54,7 @@ impl Life {
             main,
             twin,
             model: Model::default(),
+            archive_is_full: false,
             watcher: None,
             coverage: Coverage::default(),
             trace: Vec::new(),
@@ -63,13 +67,20 @@ impl Life {
     }
 
     fn step(&mut self) -> Result<(), String> {
-        let step = self.draw.next(&self.model);
+        let step = self.draw.next(&self.model, self.archive_is_full);
         let now = self.model.now_ms;
         self.trace.push(format!("     {}.{:03} {step:?}", now / 1000, now % 1000));
         match step {
             Step::Request { name, request, crash } => self.request(name, &request, crash)?,
             Step::Wait { ms } => self.clock.advance(Duration::from_millis(ms)),
-            Step::AddRule { name, field, rule, meanwhile } => self.add_rule(name, field, rule, meanwhile)?,
+            Step::AddRule { name, field, rule, consent, meanwhile } => {
+                self.add_rule(name, field, rule, consent, meanwhile)?;
+            }
+            Step::FillArchive { full } => {
+                self.archive_is_full = full;
+                self.main.fill_archive(full)?;
+                self.twin.fill_archive(full)?;
+            }
             Step::Purge { limit } => self.purge(limit)?,
             Step::Drain => self.drain()?,
             Step::Restart => self.restart(vec![self.model.clone()])?,
@@ -98,6 +109,7 @@ impl Life {
         if main != twin {
             return Err(format!("invariant 7: seen is {main:?}, and without purge {twin:?}"));
         }
+        self.check_evidence(false)?;
         match &self.watcher {
             Some(watcher) => watcher.audit(&self.main, &self.twin, &self.model, &mut self.coverage),
             None => Ok(()),
@@ -126,7 +138,10 @@ impl Life {
             return Err(format!("answered {main:?}, should be {expected:?}"));
         }
         self.cover(name, request, &main, &before, self.model.dead.len() > dead);
-        Ok(())
+        match (request, main) {
+            (Request::Drop, Answer::Written) => self.check_archive_of_dropped(&before, name),
+            _ => Ok(()),
+        }
     }
 
     /// A rule begins; while its index is built, there are other requests.
@@ -135,13 +150,21 @@ impl Life {
         name: &'static str,
         field: usize,
         rule: Rule,
+        consent: Consent,
         meanwhile: Vec<Request>,
     ) -> Result<(), String> {
         // Where nobody lives, the rule may be in force at once: that depends on the purge.
         let lives = !self.model.living(name).is_empty();
-        self.main.add_rule(name, field, rule)?;
-        self.twin.add_rule(name, field, rule)?;
-        self.model.add_rule(name, field, rule);
+        let main = self.main.add_rule(name, field, rule, consent);
+        let twin = self.twin.add_rule(name, field, rule, consent);
+        let expected = self.model.add_rule(name, field, rule, consent);
+        if main != twin || main != expected {
+            return Err(format!("a rule is {main:?}, without purge {twin:?}, should be {expected:?}"));
+        }
+        if main == Answer::NotConfirmed {
+            self.coverage.reach(Reach::DocumentRefusedByGuard);
+            return Ok(());
+        }
         for request in meanwhile.into_iter().filter(|_| lives) {
             self.coverage.reach(Reach::WriteDuringRuleBuild);
             self.request(name, &request, None)?;
@@ -178,10 +201,14 @@ impl Life {
         let now = self.model.now_ms;
         while self.main.purge(16)?.next_due.is_some_and(|due| due.millis() <= now) {}
         for (name, left) in self.main.backlog()? {
-            if left > 0 && !self.model.collections[name].hold {
+            let collection = &self.model.collections[name];
+            let stuck = self.archive_is_full && collection.evidence.contains_key(&Evidence::Archive);
+            self.coverage.reach_if(left > 0 && stuck, Reach::DocumentArchiveFull);
+            if left > 0 && !collection.hold && !stuck {
                 return Err(format!("T22: the purge is done and {left} documents of {name} are left"));
             }
         }
+        self.check_evidence(true)?;
         self.main.check()?;
         self.twin.check()
     }
@@ -225,6 +252,7 @@ impl Life {
     fn cover(&mut self, name: &str, request: &Request, answer: &Answer, before: &Model, killed: bool) {
         let coverage = &mut self.coverage;
         coverage.reach_if(*answer == Answer::Held, Reach::DocumentRefusedByHold);
+        coverage.reach_if(*answer == Answer::NotConfirmed, Reach::DocumentRefusedByGuard);
         coverage.reach_if(*answer == Answer::Same, Reach::UpdateThatChangesNothing);
         let several = before.collections.get(name).is_some_and(|it| it.rules.iter().flatten().count() > 1);
         let dead = before.collections.get(name).is_some_and(|it| it.items.len() > before.living(name).len());
@@ -238,7 +266,7 @@ impl Life {
                 coverage.reach_if(dead, Reach::RuleChangedOverDead);
             }
             Request::DropRule(_) => coverage.reach_if(dead, Reach::RuleDroppedOverDead),
-            Request::LiftItem(_) | Request::HoldCollection(false) => {
+            Request::LiftItem(_) | Request::HoldCollection(false, _) => {
                 coverage.reach_if(killed, Reach::DocumentLiftKills);
             }
             Request::Rename(_) => coverage.reach_if(*answer == Answer::Written, Reach::CollectionRenamed),

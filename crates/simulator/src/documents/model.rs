@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::words::{Answer, Default, Doc, Event, FIELDS, Request, Rule, Seen, Ttl, What};
+use super::words::{Answer, Cause, Default, Doc, Event, FIELDS, Request, Rule, Seen, Ttl, What};
+use crate::model::{Consent, Evidence, MILLION};
 
 #[derive(Debug, Clone)]
 pub(super) struct Item {
@@ -20,26 +21,54 @@ pub(super) struct Collection {
     /// In the order of creation, the dead included until another takes their id.
     pub(super) items: Vec<Item>,
     pub(super) hold: bool,
+    /// What share of the living may die at once, in millionths.
+    pub(super) guard: Option<u32>,
+    /// Which evidence is wished for, and since which turn.
+    pub(super) evidence: BTreeMap<Evidence, u64>,
+    /// A name may be used again; a number is not.
+    number: u64,
 }
 
 impl Collection {
     /// The millisecond in which the earliest rule lets an item die.
     pub(super) fn deadline_ms(&self, item: &Item) -> Option<u64> {
+        self.deadlines_ms(item).into_iter().map(|(deadline, _)| deadline).min()
+    }
+
+    /// The milliseconds in which its rules let an item die.
+    fn deadlines_ms(&self, item: &Item) -> Vec<(u64, Cause)> {
         if self.hold || item.held {
-            return None;
+            return Vec::new();
         }
         let own = match (self.default, item.doc.ttl) {
             (Default::Off, _) | (_, Ttl::Never) => None,
-            (_, Ttl::After(seconds, _)) => Some(seconds),
-            (default, Ttl::Absent | Ttl::Ignored(_)) => default.seconds(),
+            (_, Ttl::After(seconds, _)) => Some((seconds, Cause::Ttl(seconds))),
+            (default, Ttl::Absent | Ttl::Ignored(_)) => {
+                default.seconds().map(|seconds| (seconds, Cause::Default(seconds)))
+            }
         };
-        let own = own.map(|seconds| (item.ts.cast_signed() + seconds) * 1000);
-        let by_date = self.rules.iter().zip(&item.doc.dates).filter_map(|(rule, dates)| {
-            let rule = rule.filter(|rule| rule.in_force && (!rule.partial || item.doc.tag))?;
-            Some(dates.earliest()? + rule.seconds * 1000)
+        let own = own.map(|(seconds, cause)| ((item.ts.cast_signed() + seconds) * 1000, cause));
+        let by_date = (0..FIELDS).filter_map(|field| {
+            let rule = self.rules[field].filter(|rule| rule.in_force && (!rule.partial || item.doc.tag))?;
+            let cause = Cause::Date { field: Some(field), seconds: rule.seconds };
+            Some((item.doc.dates[field].earliest()? + rule.seconds * 1000, cause))
         });
-        own.into_iter().chain(by_date).min().map(|deadline| deadline.max(0).unsigned_abs())
+        let deadlines = own.into_iter().chain(by_date);
+        deadlines.map(|(deadline, cause)| (deadline.max(0).unsigned_abs(), cause)).collect()
     }
+}
+
+/// One death.
+#[derive(Debug, Clone)]
+pub(super) struct Death {
+    /// The collection that it happened in, by number.
+    pub(super) collection: u64,
+    pub(super) doc: Doc,
+    pub(super) ts: u64,
+    pub(super) time_ms: u64,
+    /// The rules by which it was overdue in that instant.
+    pub(super) causes: Vec<Cause>,
+    turn: u64,
 }
 
 /// Everything there is, and everything that has happened.
@@ -49,6 +78,8 @@ pub(super) struct Model {
     pub(super) collections: BTreeMap<&'static str, Collection>,
     pub(super) dead: BTreeSet<u64>,
     pub(super) events: Vec<Event>,
+    pub(super) deaths: Vec<Death>,
+    made: u64,
     versions: u64,
     turns: u64,
 }
@@ -69,22 +100,80 @@ impl Model {
         for (deadline, name, item) in dying {
             self.turns += u64::from(last != Some(deadline));
             last = Some(deadline);
-            self.dead.insert(item.version);
-            self.tell(name, deadline, What::Expired(item.doc));
+            self.die(name, deadline, item);
         }
     }
 
-    /// Whom the rules as they have just become call overdue dies now.
-    fn judge(&mut self, name: &'static str) {
+    /// Whom the rules as they have just become call overdue dies now; says how many that are.
+    fn judge(&mut self, name: &'static str) -> u64 {
         let collection = &self.collections[name];
         let overdue =
             |item: &&Item| collection.deadline_ms(item).is_some_and(|deadline| deadline <= self.now_ms);
         let living = collection.items.iter().filter(|item| !self.dead.contains(&item.version));
         let dying: Vec<Item> = living.filter(overdue).cloned().collect();
+        let count = dying.len() as u64;
         self.turns += 1;
         for item in dying {
-            self.dead.insert(item.version);
-            self.tell(name, self.now_ms, What::Expired(item.doc));
+            self.die(name, self.now_ms, item);
+        }
+        count
+    }
+
+    fn die(&mut self, name: &'static str, time_ms: u64, item: Item) {
+        let collection = &self.collections[name];
+        let overdue = collection.deadlines_ms(&item).into_iter().filter(|(deadline, _)| *deadline <= time_ms);
+        let causes = overdue.map(|(_, cause)| cause).collect();
+        let (collection, turn) = (collection.number, self.turns);
+        let doc = item.doc.clone();
+        self.deaths.push(Death { collection, doc, ts: item.ts, time_ms, causes, turn });
+        self.dead.insert(item.version);
+        self.tell(name, time_ms, What::Expired(item.doc));
+    }
+
+    /// Changes the rules, unless more would die at once than the owner allows.
+    fn change_rules(
+        &mut self,
+        name: &'static str,
+        consent: Consent,
+        change: impl FnOnce(&mut Collection),
+    ) -> Answer {
+        let before = self.clone();
+        let living = self.living(name).len() as u64;
+        change(self.collection(name));
+        let dying = self.judge(name);
+        let guard = self.collections[name].guard.filter(|_| consent == Consent::NotGiven);
+        if guard.is_some_and(|share| dying * MILLION > u64::from(share) * living) {
+            *self = before;
+            return Answer::NotConfirmed;
+        }
+        Answer::Written
+    }
+
+    /// All deaths in a collection of a name, as it is now.
+    pub(super) fn deaths_in(&self, name: &str) -> Vec<&Death> {
+        let Some(collection) = self.collections.get(name) else { return Vec::new() };
+        self.deaths.iter().filter(|death| death.collection == collection.number).collect()
+    }
+
+    /// Those whose evidence must exist once their bytes are gone.
+    pub(super) fn owed(&self, name: &str, evidence: Evidence) -> Vec<&Death> {
+        let since = self.collections.get(name).and_then(|it| it.evidence.get(&evidence).copied());
+        let Some(since) = since else { return Vec::new() };
+        self.deaths_in(name).into_iter().filter(|death| death.turn > since).collect()
+    }
+
+    /// Evidence written from now on has no name for a rule whose index is gone.
+    fn forget_index(&mut self, name: &str, field: usize) {
+        let number = self.collections[name].number;
+        for death in self.deaths.iter_mut().filter(|death| death.collection == number) {
+            let named = |cause: &Cause| match cause {
+                Cause::Date { field: Some(of), seconds } if *of == field => {
+                    Some(Cause::Date { field: None, seconds: *seconds })
+                }
+                _ => None,
+            };
+            let nameless: Vec<Cause> = death.causes.iter().filter_map(named).collect();
+            death.causes.extend(nameless);
         }
     }
 
@@ -113,6 +202,8 @@ impl Model {
                 default: collection.default,
                 rules: collection.rules,
                 hold: collection.hold,
+                guard: collection.guard,
+                evidence: collection.evidence.keys().copied().collect(),
                 held,
                 living: living.len() as u64,
                 documents: living.into_iter().map(|item| item.doc.clone()).collect(),
@@ -122,9 +213,20 @@ impl Model {
         self.collections.iter().map(seen).collect()
     }
 
-    /// A rule begins: it kills nobody until its index is built.
-    pub(super) fn add_rule(&mut self, name: &'static str, field: usize, rule: Rule) {
+    /// A rule begins: it kills nobody until its index is built. Nobody knows how many it will kill then.
+    pub(super) fn add_rule(
+        &mut self,
+        name: &'static str,
+        field: usize,
+        rule: Rule,
+        consent: Consent,
+    ) -> Answer {
+        let is_guarded = self.collections[name].guard.is_some() && consent == Consent::NotGiven;
+        if is_guarded && !self.living(name).is_empty() {
+            return Answer::NotConfirmed;
+        }
         self.collection(name).rules[field] = Some(Rule { in_force: false, ..rule });
+        Answer::Written
     }
 
     /// The index of a rule is whole.
@@ -145,7 +247,9 @@ impl Model {
             if self.collections.contains_key(name) {
                 return Answer::Exists;
             }
-            self.collections.insert(name, Collection::default());
+            self.made += 1;
+            let number = self.made;
+            self.collections.insert(name, Collection { number, ..Collection::default() });
             self.happen(name, What::Made);
             return Answer::Written;
         }
@@ -163,28 +267,28 @@ impl Model {
                 None => Answer::NotFound,
             },
             Request::Delete(id) => self.delete(name, *id),
-            Request::SetDefault(default) => {
-                self.collection(name).default = *default;
-                self.judge(name);
-                Answer::Written
+            Request::SetDefault(default, consent) => {
+                self.change_rules(name, *consent, |collection| collection.default = *default)
             }
-            Request::ChangeRule(field, rule) => {
-                self.collection(name).rules[*field] = Some(*rule);
-                self.judge(name);
-                Answer::Written
+            Request::ChangeRule(field, rule, consent) => {
+                self.change_rules(name, *consent, |collection| collection.rules[*field] = Some(*rule))
             }
             Request::DropRule(field) => {
                 self.collection(name).rules[*field] = None;
+                self.forget_index(name, *field);
                 Answer::Written
             }
             Request::HoldItem(id) => self.hold(name, *id, true),
             Request::LiftItem(_) if self.collections[name].hold => Answer::Held,
             Request::LiftItem(id) => self.hold(name, *id, false),
-            Request::HoldCollection(hold) => {
-                self.collection(name).hold = *hold;
-                self.judge(name);
+            Request::HoldCollection(hold, consent) => {
+                self.change_rules(name, *consent, |collection| collection.hold = *hold)
+            }
+            Request::Guard(share) => {
+                self.collection(name).guard = *share;
                 Answer::Written
             }
+            Request::Evidence(evidence, wished) => self.wish_for(name, *evidence, *wished),
             Request::Drop | Request::Rename(_) if self.is_held(name) => self.refuse(request),
             Request::Drop => {
                 self.collections.remove(name);
@@ -200,6 +304,18 @@ impl Model {
             }
             Request::Make => Answer::Exists,
         }
+    }
+
+    fn wish_for(&mut self, name: &str, evidence: Evidence, wished: bool) -> Answer {
+        self.turns += 1;
+        let turn = self.turns;
+        let kept = &mut self.collection(name).evidence;
+        if wished {
+            kept.entry(evidence).or_insert(turn);
+        } else {
+            kept.remove(&evidence);
+        }
+        Answer::Written
     }
 
     fn refuse(&self, request: &Request) -> Answer {

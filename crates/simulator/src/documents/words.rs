@@ -1,4 +1,6 @@
-//! The words of the MongoDB form: documents, date rules, requests, events. They depend on nothing but `std`.
+//! The words of the MongoDB form: documents, date rules, requests, events. They depend on nothing but `std` and other words.
+
+use crate::model::{Consent, Evidence};
 
 /// How many date fields a document may have, and so how many date rules a collection may.
 pub(super) const FIELDS: usize = 2;
@@ -121,13 +123,17 @@ pub(super) enum Request {
         upsert: bool,
     },
     Delete(i32),
-    SetDefault(Default),
+    SetDefault(Default, Consent),
     /// Another number of seconds, or hidden or not.
-    ChangeRule(usize, Rule),
+    ChangeRule(usize, Rule, Consent),
     DropRule(usize),
     HoldItem(i32),
     LiftItem(i32),
-    HoldCollection(bool),
+    HoldCollection(bool, Consent),
+    /// What share of the living, in millionths, may die at once (T30).
+    Guard(Option<u32>),
+    /// Whether there is to be evidence of the dead.
+    Evidence(Evidence, bool),
     Make,
     Drop,
     Rename(&'static str),
@@ -143,9 +149,22 @@ pub(super) enum Answer {
     NotFound,
     Duplicate,
     Held,
+    /// Too many would have died.
+    NotConfirmed,
     Exists,
     NoCollection,
     Other(String),
+}
+
+/// What killed a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Its own `ttl`.
+    Ttl(i64),
+    /// The default of its collection.
+    Default(i64),
+    /// The date in a field, and so many seconds; evidence does not name an index that is gone.
+    Date { field: Option<usize>, seconds: i64 },
 }
 
 /// What happened.
@@ -178,6 +197,8 @@ pub(super) struct Seen {
     /// By field.
     pub(super) rules: [Option<Rule>; FIELDS],
     pub(super) hold: bool,
+    pub(super) guard: Option<u32>,
+    pub(super) evidence: Vec<Evidence>,
     /// Ids of held documents.
     pub(super) held: Vec<i32>,
     /// In the order of their creation.

@@ -26,7 +26,7 @@ pub(crate) use words::{
 };
 
 /// Shares are told in millionths.
-const MILLION: u64 = 1_000_000;
+pub(crate) const MILLION: u64 = 1_000_000;
 
 /// One version of one item, living or dead.
 #[derive(Debug, Clone)]

@@ -1,13 +1,14 @@
 //! What can be read of the dead: the lines of the archive, and the deletion records.
 
 use document::{Document, Value, parse_json};
-use engine::{ArchiveDirectory, Verifier};
+use engine::ArchiveDirectory;
 
 use super::World;
 use crate::body;
 use crate::calendar;
 use crate::model::Body;
 use crate::operation::KEYS;
+use crate::records;
 
 /// What a line or an entry tells of one dead item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,38 +50,13 @@ impl World {
     /// All that the deletion record of a container tells of purged items.
     pub(crate) fn recorded(&self, container: &'static str) -> Result<Vec<Testimony>, String> {
         let Ok(holder) = self.holder(container) else { return Ok(Vec::new()) };
-        let engine = &self.process().engine;
-        let logs = engine.deletion_logs_of(&holder).map_err(|error| error.to_string())?;
-        let mut told = Vec::new();
-        for log in logs {
-            let mut after = 0;
-            while after < log.count {
-                let page = engine.deletion_page(log.log, after).map_err(|error| error.to_string())?;
-                let text = std::str::from_utf8(&page.lines).map_err(|error| error.to_string())?;
-                let purged = text.lines().filter(|line| line.contains(r#""event":"purged""#));
-                told.extend(purged.map(|line| testimony(container, line)).collect::<Result<Vec<_>, _>>()?);
-                after = page.last;
-            }
-        }
-        Ok(told)
+        let lines = records::purged_lines(&self.process().engine, &holder)?;
+        lines.iter().map(|line| testimony(container, line)).collect()
     }
 
-    /// Every record there is, also of containers that are gone, is in order from its beginning to its end.
+    /// Every record there is, also of containers that are gone, is in order.
     pub(crate) fn verify_records(&self) -> Result<(), String> {
-        let engine = &self.process().engine;
-        for log in engine.deletion_logs().map_err(|error| error.to_string())? {
-            let mut verifier = Verifier::default();
-            while verifier.count() < log.count {
-                let page =
-                    engine.deletion_page(log.log, verifier.count()).map_err(|error| error.to_string())?;
-                for line in page.lines.split_inclusive(|byte| *byte == b'\n') {
-                    verifier.line(line).map_err(|error| format!("a record: {error}"))?;
-                }
-            }
-            let whole = verifier.finish(Some(&log.head), Some(log.count));
-            whole.map_err(|error| format!("a record: {error}"))?;
-        }
-        Ok(())
+        records::verify(&self.process().engine)
     }
 }
 
