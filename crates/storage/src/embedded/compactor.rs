@@ -281,8 +281,12 @@ mod tests {
                 let value: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(60).collect();
                 overlay.set(Keyspace::Item, key.to_be_bytes().to_vec().into(), Some(value.into()), &mut undo);
             }
-            committer.commit(overlay, &StoreRecord::default(), Extent::Written).unwrap();
-            database.flush().unwrap();
+            // fjall's worker looks at a table that it has flushed, and nobody else can have it meanwhile. Two flushes of
+            // something else later it has looked.
+            for overlay in [overlay, Overlay::default(), Overlay::default()] {
+                committer.commit(overlay, &StoreRecord::default(), Extent::Written).unwrap();
+                database.flush().unwrap();
+            }
             compact_into(&small, &database, &bell).unwrap();
             let keyspace = database.made_already(Keyspace::Item).unwrap();
             let settled = shape(keyspace);

@@ -10,6 +10,7 @@
 
 use super::compactor::{Bell, Memtables, TABLE_BYTES, left_alone};
 use super::marker::{Marker, State};
+use super::pace::{self, pause};
 use super::readers::Readers;
 use super::{Durability, EmbeddedOptions, manifest};
 use crate::overlay::Overlay;
@@ -24,7 +25,6 @@ use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 /// The directory of fjall's keyspaces.
 const KEYSPACES: &str = "keyspaces";
@@ -94,7 +94,8 @@ impl Database {
     fn open_fjall(options: &EmbeddedOptions) -> Result<Self> {
         manifest::check(&options.path.join(KEYSPACES))?;
         let fjall = fjall::Database::builder(&options.path)
-            .cache_size(options.cache_bytes)
+            // Blocks are counted by their bytes and take a quarter more: allocators round up.
+            .cache_size(options.cache_bytes / 5 * 4)
             .max_cached_files(Some(options.open_files))
             .max_journaling_size(JOURNAL_BYTES)
             .manual_journal_persist(true)
@@ -194,6 +195,14 @@ impl Database {
         self.wait_for_flushes(0)
     }
 
+    /// Closes what was flushed. Says whether tables have all there is, so that nothing is lost with the journal.
+    pub(super) fn close(self) -> bool {
+        let is_flushed = |keyspace: &fjall::Keyspace| {
+            keyspace.tree.active_memtable().is_empty() && keyspace.sealed_memtable_count() == 0
+        };
+        self.made().all(is_flushed)
+    }
+
     /// Waits until no keyspace has more than `sealed` memtables waiting to be flushed.
     pub(super) fn wait_for_flushes(&self, sealed: usize) -> Result<()> {
         while self.made().any(|keyspace| keyspace.sealed_memtable_count() > sealed) {
@@ -203,14 +212,6 @@ impl Database {
         }
         Ok(())
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "fjall's flush threads and file locks offer nothing to wait for"
-)]
-pub(super) fn pause() {
-    std::thread::sleep(Duration::from_millis(1));
 }
 
 fn keyspace_options(keyspace: Keyspace) -> KeyspaceCreateOptions {
@@ -298,7 +299,8 @@ impl Backend for Committer {
         let is_synced = self.durability == Durability::Sync && extent == Extent::Synced;
         let mode = if is_synced { PersistMode::SyncData } else { PersistMode::Buffer };
         // All entries and the store's record.
-        let batch = OwnedWriteBatch::with_capacity(fjall.clone(), overlay.len() + 1);
+        let entries = overlay.len() + 1;
+        let batch = OwnedWriteBatch::with_capacity(fjall.clone(), entries);
         let mut batch = batch.durability(Some(mode));
         for (keyspace, key, change) in overlay.into_packed_changes() {
             let keyspace = self.database.make(keyspace)?;
@@ -310,6 +312,7 @@ impl Backend for Committer {
         batch.insert(own, RECORD_KEY, record.encode());
         batch.commit().map_err(|error| cannot("commit", &error))?;
         self.memtables.committed(&self.database);
+        pace::rest_after(&self.database, entries);
         if is_synced && record.clock.bound != self.marked_bound {
             self.marked_bound = record.clock.bound;
             Marker { commit: record.commit, state: State::Open }.write(&self.path)?;
@@ -392,6 +395,22 @@ pub(super) fn cannot(doing: &'static str, error: &fjall::Error) -> Error {
         }
         other => Error::Corrupt { what: format!("cannot {doing}: {other}") },
     }
+}
+
+/// Empties the journal of a database that was closed and has everything in tables. fjall would read all of it when it is opened,
+/// up to 64 MB in most of a second, to find that out. The file itself stays: without one fjall would begin its sequence numbers
+/// anew. Where there are several files, something is as nobody expects, and they stay as they are.
+pub(super) fn empty_journal(path: &Path) -> Result<()> {
+    let empty = || {
+        let paths = std::fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
+        let mut journals = paths.collect::<std::io::Result<Vec<_>>>()?;
+        journals.retain(|path| is_journal(path));
+        let [journal] = &*journals else { return Ok(()) };
+        let file = std::fs::OpenOptions::new().write(true).open(journal)?;
+        file.set_len(0)?;
+        file.sync_all()
+    };
+    empty().map_err(|error: std::io::Error| Error::io("empty the journal", &error))
 }
 
 /// Whether this is a file of fjall's journal.

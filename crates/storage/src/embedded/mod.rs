@@ -12,6 +12,7 @@
 //! | `marker.rs` | the small file beside the data: format, clean or not, a commit number that cannot be lost |
 //! | `readers.rs` | who reads, to wait for those who began before |
 //! | `scrub.rs` | getting removed bytes out of the files |
+//! | `pace.rs` | waits and rests: merging keeps up with writing |
 //! | `restore.rs` | a store made of a backup |
 //! | `rescue.rs` | what a recovery cut off the journal, kept and reported |
 
@@ -21,6 +22,7 @@ mod manifest;
 mod marker;
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
+mod pace;
 mod queue;
 mod readers;
 mod rescue;
@@ -216,9 +218,13 @@ impl EmbeddedStore {
     }
 
     /// Leaves nothing to recover, and says so.
-    fn finish(&self, database: &Database) -> Result<()> {
+    fn finish(&self, database: Arc<Database>) -> Result<()> {
         database.flush()?;
         let commit = database.record()?.map_or(0, |record| record.commit);
+        // Somebody may still read; then the next start has a journal to look through.
+        if Arc::into_inner(database).is_some_and(Database::close) {
+            database::empty_journal(&self.path)?;
+        }
         Marker { commit, state: State::Clean }.write(&self.path)
     }
 
@@ -349,12 +355,11 @@ impl Store for EmbeddedStore {
         let joined = thread.join().map_err(|_| Error::Internal { message: "the writer died".to_owned() });
         let compacted = self.compactor.lock().take().map_or(Ok(()), Compactor::stop);
         let database = self.database.write().take();
-        let flushed = match (&database, self.shared.poison()) {
+        let flushed = match (database, self.shared.poison()) {
             (Some(database), None) => self.finish(database),
             // After a failed commit there is nothing to flush that the journal does not hold.
             _ => Ok(()),
         };
-        drop(database);
         self.shared.stop(&Error::Closed);
         drop(self.lock.lock().take());
         stored.and(joined).and(compacted).and(flushed)
@@ -376,7 +381,7 @@ fn lock(path: &Path) -> Result<fs::File> {
         match file.try_lock() {
             Ok(()) => break,
             // A process that is just ending, or about to become another one, may still hold it.
-            Err(fs::TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => database::pause(),
+            Err(fs::TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => pace::pause(),
             Err(fs::TryLockError::WouldBlock) => {
                 return Err(Error::Locked { path: path.display().to_string() });
             }

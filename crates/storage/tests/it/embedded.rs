@@ -58,6 +58,26 @@ fn a_clean_store_says_so_and_has_everything() {
     }
 }
 
+/// Nothing is left to replay, and what is written afterwards is newer than what was written before.
+#[test]
+fn a_closed_store_has_an_empty_journal_unless_somebody_still_reads() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal_bytes = || {
+        let files = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+        let journals = files.filter(|path| path.extension().is_some_and(|extension| extension == "jnl"));
+        journals.map(|path| fs::metadata(path).unwrap().len()).collect::<Vec<_>>()
+    };
+    for round in 0..4 {
+        let store = EmbeddedStore::open(options(directory.path())).unwrap();
+        let before = (round > 0).then(|| (round - 1).to_string());
+        assert_eq!(get(&store, "key"), before);
+        put(&store, "key", &round.to_string()).unwrap();
+        let reader = (round == 2).then(|| store.snapshot().unwrap());
+        store.close().unwrap();
+        assert_eq!(journal_bytes() == [0], reader.is_none(), "{:?}", journal_bytes());
+    }
+}
+
 #[test]
 fn stores_of_other_formats_and_foreign_directories_are_refused_by_name() {
     let mut bench = Bench::embedded();
