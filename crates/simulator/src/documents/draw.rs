@@ -105,15 +105,19 @@ impl Draw {
                 let share = [None, Some(0), Some(400_000), Some(1_000_000)][self.random.usize(..4)];
                 self.request(name, Request::Guard(share))
             }
+            96..98 if collection.evidence.contains_key(&Evidence::Archive) => {
+                Step::Request { name, request: Request::Drop, crash: None }
+            }
             96..98 => self.request(name, Request::Drop),
             _ => Step::Restart,
         }
     }
 
-    /// A lift or a drop may let the purge run first, so that commits differ between the worlds: no crash there.
+    /// A lift may let the purge run first, as a drop does where there is an archive, so that commits differ between the worlds:
+    /// no crash there.
     fn request(&mut self, name: &'static str, request: Request) -> Step {
-        let waits = matches!(request, Request::LiftItem(_) | Request::Drop);
-        let crash = (!waits && self.random.u8(..15) == 0).then(|| self.random.bool());
+        let lift = matches!(request, Request::LiftItem(_));
+        let crash = (!lift && self.random.u8(..15) == 0).then(|| self.random.bool());
         Step::Request { name, request, crash }
     }
 
