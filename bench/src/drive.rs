@@ -167,7 +167,7 @@ fn user(
     seen
 }
 
-/// Inserts the set's documents 0..items.
+/// Inserts the set's documents 0..items, and waits until the peer has put them away: that is no part of what is measured next.
 pub fn load(peer: &dyn Peer, set: &Arc<DataSet>, connections: usize) -> Result<()> {
     peer.prepare(set)?;
     if !peer.supports(Kind::Insert) {
@@ -191,7 +191,8 @@ pub fn load(peer: &dyn Peer, set: &Arc<DataSet>, connections: usize) -> Result<(
         }
         loaders.into_iter().try_for_each(|loader| loader.join().expect("a loader does not panic"))
     })
-    .with_context(|| format!("cannot load {}", peer.name()))
+    .with_context(|| format!("cannot load {}", peer.name()))?;
+    settled(peer, SETTLE_MAX).map(drop)
 }
 
 /// One operation of each kind gives what it should.

@@ -60,6 +60,12 @@ pub(crate) fn changes(id: i64, namespace: &str, batch_name: &str, batch: &Change
     cursor(id, namespace, batch_name, &batch.documents, Some(&batch.token)).finish().into()
 }
 
+/// Answers with all documents that were asked for.
+pub(crate) fn whole(call: &Call, namespace: &str, documents: &[RawDocument]) -> Reply {
+    call.service.statistics.documents_returned.add(documents.len() as u64);
+    reply(0, namespace, "firstBatch", documents, &Document::new())
+}
+
 /// Answers with the first batch of documents that are all known.
 pub(crate) fn list(call: &Call, documents: Vec<RawDocument>, opening: &Opening<'_>) -> Result<Reply> {
     list_beside(call, documents, opening, &Document::new())

@@ -66,9 +66,7 @@ pub(crate) async fn answer(
     let reply = match outcome {
         Outcome::Hangs => None,
         Outcome::Succeeds { reply, beside } => {
-            let mut more = beside;
-            more.fields_mut().extend(times.clone());
-            Some(sendable(reply.finish(1.0, &more)).unwrap_or_else(|error| {
+            Some(sendable(reply.finish(1.0, [&beside, &times])).unwrap_or_else(|error| {
                 failed = Some(error.code);
                 error.finish(&times)
             }))

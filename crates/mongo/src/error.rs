@@ -110,7 +110,7 @@ impl Error {
 
     /// The whole answer of a command that failed.
     pub(crate) fn finish(&self, more: &Document) -> RawDocument {
-        Reply::from(Document::new()).finish(0.0, &self.fields(more))
+        Reply::from(Document::new()).finish(0.0, [&self.fields(more)])
     }
 
     fn fields(&self, more: &Document) -> Document {

@@ -329,15 +329,17 @@ fn fetch(used: &Used) -> Document {
 }
 
 fn index_scan(used: &Used) -> Document {
-    let option = |name: &str| used.spec.get(name).cloned();
+    let index = used.index();
+    let spec = index.map_or_else(Document::new, |index| index.spec.to_document());
+    let option = |name: &str| spec.get(name).cloned();
     let is_set = |name: &str| option(name) == Some(Value::Bool(true));
     Document::new()
         .with("keyPattern", option("key").unwrap_or(Value::Null))
         .with("indexName", option("name").unwrap_or(Value::Null))
-        .with("isMultiKey", used.multikey)
+        .with("isMultiKey", index.is_some_and(|index| index.multikey))
         .with("isUnique", is_set("unique"))
         .with("isSparse", is_set("sparse"))
-        .with("isPartial", used.spec.contains("partialFilterExpression"))
+        .with("isPartial", spec.contains("partialFilterExpression"))
         .with("indexVersion", 2)
         .with("direction", direction(used.direction))
         .with("indexBounds", used.bounds.clone())

@@ -36,7 +36,7 @@ pub(crate) fn each(
     room.read(&[&collection], |reading| {
         let plan =
             access::choose(reading, &collection, &filter, None, None, &settings.collation, hint.as_ref())?;
-        let mut walk = plan.into_walk(room, &collection, &filter);
+        let mut walk = plan.into_walk(room, &collection, &filter, None);
         while let Some(found) = walk.next(reading, &context)? {
             visit(found.document.view())?;
         }

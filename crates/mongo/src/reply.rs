@@ -19,14 +19,14 @@ impl Reply {
     }
 
     /// The whole answer: the command's own fields, `ok`, and what `more` has.
-    pub(crate) fn finish(self, ok: f64, more: &Document) -> RawDocument {
+    pub(crate) fn finish<'a>(self, ok: f64, more: impl IntoIterator<Item = &'a Document>) -> RawDocument {
         let document = match self.0 {
             Body::Tree(document) => RawDocument::from_document(&document),
             Body::Bytes(document) => document,
         };
         let mut writer = Writer::reopen(document);
         writer.field("ok", ok);
-        for (name, value) in more.iter() {
+        for (name, value) in more.into_iter().flat_map(Document::iter) {
             writer.field(name, value.view());
         }
         writer.finish()

@@ -3,8 +3,8 @@
 //! What leaves a reading has passed the gate. Each request opens its own, so that what died since the last one is not seen.
 
 use std::ops::{Bound, ControlFlow};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bson::{RawDocument, ValueRef};
 use bytes::Bytes;
@@ -35,6 +35,8 @@ pub struct Hit {
 pub struct Reading<'a> {
     source: Source<'a>,
     gates: Vec<Gate>,
+    /// For each gate the indexes, once they were asked for.
+    indexes: Vec<OnceLock<Arc<IndexList>>>,
     now: Time,
     sequence: u64,
     touched: Touched,
@@ -98,7 +100,8 @@ impl<'a> Reading<'a> {
     }
 
     fn new(source: Source<'a>, gates: Vec<Gate>, now: Time, sequence: u64) -> Reading<'a> {
-        Reading { source, gates, now, sequence, touched: Touched::default(), aside: |work| work() }
+        let indexes = gates.iter().map(|_| OnceLock::new()).collect();
+        Reading { source, gates, indexes, now, sequence, touched: Touched::default(), aside: |work| work() }
     }
 
     /// The same; what turns out long is done aside.
@@ -241,7 +244,12 @@ impl<'a> Reading<'a> {
 
     /// The indexes as they are at the reading's snapshot: only these may be read through here.
     pub fn indexes(&self, collection: &Collection) -> Result<Arc<IndexList>> {
-        collection.indexes_at(self.reader())
+        let known = &self.indexes[self.place(collection)?];
+        if let Some(known) = known.get() {
+            return Ok(Arc::clone(known));
+        }
+        let list = collection.indexes_at(self.reader())?;
+        Ok(Arc::clone(known.get_or_init(|| list)))
     }
 
     /// The next living entries of an index between two keys, the first one included and the last one not, behind one of them
@@ -288,9 +296,14 @@ impl<'a> Reading<'a> {
     }
 
     pub(super) fn gate(&self, collection: &Collection) -> Result<&Gate> {
+        Ok(&self.gates[self.place(collection)?])
+    }
+
+    /// Where the collection stands among those that are read.
+    fn place(&self, collection: &Collection) -> Result<usize> {
         let id = collection.partition.id;
-        let gate = self.gates.iter().find(|gate| gate.partition == id);
-        gate.ok_or_else(|| {
+        let place = self.gates.iter().position(|gate| gate.partition == id);
+        place.ok_or_else(|| {
             Error::invalid(format!("'{}' is not part of this reading", collection.namespace()))
         })
     }

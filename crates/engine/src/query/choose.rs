@@ -154,6 +154,11 @@ fn fresh<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
             return Ok(numbers(desk, wish, built, None));
         }
     }
+    if wish.stamps == Stamps::default()
+        && let Some(built) = only_list(desk, &wish.condition)?
+    {
+        return Ok(numbers(desk, wish, built, None));
+    }
     let small = small(desk, &wish.condition, desk.work.tuning.probe)?;
     if wish.stamps != Stamps::default() {
         let fewer = small.map_or(desk.work.tuning.probe, |(estimate, _)| estimate);
@@ -167,6 +172,16 @@ fn fresh<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>) -> Result<Chosen<'a>> {
         return Ok(numbers(desk, wish, built, None));
     }
     large(desk, wish)
+}
+
+/// A stream of what a condition admits that has one part, in the order of numbers: long or short, there is nothing to compare.
+fn only_list<'a>(desk: &'a Desk<'a>, condition: &Condition) -> Result<Option<Built<'a>>> {
+    let is_one = !matches!(condition, Condition::All(_));
+    if is_one && lists_in_order(condition, desk.work.tuning.streams) {
+        build(desk, condition, Thorough::No)
+    } else {
+        Ok(None)
+    }
 }
 
 /// The smallest part of a condition, if the index lists it and it has fewer than `most` items.
@@ -315,9 +330,12 @@ fn by_path<'a>(
 
 /// The best way in the order of numbers.
 fn by_number<'a>(desk: &'a Desk<'a>, wish: &Wish<'_>, after: Option<ItemNumber>) -> Result<Chosen<'a>> {
-    let built = match small(desk, &wish.condition, desk.work.tuning.probe)? {
-        Some((_, part)) => build_part(desk, &wish.condition, part)?,
-        None => build(desk, &wish.condition, Thorough::No)?,
+    let built = match only_list(desk, &wish.condition)? {
+        Some(built) => Some(built),
+        None => match small(desk, &wish.condition, desk.work.tuning.probe)? {
+            Some((_, part)) => build_part(desk, &wish.condition, part)?,
+            None => build(desk, &wish.condition, Thorough::No)?,
+        },
     };
     Ok(match built {
         Some(built) => numbers(desk, wish, built, after),

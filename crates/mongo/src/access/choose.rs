@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use bson::{Collation, Document, Value};
-use engine::collection::{Collection, CollectionIndex, Reading};
+use engine::collection::{Collection, CollectionIndex, IndexList, Reading};
 use mql::filter::{Comparison, Filter, Node, Test};
 use mql::index::{self, Available, Candidate, Hint};
 use mql::sort::{self, Sort};
@@ -40,19 +40,31 @@ pub(crate) struct Plan {
     pub(crate) rejected: Vec<Used>,
 }
 
-/// An index as explain shows it.
-#[derive(Debug, Clone, PartialEq)]
+/// An index and what is read of it, as explain shows it.
+#[derive(Debug, Clone)]
 pub(crate) struct Used {
-    /// The whole definition.
-    pub(crate) spec: Document,
+    list: Arc<IndexList>,
+    number: u32,
     pub(crate) bounds: Document,
     pub(crate) direction: Direction,
-    pub(crate) multikey: bool,
+}
+
+impl Used {
+    /// The index; none never, as its list goes with it.
+    pub(crate) fn index(&self) -> Option<&CollectionIndex> {
+        self.list.get(self.number)
+    }
 }
 
 impl Plan {
-    /// The walk along the way, which counts as a use of its indexes.
-    pub(crate) fn into_walk(self, room: &Room, collection: &Arc<Collection>, filter: &Arc<Filter>) -> Walk {
+    /// The walk along the way, which counts as a use of its indexes. `limit` is how many documents are wanted at most.
+    pub(crate) fn into_walk(
+        self,
+        room: &Room,
+        collection: &Arc<Collection>,
+        filter: &Arc<Filter>,
+        limit: Option<u64>,
+    ) -> Walk {
         let uses = room.index_uses();
         room.meter().goes(collection, &self.way);
         match &self.way {
@@ -60,7 +72,7 @@ impl Plan {
             Way::Id(_) => uses.note_id(collection),
             Way::Indexes(legs) => legs.iter().for_each(|leg| uses.note(collection, leg.index)),
         }
-        Walk::new(Some(Arc::clone(collection)), Arc::clone(filter), self.way)
+        Walk::new(Some(Arc::clone(collection)), Arc::clone(filter), self.way, limit)
     }
 
     fn plain(way: Way, sorted: bool) -> Plan {
@@ -118,29 +130,41 @@ pub(crate) fn choose(
     let probe = Probe {
         reading,
         collection,
+        list: &list,
         usable: list.iter().filter(|index| index.is_searchable() && !index.spec.is_hidden()).collect(),
         wants_order: sort.is_some(),
         limit,
     };
     let available = probe.available();
-    let candidates = index::plan(filter, sort, collation, &available, hint)?;
-    let best = probe.cheapest(&candidates, PROBE_MAX)?;
-    if hint.is_none()
-        && let Some(branches) = index::plan_branches(filter, collation, &available)
-        && let Some(plan) = probe.by_branches(&branches, best.map(|(_, cost)| cost))?
-    {
-        return Ok(plan);
-    }
-    let Some((at, _)) = best else {
-        return Ok(Plan::plain(Way::Natural(Direction::Forward), sort.is_none()));
+    let mut candidates = index::plan(filter, sort, collation, &available, hint)?;
+    let branches = match hint {
+        None => index::plan_branches(filter, collation, &available),
+        Some(_) => None,
     };
-    let chosen = &candidates[at];
-    let others = candidates.iter().enumerate().filter(|(other, _)| *other != at);
+    let best = match (candidates.len(), branches) {
+        // There is nothing to compare it with.
+        (1, None) => 0,
+        (_, branches) => {
+            let best = probe.cheapest(&candidates, PROBE_MAX)?;
+            if let Some(branches) = branches
+                && let Some(plan) = probe.by_branches(branches, best.map(|(_, cost)| cost))?
+            {
+                return Ok(plan);
+            }
+            let Some((best, _)) = best else {
+                return Ok(Plan::plain(Way::Natural(Direction::Forward), sort.is_none()));
+            };
+            best
+        }
+    };
+    let chosen = candidates.remove(best);
+    let sorted = sort.is_none() || chosen.serves_sort;
+    let (leg, used) = probe.take(chosen);
     Ok(Plan {
-        way: Way::Indexes(vec![probe.leg(chosen)]),
-        sorted: sort.is_none() || chosen.serves_sort,
-        indexes: vec![probe.used(chosen)],
-        rejected: others.map(|(_, candidate)| probe.used(candidate)).collect(),
+        way: Way::Indexes(vec![leg]),
+        sorted,
+        indexes: vec![used],
+        rejected: candidates.into_iter().map(|candidate| probe.take(candidate).1).collect(),
     })
 }
 
@@ -148,6 +172,7 @@ pub(crate) fn choose(
 struct Probe<'a> {
     reading: &'a Reading<'a>,
     collection: &'a Arc<Collection>,
+    list: &'a Arc<IndexList>,
     /// The indexes that can be used.
     usable: Vec<&'a CollectionIndex>,
     wants_order: bool,
@@ -176,24 +201,20 @@ impl Probe<'_> {
 
     /// The way through one index for each branch of an `$or`; none if that costs no less than the best way through one index
     /// for all of them.
-    fn by_branches(&self, branches: &[Vec<Candidate>], best: Option<usize>) -> Result<Option<Plan>> {
+    fn by_branches(&self, branches: Vec<Vec<Candidate>>, best: Option<usize>) -> Result<Option<Plan>> {
         let most = (PROBE_MAX / branches.len().max(1)).max(PROBE_LEAST);
         let (mut chosen, mut cost) = (Vec::new(), 0);
-        for candidates in branches {
-            let Some((at, least)) = self.cheapest(candidates, most)? else { return Ok(None) };
+        for mut candidates in branches {
+            let Some((at, least)) = self.cheapest(&candidates, most)? else { return Ok(None) };
             cost += least;
             // A branch that nothing can meet needs no look.
-            chosen.extend(Some(&candidates[at]).filter(|candidate| !candidate.spans.is_empty()));
+            chosen.extend(Some(candidates.swap_remove(at)).filter(|candidate| !candidate.spans.is_empty()));
         }
         if best.is_some_and(|best| best <= cost) {
             return Ok(None);
         }
-        Ok(Some(Plan {
-            way: Way::Indexes(chosen.iter().map(|candidate| self.leg(candidate)).collect()),
-            sorted: !self.wants_order,
-            indexes: chosen.iter().map(|candidate| self.used(candidate)).collect(),
-            rejected: Vec::new(),
-        }))
+        let (legs, indexes) = chosen.into_iter().map(|candidate| self.take(candidate)).unzip();
+        Ok(Some(Plan { way: Way::Indexes(legs), sorted: !self.wants_order, indexes, rejected: Vec::new() }))
     }
 
     /// How many entries will be looked at, roughly. Counting stops early, so large costs are all alike.
@@ -218,24 +239,15 @@ impl Probe<'_> {
         })
     }
 
-    /// The candidate as a part of a way: its spans in the order in which they are walked.
-    fn leg(&self, candidate: &Candidate) -> Leg {
-        let mut spans = candidate.spans.clone();
-        if candidate.direction == sort::Direction::Descending {
+    /// The candidate as a part of a way, its spans in the order in which they are walked, and as explain shows it.
+    fn take(&self, candidate: Candidate) -> (Leg, Used) {
+        let Candidate { index, mut spans, bounds, direction, .. } = candidate;
+        if direction == sort::Direction::Descending {
             spans.reverse();
         }
-        let index = self.usable[candidate.index].number;
-        Leg { index, spans, direction: direction_of(candidate.direction) }
-    }
-
-    fn used(&self, candidate: &Candidate) -> Used {
-        let index = self.usable[candidate.index];
-        Used {
-            spec: index.spec.to_document(),
-            bounds: candidate.bounds.clone(),
-            direction: direction_of(candidate.direction),
-            multikey: index.multikey,
-        }
+        let (number, direction) = (self.usable[index].number, direction_of(direction));
+        let used = Used { list: Arc::clone(self.list), number, bounds, direction };
+        (Leg { index: number, spans, direction }, used)
     }
 }
 

@@ -59,7 +59,7 @@ impl Source for Library<'_> {
             Error::new(Code::INTERNAL_ERROR, text)
         })?;
         let Some(collection) = handle.clone() else {
-            let walk = Walk::new(None, Arc::clone(&scan.filter), Way::Nothing);
+            let walk = Walk::new(None, Arc::clone(&scan.filter), Way::Nothing, None);
             return Ok((self.scans.add(walk, scan.part), Order::Sorted));
         };
         let hint = self.reads.hint.as_ref().filter(|_| scan.part == Part::Leading);
@@ -68,7 +68,8 @@ impl Source for Library<'_> {
             choose(self.reading, &collection, &scan.filter, sort, scan.limit, &self.reads.collation, hint)
                 .map_err(into_language)?;
         let order = if sort.is_some() && plan.sorted { Order::Sorted } else { Order::Any };
-        Ok((self.scans.add(plan.into_walk(self.room, &collection, &scan.filter), scan.part), order))
+        let walk = plan.into_walk(self.room, &collection, &scan.filter, scan.limit);
+        Ok((self.scans.add(walk, scan.part), order))
     }
 
     fn next(&mut self, scan: ScanId) -> mql::Result<Option<Row>> {

@@ -209,7 +209,7 @@ fn counterpart(
     room.read(&[collection], |reading| {
         let simple = bson::Collation::simple();
         let plan = choose(reading, collection, filter, None, Some(1), &simple, None)?;
-        plan.into_walk(room, collection, filter).next(reading, context)
+        plan.into_walk(room, collection, filter, Some(1)).next(reading, context)
     })
 }
 

@@ -23,11 +23,11 @@ use tokio::task::block_in_place;
 
 use crate::error::{Error, Result};
 
-/// How many documents are read at once: few at first, because many requests want but one.
-const FIRST_CHUNK: usize = 4;
+/// How many documents are read at once: few at first, and no more than are wanted.
+const FIRST_CHUNK: usize = 16;
 const LAST_CHUNK: usize = 256;
-/// With more than this a walk has turned out long, and reads aside.
-const SHORT_CHUNK: usize = 16;
+/// A request that has looked at so much has turned out long: its walk reads on aside.
+const LONG: usize = 16;
 /// How many bytes are read at once.
 const CHUNK_BYTES: usize = 4 << 20;
 /// How many documents with several keys a walk remembers.
@@ -98,6 +98,8 @@ pub(crate) struct Walk {
     /// Behind what was read ahead.
     read_to: Position,
     chunk: usize,
+    /// Documents, spans and legs that this request has come by.
+    looked: usize,
     /// Documents that an index with several keys for one has led to.
     met: HashSet<ItemNumber>,
     met_max: usize,
@@ -106,8 +108,13 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// A walk through the documents that meet the filter.
-    pub(crate) fn new(collection: Option<Arc<Collection>>, filter: Arc<Filter>, way: Way) -> Walk {
+    /// A walk through the documents that meet the filter, of which so many are wanted at most.
+    pub(crate) fn new(
+        collection: Option<Arc<Collection>>,
+        filter: Arc<Filter>,
+        way: Way,
+        limit: Option<u64>,
+    ) -> Walk {
         let way = if collection.is_none() { Way::Nothing } else { way };
         let legs = if let Way::Indexes(legs) = &way { legs.len() } else { 0 };
         Walk {
@@ -117,7 +124,8 @@ impl Walk {
             position: Position::Start,
             ahead: VecDeque::new(),
             read_to: Position::Start,
-            chunk: FIRST_CHUNK,
+            chunk: limit.map_or(FIRST_CHUNK, |limit| limit.clamp(1, FIRST_CHUNK as u64) as usize),
+            looked: 0,
             met: HashSet::new(),
             met_max: MET_MAX,
             keys_by_leg: vec![0; legs],
@@ -147,7 +155,7 @@ impl Walk {
             if matches!(self.read_to, Position::End) {
                 return Ok(None);
             }
-            if self.chunk > SHORT_CHUNK {
+            if self.looked >= LONG {
                 block_in_place(|| self.read_ahead(reading, context))?;
             } else {
                 self.read_ahead(reading, context)?;
@@ -169,6 +177,7 @@ impl Walk {
             self.read_to = self.position.clone();
         }
         self.chunk = FIRST_CHUNK;
+        self.looked = 0;
     }
 
     fn read_ahead(&mut self, reading: &Reading<'_>, context: &Context) -> Result<()> {
@@ -197,6 +206,7 @@ impl Walk {
             }
             Way::Indexes(_) => self.read_index(reading, &collection, room, context)?,
         }
+        self.looked += 1 + self.ahead.len();
         Ok(())
     }
 
@@ -227,11 +237,14 @@ impl Walk {
         };
         let range = (&span.lower[..], &span.upper[..]);
         let hits = reading.index(collection, leg.index, range, after, leg.direction, room)?;
-        if hits.len() < room {
-            self.read_to = Position::Entry { leg: number, span: at + 1, hit: None };
-        } else if let Some(last) = hits.last() {
-            self.read_to = Position::Entry { leg: number, span: at, hit: Some(last.clone()) };
-        }
+        self.read_to = match hits.last() {
+            Some(hit) if hits.len() == room => {
+                Position::Entry { leg: number, span: at, hit: Some(hit.clone()) }
+            }
+            _ if at + 1 < leg.spans.len() => Position::Entry { leg: number, span: at + 1, hit: None },
+            _ if number + 1 < legs.len() => Position::Entry { leg: number + 1, span: 0, hit: None },
+            _ => Position::End,
+        };
         let may_come_again = definition.multikey || legs.len() > 1;
         for hit in hits {
             context.spend(1)?;
@@ -417,6 +430,7 @@ mod tests {
                     Some(Arc::clone(&collection)),
                     Arc::clone(&parsed),
                     Way::Natural(Direction::Forward),
+                    None,
                 );
                 let expected: BTreeSet<i32> =
                     walked(all, &room, &collection, &mut random).into_iter().collect();
@@ -427,7 +441,7 @@ mod tests {
                     .unwrap();
                 several += usize::from(plan.indexes.len() > 1);
                 for met_max in [0, 3, MET_MAX] {
-                    let mut walk = plan.clone().into_walk(&room, &collection, &parsed);
+                    let mut walk = plan.clone().into_walk(&room, &collection, &parsed, None);
                     walk.met_max = met_max;
                     let given = walked(walk, &room, &collection, &mut random);
                     let once: BTreeSet<i32> = given.iter().copied().collect();

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use bson::{Document, RawDocument};
+use bson::{Document, RawDocument, ValueRef};
+use engine::collection::Collection;
 use mql::filter::Filter;
 use mql::pipeline::{Find, Pipeline, Settings};
 use mql::projection::Projection;
 
-use crate::access::{self, Answers};
+use crate::access::{self, Answers, Way};
 use crate::call::Call;
 use crate::catalog;
-use crate::cursor_reply::{self, Opening};
+use crate::cursor_reply::{self, FIRST_BATCH, Opening};
 use crate::error::{Error, Result};
-use crate::fields::Fields;
+use crate::fields::{Fields, is_generic};
 use crate::reply::Reply;
 use crate::statements;
 
@@ -47,6 +48,12 @@ const NOT_SUPPORTED_IF_SET: &[&str] = &["returnKey", "showRecordId", "tailable",
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
     let namespace = call.namespace()?;
+    if let Some(id) = plain_id(fields).filter(|_| !call.room.is_transaction())
+        && let Some(collection) = plain_collection(call)?
+    {
+        let document = by_id(call, &collection, id)?;
+        return Ok(cursor_reply::whole(call, &namespace, document.as_slice()));
+    }
     let answers = answers(call, fields)?;
     let batch_size = fields.count("batchSize")?.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     let opening = Opening {
@@ -56,6 +63,45 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         keep: fields.is_set("noCursorTimeout")?,
     };
     cursor_reply::open(call, answers, &opening)
+}
+
+/// What a `find` may say beside an `_id` and still ask for nothing but that document.
+const PLAIN: &[&str] = &["find", "filter", "limit", "singleBatch", "batchSize"];
+
+/// The `_id` that is asked for, if nothing else is: what `findOne` of the drivers comes to. No pipeline is needed for it.
+/// Whatever is wrong with the command is told by those who look at everything.
+fn plain_id(fields: Fields<'_>) -> Option<ValueRef<'_>> {
+    let mut conditions = fields.document("filter").ok()??.iter();
+    let (Some(("_id", id)), None) = (conditions.next(), conditions.next()) else { return None };
+    let is_scalar = matches!(
+        id,
+        ValueRef::String(_)
+            | ValueRef::ObjectId(_)
+            | ValueRef::Int32(_)
+            | ValueRef::Int64(_)
+            | ValueRef::Binary(_)
+    );
+    let is_all = fields.document.iter().all(|(name, _)| PLAIN.contains(&name) || is_generic(name));
+    let is_right = fields.count("limit").is_ok() && fields.is_set("singleBatch").is_ok();
+    // Of a first batch without documents this one would have to wait in a cursor.
+    let is_shown = fields.count("batchSize").is_ok_and(|size| size != Some(0));
+    (is_scalar && is_all && is_right && is_shown).then_some(id)
+}
+
+/// The collection that the command names, if it is there and no view.
+fn plain_collection(call: &Call) -> Result<Option<Arc<Collection>>> {
+    let name = call.collection()?;
+    catalog::refuse_secret(&call.database, name)?;
+    let collection = call.engine.collection(&call.database, name);
+    Ok(collection.filter(|collection| catalog::view(collection).is_none()))
+}
+
+fn by_id(call: &Call, collection: &Arc<Collection>, id: ValueRef<'_>) -> Result<Option<RawDocument>> {
+    let (room, way) = (&call.room, Way::Id(id.to_value()));
+    room.meter().goes(collection, &way);
+    room.index_uses().note_id(collection);
+    let found = room.read(&[collection], |reading| Ok(reading.by_id(collection, id)?))?;
+    Ok(found.map(|found| found.document))
 }
 
 /// The answer of a `find` that has not begun; also what `explain` asks for.
@@ -78,7 +124,10 @@ pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
     let parse = |settings: &Settings| Pipeline::find(&view, &find, settings);
     let answers =
         super::aggregate::ready(call, Some(&on), &settings, access::hint(fields)?, parse)?.limited(limit);
-    let answers = if stages.is_empty() && sort.is_none() { answers.walking() } else { answers };
+    // What is put in order is kept in memory only as far as it is shown.
+    let shown = limit.map(|limit| limit.saturating_add(find.skip));
+    let keeps_little = sort.is_none() || shown.is_some_and(|shown| shown <= FIRST_BATCH as u64);
+    let answers = if stages.is_empty() && keeps_little { answers.walking() } else { answers };
     let Some(projection) = projection else { return Ok(answers) };
     // What `a.$` shows is decided by the filter.
     let filter = Arc::new(Filter::parse(filter, &settings)?);

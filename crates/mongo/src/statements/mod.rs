@@ -214,7 +214,8 @@ impl Selection {
             let context = &moment.context(reading.now());
             let plan = self.plan(reading, collection, sort, Some(1))?;
             let sorted = plan.sorted;
-            let mut walk = plan.into_walk(room, collection, &self.filter);
+            let limit = Some(1).filter(|_| sorted);
+            let mut walk = plan.into_walk(room, collection, &self.filter, limit);
             let Some(sort) = sort.filter(|_| !sorted) else { return walk.next(reading, context) };
             let mut best: Option<(SortKey, Found)> = None;
             while let Some(found) = walk.next(reading, context)? {
@@ -247,7 +248,7 @@ impl Selection {
         blocking_read(room, collection, |reading| {
             let context = &moment.context(reading.now());
             let plan = self.plan(reading, collection, None, None)?;
-            let mut walk = plan.into_walk(room, collection, &self.filter);
+            let mut walk = plan.into_walk(room, collection, &self.filter, None);
             let mut targets = Vec::new();
             while let Some(found) = walk.next(reading, context)? {
                 targets.push(Target::Number(found.number));

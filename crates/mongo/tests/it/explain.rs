@@ -36,7 +36,7 @@ async fn explain_shows_the_way_and_what_it_costs() {
         (r#"{"find": "c", "filter": {"b": 2}}"#, vec!["COLLSCAN"], [1, 0, 20]),
         (r#"{"find": "c", "filter": {"_id": 2}}"#, vec!["EXPRESS_IXSCAN"], [1, 0, 1]),
         (r#"{"find": "c", "sort": {"b": 1}, "limit": 3}"#, vec!["SORT", "COLLSCAN"], [3, 0, 20]),
-        (r#"{"find": "c", "sort": {"a": 1}, "limit": 3}"#, vec!["LIMIT", "FETCH", "IXSCAN"], [3, 4, 3]),
+        (r#"{"find": "c", "sort": {"a": 1}, "limit": 3}"#, vec!["LIMIT", "FETCH", "IXSCAN"], [3, 3, 3]),
         (
             r#"{"find": "c", "filter": {"b": {"$gt": 3}}, "skip": 2, "projection": {"a": 1}}"#,
             vec!["PROJECTION_SIMPLE", "SKIP", "COLLSCAN"],

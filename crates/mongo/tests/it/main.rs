@@ -15,6 +15,7 @@ mod diagnostics;
 mod explain;
 mod fail_points;
 mod figures;
+mod find_by_id;
 mod handshake;
 mod hostile;
 mod keys;
