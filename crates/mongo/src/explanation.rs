@@ -163,12 +163,13 @@ impl Inquiry {
     }
 
     fn execution(&self, plan: Option<&Plan>, walked: &Walked, verbosity: Verbosity) -> Document {
+        let documents = if self.counts_entries(plan) { 0 } else { walked.examined.documents };
         let mut stats = Document::new()
             .with("executionSuccess", true)
             .with("nReturned", number(self.returned(walked)))
             .with("executionTimeMillis", walked.millis)
             .with("totalKeysExamined", number(walked.examined.keys()))
-            .with("totalDocsExamined", number(walked.examined.documents))
+            .with("totalDocsExamined", number(documents))
             .with("executionStages", self.stages(plan, Some(walked)));
         if verbosity == Verbosity::AllPlans {
             stats.push("allPlansExecution", Value::Array(Vec::new()));
@@ -220,6 +221,11 @@ impl Inquiry {
         tree.top
     }
 
+    /// Whether nothing is looked at but entries of an index.
+    fn counts_entries(&self, plan: Option<&Plan>) -> bool {
+        matches!(self.purpose, Purpose::Count) && plan.is_some_and(|plan| plan.covered)
+    }
+
     /// The stages that lead to documents.
     fn way(&self, plan: &Plan, tree: &mut Tree<'_>) {
         let examined = tree.walked.map(|walked| &walked.examined);
@@ -245,8 +251,11 @@ impl Inquiry {
                 scan.fields_mut().extend(documents);
                 tree.around("COLLSCAN", scan);
             }
+            Way::Indexes(_) if self.counts_entries(Some(plan)) => {
+                tree.over_indexes("COUNT_SCAN", &plan.indexes);
+            }
             Way::Indexes(_) => {
-                tree.over_indexes(&plan.indexes);
+                tree.over_indexes("IXSCAN", &plan.indexes);
                 filter.fields_mut().extend(documents);
                 tree.around("FETCH", filter);
             }
@@ -285,7 +294,7 @@ struct Tree<'a> {
 
 impl Tree<'_> {
     /// Begins with the scans of indexes: one, or several that are united.
-    fn over_indexes(&mut self, indexes: &[Used]) {
+    fn over_indexes(&mut self, name: &str, indexes: &[Used]) {
         let mut scans = Vec::new();
         for (leg, used) in indexes.iter().enumerate() {
             let mut scan = index_scan(used);
@@ -295,10 +304,10 @@ impl Tree<'_> {
             scans.push(scan);
         }
         match <[Document; 1]>::try_from(scans) {
-            Ok([scan]) => self.around("IXSCAN", scan),
+            Ok([scan]) => self.around(name, scan),
             Err(scans) => {
                 let scans = scans.into_iter().map(|scan| {
-                    let mut stage = Document::new().with("stage", "IXSCAN");
+                    let mut stage = Document::new().with("stage", name);
                     stage.fields_mut().extend(scan);
                     stage
                 });

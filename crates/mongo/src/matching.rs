@@ -1,4 +1,4 @@
-//! Every document that a command's filter finds, one after the other, within one request.
+//! Every document that a command's filter finds, one after the other, within one request; or how many there are.
 
 use std::sync::Arc;
 
@@ -12,6 +12,24 @@ use crate::error::Result;
 use crate::fields::Fields;
 use crate::statements;
 
+/// What is wanted of the documents that are found.
+enum Wanted<'w> {
+    Each(&'w mut dyn FnMut(DocumentRef<'_>) -> Result<()>),
+    Number(&'w mut u64),
+}
+
+impl Wanted<'_> {
+    fn take(&mut self, document: DocumentRef<'_>) -> Result<()> {
+        match self {
+            Wanted::Each(visit) => visit(document),
+            Wanted::Number(number) => {
+                **number += 1;
+                Ok(())
+            }
+        }
+    }
+}
+
 /// Shows every document of the command's collection, or view, that meets the filter in the field `name`.
 pub(crate) fn each(
     call: &Call,
@@ -19,6 +37,17 @@ pub(crate) fn each(
     name: &str,
     mut visit: impl FnMut(DocumentRef<'_>) -> Result<()>,
 ) -> Result<()> {
+    find(call, fields, name, Wanted::Each(&mut visit))
+}
+
+/// How many documents of the command's collection, or view, meet the filter in the field `name`.
+pub(crate) fn count(call: &Call, fields: Fields<'_>, name: &str) -> Result<u64> {
+    let mut number = 0;
+    find(call, fields, name, Wanted::Number(&mut number))?;
+    Ok(number)
+}
+
+fn find(call: &Call, fields: Fields<'_>, name: &str, mut wanted: Wanted<'_>) -> Result<()> {
     let (room, context) = (&call.room, call.context());
     let (on, stages) = catalog::resolve(&call.engine, &call.database, call.collection()?)?;
     let Some(collection) = call.engine.collection(&call.database, &on) else { return Ok(()) };
@@ -26,19 +55,25 @@ pub(crate) fn each(
     let none = Document::new();
     let filter = fields.document(name)?.unwrap_or(none.view());
     if !stages.is_empty() {
-        let wanted = RawDocument::from_document(&Document::new().with("$match", filter.to_document()));
-        let stages: Vec<RawDocument> = stages.into_iter().chain([wanted]).collect();
+        let condition = RawDocument::from_document(&Document::new().with("$match", filter.to_document()));
+        let stages: Vec<RawDocument> = stages.into_iter().chain([condition]).collect();
         let mut answers = crate::commands::aggregate::build(call, Some(&on), &stages, &settings, None)?;
-        return answers.each(room, &context, |document| visit(document.view()));
+        return answers.each(room, &context, |document| wanted.take(document.view()));
     }
     let filter = Arc::new(Filter::parse(filter, &settings)?);
     let hint = access::hint(fields)?;
     room.read(&[&collection], |reading| {
         let plan =
             access::choose(reading, &collection, &filter, None, None, &settings.collation, hint.as_ref())?;
+        // A transaction relies on each document that it was shown, so it has to see them.
+        let covered = plan.covered && !room.is_transaction();
         let mut walk = plan.into_walk(room, &collection, &filter, None);
+        if let (Wanted::Number(number), true) = (&mut wanted, covered) {
+            **number = walk.count_entries(reading, &context)?;
+            return Ok(());
+        }
         while let Some(found) = walk.next(reading, &context)? {
-            visit(found.document.view())?;
+            wanted.take(found.document.view())?;
         }
         Ok(())
     })

@@ -34,6 +34,8 @@ pub(crate) struct Plan {
     pub(crate) way: Way,
     /// Whether documents come in the wanted order.
     pub(crate) sorted: bool,
+    /// Whether the entries on the way are exactly the documents, each once: to count them none has to be read.
+    pub(crate) covered: bool,
     /// The indexes that are used, as explain shows them: one for each leg of the way.
     pub(crate) indexes: Vec<Used>,
     /// The others that were considered.
@@ -76,7 +78,7 @@ impl Plan {
     }
 
     fn plain(way: Way, sorted: bool) -> Plan {
-        Plan { way, sorted, indexes: Vec::new(), rejected: Vec::new() }
+        Plan { way, sorted, covered: false, indexes: Vec::new(), rejected: Vec::new() }
     }
 }
 
@@ -159,10 +161,12 @@ pub(crate) fn choose(
     };
     let chosen = candidates.remove(best);
     let sorted = sort.is_none() || chosen.serves_sort;
+    let covered = chosen.exact && !probe.usable[chosen.index].multikey;
     let (leg, used) = probe.take(chosen);
     Ok(Plan {
         way: Way::Indexes(vec![leg]),
         sorted,
+        covered,
         indexes: vec![used],
         rejected: candidates.into_iter().map(|candidate| probe.take(candidate).1).collect(),
     })
@@ -214,7 +218,13 @@ impl Probe<'_> {
             return Ok(None);
         }
         let (legs, indexes) = chosen.into_iter().map(|candidate| self.take(candidate)).unzip();
-        Ok(Some(Plan { way: Way::Indexes(legs), sorted: !self.wants_order, indexes, rejected: Vec::new() }))
+        Ok(Some(Plan {
+            way: Way::Indexes(legs),
+            sorted: !self.wants_order,
+            covered: false,
+            indexes,
+            rejected: Vec::new(),
+        }))
     }
 
     /// How many entries will be looked at, roughly. Counting stops early, so large costs are all alike.

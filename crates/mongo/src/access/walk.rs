@@ -163,6 +163,31 @@ impl Walk {
         }
     }
 
+    /// How many entries the indexes have on the way. Some are counted here, the others aside.
+    pub(crate) fn count_entries(&self, reading: &Reading<'_>, context: &Context) -> Result<u64> {
+        let (Some(collection), Way::Indexes(legs)) = (&self.collection, &self.way) else { return Ok(0) };
+        let mut count = 0;
+        for leg in legs {
+            for span in &leg.spans {
+                let mut last: Option<Hit> = None;
+                loop {
+                    let range = (&span.lower[..], &span.upper[..]);
+                    let read = || {
+                        reading.index(collection, leg.index, range, last.as_ref(), leg.direction, LAST_CHUNK)
+                    };
+                    let hits = if count < LAST_CHUNK as u64 { read() } else { block_in_place(read) }?;
+                    context.spend(hits.len() as u64)?;
+                    count += hits.len() as u64;
+                    if hits.len() < LAST_CHUNK {
+                        break;
+                    }
+                    last = hits.into_iter().next_back();
+                }
+            }
+        }
+        Ok(count)
+    }
+
     /// The next document as a row of a pipeline.
     pub(crate) fn next_row(&mut self, reading: &Reading<'_>, context: &Context) -> Result<Option<Row>> {
         Ok(self.next(reading, context)?.map(|found| Row::of_item(found.document, found.number.0)))
@@ -337,6 +362,7 @@ mod tests {
         r#"{"key": {"a": 1}, "name": "a"}"#,
         r#"{"key": {"b": -1}, "name": "b"}"#,
         r#"{"key": {"c": 1, "a": 1}, "name": "ca"}"#,
+        r#"{"key": {"d": 1, "c": 1}, "name": "dc"}"#,
         r#"{"key": {"c": 1}, "name": "partial", "partialFilterExpression": {"c": {"$gt": 5}}}"#,
     ];
 
@@ -365,7 +391,12 @@ mod tests {
         let documents = (0..60).map(|id| {
             let document = Document::new().with("_id", id).with("a", value(random)).with("b", value(random));
             // Two arrays cannot be in one index.
-            RawDocument::from_document(&document.with("c", random.i32(0..10)))
+            let document = document.with("c", random.i32(0..10));
+            RawDocument::from_document(&match random.u8(..4) {
+                0 => document,
+                1 => document.with("d", "text"),
+                _ => document.with("d", random.i32(0..4)),
+            })
         });
         let documents = documents.collect();
         for outcome in engine.insert(&collection, documents, false, None).wait().unwrap() {
@@ -451,5 +482,48 @@ mod tests {
             }
         }
         assert!(several > 20, "only {several} of 200 filters were answered by several indexes");
+    }
+
+    #[test]
+    fn where_entries_alone_are_counted_there_are_as_many_documents() {
+        let seed = fastrand::u64(..);
+        println!("seed {seed}");
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut covered = 0;
+        for _ in 0..8 {
+            let (room, collection) = filled(&mut random);
+            for _ in 0..25 {
+                let number = random.i32(0..4);
+                let condition = match random.u8(..8) {
+                    0 => format!("{number}"),
+                    1 => format!(r#"{{"$lt": {number}}}"#),
+                    2 => format!(r#"{{"$in": [{number}, "text", 3]}}"#),
+                    3 => r#"{"$in": [null, 1]}"#.to_owned(),
+                    4 => "null".to_owned(),
+                    5 => r#"{"$exists": true}"#.to_owned(),
+                    6 => format!(r#"{{"$ne": {number}}}"#),
+                    _ => r#"{"$type": "string"}"#.to_owned(),
+                };
+                let other = random.choice(["", r#", "c": {"$gte": 5}"#, r#", "a": 3"#]).unwrap();
+                let filter = json(&format!(r#"{{"d": {condition}{other}}}"#));
+                let parsed = Arc::new(Filter::parse(filter.view(), &Settings::default()).unwrap());
+                let plan = room
+                    .read(&[&collection], |reading| {
+                        choose(reading, &collection, &parsed, None, None, &Collation::simple(), None)
+                    })
+                    .unwrap();
+                if !plan.covered {
+                    continue;
+                }
+                covered += 1;
+                let walk = plan.into_walk(&room, &collection, &parsed, None);
+                let counted = room
+                    .read(&[&collection], |reading| walk.count_entries(reading, &Context::at(0)))
+                    .unwrap();
+                let found = walked(walk, &room, &collection, &mut random).len();
+                assert_eq!(counted, found as u64, "{filter:?}");
+            }
+        }
+        assert!(covered > 20, "only {covered} of 200 filters were answered by entries alone");
     }
 }

@@ -17,18 +17,13 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let everything = fields.document("query")?.is_none_or(bson::DocumentRef::is_empty);
     let collection = call.engine.collection(&call.database, call.collection()?);
     let hinted = fields.value("hint").is_some();
-    let whole = collection.filter(|it| everything && !hinted && catalog::view(it).is_none());
-    let all = if let Some(collection) = whole {
-        call.room.read(&[&collection], |reading| Ok(reading.usage(&collection)?.living.items))?
-    } else {
-        let mut count = 0;
-        call.blocking(|| {
-            matching::each(call, fields, "query", |_| {
-                count += 1;
-                Ok(())
-            })
-        })?;
-        count
+    let all = match collection.filter(|it| catalog::view(it).is_none()) {
+        Some(collection) if everything && !hinted => {
+            call.room.read(&[&collection], |reading| Ok(reading.usage(&collection)?.living.items))?
+        }
+        // A walk steps aside by itself if it turns out long.
+        Some(_) if !call.room.is_transaction() => matching::count(call, fields, "query")?,
+        _ => call.blocking(|| matching::count(call, fields, "query"))?,
     };
     let counted = all.saturating_sub(skip).min(limit.unwrap_or(u64::MAX));
     let counted = i32::try_from(counted).map_or(Value::Int64(counted as i64), Value::Int32);

@@ -43,7 +43,7 @@ async fn explain_shows_the_way_and_what_it_costs() {
             [14, 0, 20],
         ),
         (r#"{"find": "none"}"#, vec!["EOF"], [0, 0, 0]),
-        (r#"{"count": "c", "query": {"a": 1}}"#, vec!["COUNT", "FETCH", "IXSCAN"], [1, 4, 4]),
+        (r#"{"count": "c", "query": {"a": 1}}"#, vec!["COUNT", "COUNT_SCAN"], [1, 4, 0]),
         (r#"{"distinct": "c", "key": "b", "query": {"a": 1}}"#, vec!["FETCH", "IXSCAN"], [4, 4, 4]),
         (
             r#"{"update": "c", "updates": [{"q": {"a": 1}, "u": {"$set": {"x": 1}}, "multi": true}]}"#,
