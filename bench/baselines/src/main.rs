@@ -16,7 +16,7 @@ use anyhow::{Result, bail};
 
 /// The server's: without it the loops would be compared with another allocator.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// As many as the server has.
 const WORKERS: usize = 4;

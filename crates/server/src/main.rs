@@ -25,12 +25,12 @@ mod transfer;
 
 use std::process::ExitCode;
 
-use mimalloc::MiMalloc;
+use tikv_jemallocator::Jemalloc;
 
 /// Requests are made of many small pieces that threads hand to each other, which costs the system's allocator a good sixth of
 /// every operation.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
     cli::run()

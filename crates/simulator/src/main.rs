@@ -11,12 +11,12 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use mimalloc::MiMalloc;
 use simulator::{Coverage, DEFAULT_STEPS, Failure, run_seed, trace_seed};
+use tikv_jemallocator::Jemalloc;
 
 /// The server's: with the system's allocator a quarter of the time goes into it.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 struct Options {
     seeds: u64,

@@ -195,7 +195,7 @@ pub(crate) static TABLE: &[Setting] = &[
     choice(Storage, "durability", &["sync", "buffered"],
         "When a write counts as done: `sync` on disk, `buffered` in the operating system").or("sync"),
     number(Storage, "cache-memory", 1_048_576, 1_099_511_627_776,
-        "Memory for blocks of the data directory that were read: four fifths of it are their bytes, the rest is what rounding takes").or("268435456"),
+        "Memory for blocks of the data directory that were read: three quarters of it are their bytes, the rest is what rounding and gaps take").or("268435456"),
     number(Storage, "disk-reserve", 0, 1_099_511_627_776,
         "Bytes of the data directory's disk, a twentieth of it at most, that only deletions, the purge and the store's own work may use").or("268435456"),
     number(Storage, "partitions", 1, 200,

@@ -94,8 +94,8 @@ impl Database {
     fn open_fjall(options: &EmbeddedOptions) -> Result<Self> {
         manifest::check(&options.path.join(KEYSPACES))?;
         let fjall = fjall::Database::builder(&options.path)
-            // Blocks are counted by their bytes and take a quarter more: allocators round up.
-            .cache_size(options.cache_bytes / 5 * 4)
+            // Blocks are counted by their bytes and take up to a third more: allocators round up and have gaps.
+            .cache_size(options.cache_bytes / 4 * 3)
             .max_cached_files(Some(options.open_files))
             .max_journaling_size(JOURNAL_BYTES)
             .manual_journal_persist(true)
