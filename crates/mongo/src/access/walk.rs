@@ -166,7 +166,7 @@ impl Walk {
     /// How many entries the indexes have on the way. Some are counted here, the others aside.
     pub(crate) fn count_entries(&self, reading: &Reading<'_>, context: &Context) -> Result<u64> {
         let (Some(collection), Way::Indexes(legs)) = (&self.collection, &self.way) else { return Ok(0) };
-        let mut count = 0;
+        let (mut count, mut looked) = (0, 0);
         for leg in legs {
             for span in &leg.spans {
                 let mut last: Option<Hit> = None;
@@ -175,9 +175,10 @@ impl Walk {
                     let read = || {
                         reading.index(collection, leg.index, range, last.as_ref(), leg.direction, LAST_CHUNK)
                     };
-                    let hits = if count < LAST_CHUNK as u64 { read() } else { block_in_place(read) }?;
-                    context.spend(hits.len() as u64)?;
+                    let hits = if looked < LAST_CHUNK { read() } else { block_in_place(read) }?;
+                    context.spend(1 + hits.len() as u64)?;
                     count += hits.len() as u64;
+                    looked += 1 + hits.len();
                     if hits.len() < LAST_CHUNK {
                         break;
                     }
