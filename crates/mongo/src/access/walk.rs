@@ -355,7 +355,7 @@ mod tests {
     use mql::index::IndexSpec;
     use storage::{ClockOptions, ManualClock, MemoryStore, Time};
 
-    use super::super::choose::choose;
+    use super::super::choose::{Plan, choose};
     use super::*;
     use crate::room::{Common, Room};
 
@@ -418,6 +418,12 @@ mod tests {
         format!("{{{}}}", condition(random))
     }
 
+    fn planned(room: &Room, collection: &Arc<Collection>, filter: &Filter) -> Plan {
+        let simple = Collation::simple();
+        room.read(&[collection], |reading| choose(reading, collection, filter, None, None, &simple, None))
+            .unwrap()
+    }
+
     /// The ids that a walk gives, which rests now and then.
     fn walked(
         mut walk: Walk,
@@ -466,11 +472,7 @@ mod tests {
                 );
                 let expected: BTreeSet<i32> =
                     walked(all, &room, &collection, &mut random).into_iter().collect();
-                let plan = room
-                    .read(&[&collection], |reading| {
-                        choose(reading, &collection, &parsed, None, None, &Collation::simple(), None)
-                    })
-                    .unwrap();
+                let plan = planned(&room, &collection, &parsed);
                 several += usize::from(plan.indexes.len() > 1);
                 for met_max in [0, 3, MET_MAX] {
                     let mut walk = plan.clone().into_walk(&room, &collection, &parsed, None);
@@ -508,11 +510,7 @@ mod tests {
                 let other = random.choice(["", r#", "c": {"$gte": 5}"#, r#", "a": 3"#]).unwrap();
                 let filter = json(&format!(r#"{{"d": {condition}{other}}}"#));
                 let parsed = Arc::new(Filter::parse(filter.view(), &Settings::default()).unwrap());
-                let plan = room
-                    .read(&[&collection], |reading| {
-                        choose(reading, &collection, &parsed, None, None, &Collation::simple(), None)
-                    })
-                    .unwrap();
+                let plan = planned(&room, &collection, &parsed);
                 if !plan.covered {
                     continue;
                 }

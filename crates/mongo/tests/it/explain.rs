@@ -86,6 +86,23 @@ async fn explain_shows_the_way_and_what_it_costs() {
     );
 }
 
+/// T14: entries of the dead are not counted, before the purge has come.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_count_by_entries_alone_counts_the_living() {
+    let server = Server::start().await;
+    let mut client = filled(&server).await;
+    let rule =
+        r#"{"createIndexes": "c", "indexes": [{"key": {"_ts": 1}, "name": "t", "expireAfterSeconds": 5}]}"#;
+    client.done("db", json(rule)).await;
+    let count = r#"{"count": "c", "query": {"a": 1}}"#;
+    for (seconds, living) in [(4, 4), (1, 0)] {
+        server.clock.advance(Duration::from_secs(seconds));
+        let reply = explained(&mut client, count).await;
+        assert_eq!(inner(&reply, "queryPlanner.winningPlan.inputStage.stage"), &Value::from("COUNT_SCAN"));
+        assert_eq!(client.done("db", json(count)).await.get("n"), Some(&Value::Int32(living)));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_or_is_answered_by_one_index_for_each_branch() {
     let server = Server::start().await;
