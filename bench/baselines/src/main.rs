@@ -15,6 +15,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 /// The server's: without it the loops would be compared with another allocator.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -25,12 +25,11 @@ mod transfer;
 
 use std::process::ExitCode;
 
-use tikv_jemallocator::Jemalloc;
-
 /// Requests are made of many small pieces that threads hand to each other, which costs the system's allocator a good sixth of
 /// every operation.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
-static ALLOCATOR: Jemalloc = Jemalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     cli::run()

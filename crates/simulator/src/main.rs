@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use simulator::{Coverage, DEFAULT_STEPS, Failure, run_seed, trace_seed};
-use tikv_jemallocator::Jemalloc;
 
 /// The server's: with the system's allocator a quarter of the time goes into it.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
-static ALLOCATOR: Jemalloc = Jemalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 struct Options {
     seeds: u64,
