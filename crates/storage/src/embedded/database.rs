@@ -12,7 +12,7 @@ use super::compactor::{Bell, Memtables, TABLE_BYTES, left_alone};
 use super::marker::{Marker, State};
 use super::pace::{self, pause};
 use super::readers::Readers;
-use super::{Durability, EmbeddedOptions, manifest};
+use super::{Durability, EmbeddedOptions, journal, manifest};
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::writer::Backend;
@@ -72,7 +72,7 @@ impl Database {
                 let name = entry.file_name().unwrap_or_default();
                 if name == KEYSPACES {
                     std::fs::remove_dir_all(&entry)?;
-                } else if name == "lock" || name == "version" || is_journal(&entry) {
+                } else if name == "lock" || name == "version" || journal::is_journal(&entry) {
                     std::fs::remove_file(&entry)?;
                 }
             }
@@ -93,6 +93,7 @@ impl Database {
 
     fn open_fjall(options: &EmbeddedOptions) -> Result<Self> {
         manifest::check(&options.path.join(KEYSPACES))?;
+        journal::check(&options.path)?;
         let fjall = fjall::Database::builder(&options.path)
             // Blocks are counted by their bytes and take up to a third more: allocators round up and have gaps.
             .cache_size(options.cache_bytes / 4 * 3)
@@ -298,8 +299,8 @@ impl Backend for Committer {
         // What is written only is durable before it gets into a table: fjall syncs its journal before every flush.
         let is_synced = self.durability == Durability::Sync && extent == Extent::Synced;
         let mode = if is_synced { PersistMode::SyncData } else { PersistMode::Buffer };
-        // All entries and the store's record.
-        let entries = overlay.len() + 1;
+        // All entries, the store's record and the floor.
+        let entries = overlay.len() + 2;
         let batch = OwnedWriteBatch::with_capacity(fjall.clone(), entries);
         let mut batch = batch.durability(Some(mode));
         for (keyspace, key, change) in overlay.into_packed_changes() {
@@ -310,6 +311,8 @@ impl Backend for Committer {
             }
         }
         batch.insert(own, RECORD_KEY, record.encode());
+        // The last one: `journal::check` looks for it there.
+        batch.insert(own, journal::FLOOR_KEY, fjall.seqno().to_le_bytes());
         batch.commit().map_err(|error| cannot("commit", &error))?;
         self.memtables.committed(&self.database);
         pace::rest_after(&self.database, entries);
@@ -395,27 +398,6 @@ pub(super) fn cannot(doing: &'static str, error: &fjall::Error) -> Error {
         }
         other => Error::Corrupt { what: format!("cannot {doing}: {other}") },
     }
-}
-
-/// Empties the journal of a database that was closed and has everything in tables. fjall would read all of it when it is opened,
-/// up to 64 MB in most of a second, to find that out. The file itself stays: without one fjall would begin its sequence numbers
-/// anew. Where there are several files, something is as nobody expects, and they stay as they are.
-pub(super) fn empty_journal(path: &Path) -> Result<()> {
-    let empty = || {
-        let paths = std::fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
-        let mut journals = paths.collect::<std::io::Result<Vec<_>>>()?;
-        journals.retain(|path| is_journal(path));
-        let [journal] = &*journals else { return Ok(()) };
-        let file = std::fs::OpenOptions::new().write(true).open(journal)?;
-        file.set_len(0)?;
-        file.sync_all()
-    };
-    empty().map_err(|error: std::io::Error| Error::io("empty the journal", &error))
-}
-
-/// Whether this is a file of fjall's journal.
-pub(super) fn is_journal(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "jnl")
 }
 
 /// Makes the names of new keyspaces durable: fjall syncs what is in the directory of a keyspace, but not where that stands.

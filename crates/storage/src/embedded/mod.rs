@@ -14,10 +14,12 @@
 //! | `scrub.rs` | getting removed bytes out of the files |
 //! | `pace.rs` | waits and rests: merging keeps up with writing |
 //! | `restore.rs` | a store made of a backup |
+//! | `journal.rs`, `manifest.rs` | what fjall does not look at when it opens a store |
 //! | `rescue.rs` | what a recovery cut off the journal, kept and reported |
 
 mod compactor;
 mod database;
+mod journal;
 mod manifest;
 mod marker;
 #[cfg(all(test, feature = "shuttle"))]
@@ -223,7 +225,7 @@ impl EmbeddedStore {
         let commit = database.record()?.map_or(0, |record| record.commit);
         // Somebody may still read; then the next start has a journal to look through.
         if Arc::into_inner(database).is_some_and(Database::close) {
-            database::empty_journal(&self.path)?;
+            journal::empty(&self.path)?;
         }
         Marker { commit, state: State::Clean }.write(&self.path)
     }

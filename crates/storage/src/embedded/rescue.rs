@@ -5,7 +5,7 @@
 //! compared afterwards, and what was cut off is kept. If opening fails the copies stay, and another attempt does
 //! not overwrite them with what the first one left.
 
-use super::database::is_journal;
+use super::journal::is_journal;
 use crate::{Error, Result};
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};

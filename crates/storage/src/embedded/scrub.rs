@@ -15,7 +15,8 @@
 //!
 //! Reading and writing go on meanwhile.
 
-use super::database::{Database, cannot, is_journal};
+use super::database::{Database, cannot};
+use super::journal::is_journal;
 use super::pace::pause;
 use crate::{Error, Keyspace, Result, Scrubbed};
 use fjall::PersistMode;
