@@ -1,10 +1,11 @@
 //! Which tables of a keyspace count. fjall keeps a list of them, `v` and a number, and a file `current` with that number and
 //! the list's checksum. It looks at neither checksum nor absence: a keyspace without `current` is a new one to it, and a list
-//! with a bit turned over may have fewer tables. What was in them would be gone without a word, so it is looked at here.
+//! with a bit turned over may have fewer tables. What was in them would be gone without a word, so it is looked at here. And each
+//! table ends with a list of its parts, for which fjall asks for memory before it looks at a checksum.
 
 use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -14,14 +15,22 @@ const CURRENT: &str = "current";
 /// How a checksum was made that we can make again.
 const XXH3: u8 = 0;
 
-/// Refuses a store if the list of a keyspace's tables is missing or damaged.
+/// The end of a table: `SFA!`, two bytes of versions, 16 of the checksum of the list of its parts, 8 of where that begins, 8 of its
+/// length.
+const END_BYTES: u64 = 38;
+const LIST_AT: u64 = 22;
+/// The list: `TOC!`, the number of parts (4), and for each of them at least position, length (8 each) and the length of its name.
+const LIST_HEAD_BYTES: u64 = 8;
+const PART_LEAST_BYTES: u64 = 18;
+
+/// Refuses a store if the list of a keyspace's tables is missing or damaged, or a table's own list is longer than the table.
 pub(super) fn check(keyspaces: &Path) -> Result<()> {
     let Ok(keyspaces) = fs::read_dir(keyspaces) else { return Ok(()) };
     for keyspace in keyspaces {
         let keyspace = keyspace.map_err(|error| Error::io("list the keyspaces", &error))?.path();
+        let tables = tables(&keyspace.join("tables"))?;
         let Some(current) = read(&keyspace.join(CURRENT))? else {
-            let has_tables = fs::read_dir(keyspace.join("tables")).is_ok_and(|mut all| all.next().is_some());
-            if has_tables {
+            if !tables.is_empty() {
                 return Err(damaged(&keyspace, "it has tables, but the file 'current' is missing"));
             }
             continue;
@@ -36,8 +45,43 @@ pub(super) fn check(keyspaces: &Path) -> Result<()> {
                 &format!("the list of its tables, 'v{number}', is missing or damaged"),
             ));
         }
+        for table in tables {
+            if claims_too_much(&table).map_err(|error| Error::io("look at a table", &error))? {
+                return Err(damaged(&table, "the list of its parts is longer than the file"));
+            }
+        }
     }
     Ok(())
+}
+
+fn tables(folder: &Path) -> Result<Vec<PathBuf>> {
+    let list = || fs::read_dir(folder)?.map(|table| Ok(table?.path())).collect::<io::Result<_>>();
+    match list() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed.map_err(|error| Error::io("list the tables", &error)),
+    }
+}
+
+/// Whether a table's list has more parts than bytes for them. Whatever else is wrong with a table fjall notices. One that was
+/// still being written when the machine stopped is no concern of anybody, and has no such end.
+fn claims_too_much(table: &Path) -> io::Result<bool> {
+    let mut file = fs::OpenOptions::new().read(true).open(table)?;
+    let Some(end) = file.metadata()?.len().checked_sub(END_BYTES) else { return Ok(false) };
+    let mark: [u8; 4] = read_at(&mut file, end)?;
+    let list = u64::from_le_bytes(read_at(&mut file, end + LIST_AT)?);
+    let Some(room) = end.checked_sub(list).and_then(|room| room.checked_sub(LIST_HEAD_BYTES)) else {
+        return Ok(false);
+    };
+    let list_mark: [u8; 4] = read_at(&mut file, list)?;
+    let parts = u32::from_le_bytes(read_at(&mut file, list + 4)?);
+    Ok(mark == *b"SFA!" && list_mark == *b"TOC!" && u64::from(parts) * PART_LEAST_BYTES > room)
+}
+
+fn read_at<const LENGTH: usize>(file: &mut fs::File, at: u64) -> io::Result<[u8; LENGTH]> {
+    let mut bytes = [0; LENGTH];
+    file.seek(SeekFrom::Start(at))?;
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The number of the list, its checksum, and how that was made.

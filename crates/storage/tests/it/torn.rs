@@ -275,3 +275,32 @@ fn tables_that_nothing_leads_to_any_more_are_damage_and_no_empty_keyspace() {
     let value = open(directory.path()).unwrap().snapshot().unwrap().get(Keyspace::Item, b"key").unwrap();
     assert_eq!(value.as_deref(), Some(&b"value"[..]));
 }
+
+/// fjall asks for memory for all parts that a table says to have, and not getting it ends a process.
+#[test]
+fn a_table_that_says_to_have_more_parts_than_it_has_room_for_is_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path()).unwrap();
+    touch_every_keyspace(&store);
+    store.close().unwrap();
+    let keyspaces = fs::read_dir(directory.path().join("keyspaces")).unwrap();
+    let tables = keyspaces.filter_map(|keyspace| fs::read_dir(keyspace.unwrap().path().join("tables")).ok());
+    let tables: Vec<PathBuf> = tables.flatten().map(|table| table.unwrap().path()).collect();
+    assert!(tables.len() > Keyspace::ALL.len(), "one for each, and the store's own");
+    for table in tables {
+        let kept = fs::read(&table).unwrap();
+        let list = kept.windows(4).rposition(|bytes| bytes == b"TOC!").unwrap();
+        for byte in 4..8 {
+            let mut other = kept.clone();
+            other[list + byte] ^= 0x60;
+            fs::write(&table, other).unwrap();
+            assert!(
+                matches!(open(directory.path()), Err(Error::Corrupt { .. })),
+                "{}: {byte}",
+                table.display()
+            );
+        }
+        fs::write(&table, kept).unwrap();
+    }
+    open(directory.path()).unwrap();
+}
