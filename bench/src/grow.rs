@@ -112,10 +112,8 @@ fn grow(binary: &Path, most: u64, directory: &Path) -> Result<Growth> {
     Ok(Growth { start_empty, steps, compacted_bytes, document_bytes: document.len() })
 }
 
-/// The middle one of some rounds.
 fn cost(peer: &BolideRest, set: &Arc<DataSet>, kind: Kind) -> Result<f64> {
-    let mut rounds = Vec::new();
-    for round in 0..ROUNDS {
+    middle(|round| {
         let plan = Plan {
             kind,
             connections: CONNECTIONS,
@@ -124,23 +122,30 @@ fn cost(peer: &BolideRest, set: &Arc<DataSet>, kind: Kind) -> Result<f64> {
             length: LENGTH,
             seed: set.items + round,
         };
-        rounds.push(drive(peer, set, plan)?.server_us);
-    }
-    rounds.sort_by(f64::total_cmp);
-    Ok(rounds[rounds.len() / 2])
+        Ok(drive(peer, set, plan)?.server_us)
+    })
 }
 
 /// Some items die at once, and nobody else asks for anything.
 fn purge_cost(server: &Server, peer: &BolideRest) -> Result<f64> {
-    insert(server, MORTALS, MORTAL_ITEMS, Requests::OfMany)?;
-    settled(peer, SETTLE_MAX)?;
-    let mut operator = server.client()?;
-    let ((before, _), cpu) = (operator.purge()?, server.cpu_seconds()?);
-    operator.advance(2 * TTL_SECONDS)?;
-    while operator.purge()?.0 < before + MORTAL_ITEMS {
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    Ok((settled(peer, SETTLE_MAX)? - cpu) * 1e6 / MORTAL_ITEMS as f64)
+    middle(|_| {
+        insert(server, MORTALS, MORTAL_ITEMS, Requests::OfMany)?;
+        settled(peer, SETTLE_MAX)?;
+        let mut operator = server.client()?;
+        let ((before, _), cpu) = (operator.purge()?, server.cpu_seconds()?);
+        operator.advance(2 * TTL_SECONDS)?;
+        while operator.purge()?.0 < before + MORTAL_ITEMS {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok((settled(peer, SETTLE_MAX)? - cpu) * 1e6 / MORTAL_ITEMS as f64)
+    })
+}
+
+/// The middle one of some rounds: now and then one of them meets a merge for which the rounds before have written.
+fn middle(mut measure: impl FnMut(u64) -> Result<f64>) -> Result<f64> {
+    let mut rounds = (0..ROUNDS).map(&mut measure).collect::<Result<Vec<_>>>()?;
+    rounds.sort_by(f64::total_cmp);
+    Ok(rounds[rounds.len() / 2])
 }
 
 /// Inserts until there are `items`, a partition's worth in one request.
