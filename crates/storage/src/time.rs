@@ -54,6 +54,12 @@ impl Time {
     pub const fn millis_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
+
+    /// Milliseconds by which this instant is ahead of `other`; negative if it is behind.
+    pub fn millis_ahead_of(self, other: Self) -> i64 {
+        let distance = i64::try_from(self.0.abs_diff(other.0)).unwrap_or(i64::MAX);
+        if self < other { -distance } else { distance }
+    }
 }
 
 #[cfg(test)]
@@ -68,5 +74,15 @@ mod tests {
         assert_eq!(Time::from_millis(5).minus_millis(9), Time::ZERO);
         assert_eq!(Time::from_millis(1999).seconds(), 1);
         assert_eq!(Time::from_millis(5).millis_since(Time::from_millis(9)), 0);
+        assert_eq!(Time::from_millis(u64::MAX).millis_ahead_of(Time::ZERO), i64::MAX);
+        assert_eq!(Time::ZERO.millis_ahead_of(Time::from_millis(u64::MAX)), -i64::MAX);
+    }
+
+    #[test]
+    fn an_instant_is_ahead_of_an_earlier_one_and_behind_a_later_one() {
+        let [earlier, later] = [1_000, 3_500].map(Time::from_millis);
+        assert_eq!(later.millis_ahead_of(earlier), 2_500);
+        assert_eq!(earlier.millis_ahead_of(later), -2_500);
+        assert_eq!(later.millis_ahead_of(later), 0);
     }
 }

@@ -129,6 +129,8 @@ pub struct ClockStatus {
     pub test_clock: TestClock,
     /// By how much the test clock was moved, in all.
     pub advanced_ms: u64,
+    /// How far `now`, without the test clock's advance, is ahead of the machine's wall clock; negative if it is behind.
+    pub ahead_ms: i64,
 }
 
 /// What is durable about the clock.
@@ -343,9 +345,9 @@ impl Clock {
 
     fn status(&self, state: &State, wall: Time, monotonic: Duration) -> ClockStatus {
         let advanced_ms = state.durable.advanced_ms;
-        let trusted = state.trusted(monotonic);
+        let (now, trusted) = (state.now(monotonic), state.trusted(monotonic));
         ClockStatus {
-            now: state.now(monotonic).plus_millis(advanced_ms),
+            now: now.plus_millis(advanced_ms),
             trusted: trusted.plus_millis(advanced_ms),
             suspect: state.doubt.map(|doubt| Suspicion {
                 leap: doubt.leap,
@@ -354,6 +356,7 @@ impl Clock {
             }),
             test_clock: self.options.test_clock,
             advanced_ms,
+            ahead_ms: now.millis_ahead_of(wall),
         }
     }
 }

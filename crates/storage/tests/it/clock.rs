@@ -76,6 +76,25 @@ fn take(bench: &mut Bench, step: Step, wall: &mut u64) {
 }
 
 #[test]
+fn t34_a_status_says_how_far_time_is_from_the_wall_clock_apart_from_the_advance_of_a_test_clock() {
+    for mut bench in Bench::both() {
+        let ahead = |bench: &Bench| bench.store().clock_status().unwrap().ahead_ms;
+        let mut wall = START;
+        assert_eq!(ahead(&bench), 0);
+        // The machine's clock is set back by two seconds: time runs on and is ahead.
+        take(&mut bench, Back(2), &mut wall);
+        assert_eq!(ahead(&bench), 2_000);
+        take(&mut bench, Advance(DAY), &mut wall);
+        assert_eq!(ahead(&bench), 2_000);
+        // A leap that is not followed leaves it behind.
+        take(&mut bench, Step::Leap(2 + 2 * HOUR), &mut wall);
+        let status = bench.store().clock_status().unwrap();
+        assert_eq!(status.suspect.map(|suspicion| suspicion.leap), Some(Leap::Running));
+        assert_eq!(status.ahead_ms, -7_200_000);
+    }
+}
+
+#[test]
 fn t34_after_a_set_back_time_runs_on_with_the_monotonic_clock() {
     check(&[
         (Pass(100), 100, 100, None),
