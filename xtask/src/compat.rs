@@ -225,9 +225,9 @@ fn javascript(binary: &PathBuf, suite: &str) -> Result<Outcome> {
         let line = finished.output.lines().rev().find(|line| line.contains(&format!(" {word} ")));
         line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).unwrap_or(0)
     };
-    let (passed, failed) = (count("pass"), count("fail"));
+    let (passed, failed, skipped) = (count("pass"), count("fail"), count("skipped"));
     ensure!(passed + failed > 0, "no test ran");
-    Ok(verdict(finished.success, &format!("{passed} passed, {failed} failed")))
+    Ok(verdict(finished.success, &format!("{passed} passed, {failed} failed, {skipped} skipped")))
 }
 
 fn rust(binary: &PathBuf, suite: &str) -> Result<Outcome> {

@@ -1,9 +1,9 @@
 //! What ran, how it ended and how long it took; printed once at the end, with the last words of what failed and the names of
-//! its tests.
+//! its tests. The last line is the count of all tests and nothing else.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
@@ -132,20 +132,16 @@ impl Report {
         let strict = continuous_integration();
         println!("\n{}", self.summary());
         let good = !self.rows.iter().any(|row| row.is_bad(strict));
+        let parts = self.rows.iter().filter(|row| matches!(row.outcome, Outcome::Passed(_))).count();
         let minutes = self.started.elapsed().as_secs_f64() / 60.0;
-        println!("{}", self.verdict(good, minutes));
+        println!("{parts} of {} parts in {minutes:.1} minutes", self.rows.len());
+        println!("{}", self.counts(strict));
         if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 
-    /// The last line. Where tests were counted it begins as cargo's does, for those who read it by program.
-    fn verdict(&self, good: bool, minutes: f64) -> String {
-        let sum = |word: &str| self.rows.iter().map(|row| count_before(row.detail(), word)).sum::<u64>();
-        let tests = match (if good { "ok" } else { "FAILED" }, sum("passed"), sum("failed")) {
-            (_, 0, 0) => String::new(),
-            (word, passed, failed) => format!("test result: {word}. {passed} passed; {failed} failed; "),
-        };
-        let parts = self.rows.iter().filter(|row| matches!(row.outcome, Outcome::Passed(_))).count();
-        format!("{tests}{parts} of {} parts in {minutes:.1} minutes", self.rows.len())
+    /// The tests of all parts, which are the last line: programs read it.
+    fn counts(&self, strict: bool) -> Counts {
+        self.rows.iter().map(|row| row.counts(strict)).fold(Counts::default(), Counts::plus)
     }
 
     /// The last words of what failed, then a line for each part, and one for each of its tests that failed.
@@ -202,6 +198,23 @@ impl Row {
         text.lines().next().unwrap_or("")
     }
 
+    /// Its tests. A part that counts none is one test; one that failed has at least one failed test, also where it ended
+    /// before its runner could count it.
+    fn counts(&self, strict: bool) -> Counts {
+        let told = Counts::told(self.detail());
+        match self.outcome {
+            Outcome::Passed(_) => told.unwrap_or(Counts { passed: 1, ..Counts::default() }),
+            Outcome::Failed(_) => {
+                let told = told.unwrap_or_default();
+                Counts { failed: told.failed.max(1), ..told }
+            }
+            Outcome::Missing(_) | Outcome::Unreachable(_) if self.is_bad(strict) => {
+                Counts { failed: 1, ..Counts::default() }
+            }
+            Outcome::Missing(_) | Outcome::Unreachable(_) => Counts { skipped: 1, ..Counts::default() },
+        }
+    }
+
     fn is_bad(&self, strict: bool) -> bool {
         match self.outcome {
             Outcome::Passed(_) | Outcome::Unreachable(_) => false,
@@ -209,6 +222,50 @@ impl Row {
             Outcome::Missing(_) => strict,
         }
     }
+}
+
+/// How many tests ended in which way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+impl Counts {
+    /// The counts that a part's text begins with, as in `1 failed, 30 passed, 2 skipped in 3.1s`; `None` if it begins with
+    /// anything else: figures of a proof may have the same words in them.
+    fn told(detail: &str) -> Option<Counts> {
+        let clause = detail.split([',', ';']).next().unwrap_or("");
+        let begins = ["passed", "failed", "skipped"].iter().any(|word| {
+            clause.split(' ').nth(1) == Some(word) && clause.split(' ').next().is_some_and(is_number)
+        });
+        let sum = |words: &[&str]| words.iter().map(|word| count_before(detail, word)).sum();
+        begins.then(|| Counts {
+            passed: sum(&["passed"]),
+            failed: sum(&["failed", "error", "errors"]),
+            skipped: sum(&["skipped", "ignored", "xfailed"]),
+        })
+    }
+
+    fn plus(self, other: Counts) -> Counts {
+        Counts {
+            passed: self.passed + other.passed,
+            failed: self.failed + other.failed,
+            skipped: self.skipped + other.skipped,
+        }
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)?;
+        if self.skipped > 0 { write!(f, ", {} skipped", self.skipped) } else { Ok(()) }
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    text.parse::<u64>().is_ok()
 }
 
 /// `CI=true`: what cannot run is a failure.
@@ -301,14 +358,38 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_adds_up_the_tests_of_all_parts() {
+    fn the_last_line_adds_up_the_tests_of_all_parts_and_says_nothing_else() {
         let mut report = Report::new();
+        report.part("tidy", || Ok(Outcome::Passed("1220 source files".to_owned())));
         report.part("cargo", || Ok(Outcome::Passed("12 passed, 0 failed, 3 ignored".to_owned())));
-        report.part("pytest", || Ok(Outcome::Failed("1 failed, 30 passed, 2 skipped in 3.1s".to_owned())));
-        assert_eq!(
-            report.verdict(false, 2.0),
-            "test result: FAILED. 42 passed; 1 failed; 1 of 2 parts in 2.0 minutes"
-        );
+        assert_eq!(report.counts(true).to_string(), "13 passed, 0 failed, 3 skipped");
+        report.part("proof", || Ok(Outcome::Passed("5 kills, 7 reads that failed, 9 passed".to_owned())));
+        report.part("pytest", || {
+            Ok(Outcome::Failed("1 failed, 30 passed, 2 skipped, 1 error in 3s".to_owned()))
+        });
+        assert_eq!(report.counts(true).to_string(), "44 passed, 2 failed, 5 skipped");
+    }
+
+    #[test]
+    fn a_part_that_failed_counts_even_if_none_of_its_tests_did() {
+        for text in ["", "it ran for more than 600 s", "12 passed, 0 failed, 0 ignored"] {
+            let mut report = Report::new();
+            report.part("bad", || Ok(Outcome::Failed(text.to_owned())));
+            let found = report.counts(false);
+            assert_eq!((found.failed, found.skipped), (1, 0), "{text}");
+        }
+        let mut report = Report::new();
+        report.part("error", || anyhow::bail!("it does not build"));
+        assert_eq!(report.counts(false).to_string(), "0 passed, 1 failed");
+    }
+
+    #[test]
+    fn a_part_that_did_not_run_is_skipped_or_failed_as_the_exit_code_says() {
+        let mut report = Report::new();
+        report.part("tool", || Ok(Outcome::Missing("node is not installed".to_owned())));
+        report.part("service", || Ok(Outcome::Unreachable("no answer".to_owned())));
+        assert_eq!(report.counts(false).to_string(), "0 passed, 0 failed, 2 skipped");
+        assert_eq!(report.counts(true).to_string(), "0 passed, 1 failed, 1 skipped");
     }
 
     fn nothing() -> Row {
