@@ -280,3 +280,108 @@ async fn a_query_over_all_partitions_must_be_meant() {
         .await
         .expect_status(200);
 }
+/// The server's containers `c` (default index), `wide` (two ranges), `bare` (nothing indexed), each with five items.
+async fn three_containers() -> Server {
+    let server = Server::with_container(r#""defaultTtl":-1"#).await;
+    let key = r#""partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}"#;
+    let wide = server.post("/dbs/db/colls", &format!(r#"{{"id":"wide",{key}}}"#));
+    wide.header("x-ms-offer-throughput", "20000").send().await.expect_status(201);
+    let bare = format!(r#"{{"id":"bare",{key},"indexingPolicy":{{"excludedPaths":[{{"path":"/*"}}]}}}}"#);
+    server.post("/dbs/db/colls", &bare).send().await.expect_status(201);
+    for container in ["c", "wide", "bare"] {
+        for n in 1..=5 {
+            let body = format!(r#"{{"id":"{n}","pk":"{n}","n":{n}}}"#);
+            let path = format!("/dbs/db/colls/{container}/docs");
+            server.post(&path, &body).key(&n.to_string()).send().await.expect_status(201);
+        }
+    }
+    server
+}
+
+/// All rows of a query, range by range as a client asks that knows the ranges.
+async fn rows_of_ranges(server: &Server, container: &str, text: &str) -> Vec<Value> {
+    let ranges = server.get(&format!("/dbs/db/colls/{container}/pkranges")).send().await;
+    let body = format!("{{\"query\":{}}}", Value::String(text.to_owned()).to_json());
+    let mut rows = Vec::new();
+    for range in ranges.ids("PartitionKeyRanges") {
+        let request = server.post(&format!("/dbs/db/colls/{container}/docs"), &body);
+        let reply = request
+            .header("content-type", "application/query+json")
+            .header("x-ms-documentdb-isquery", "True")
+            .header("x-ms-documentdb-partitionkeyrangeid", &range);
+        let documents = reply.send().await.expect_status(200).member("Documents");
+        rows.extend(documents.as_array().expect("rows").iter().cloned());
+    }
+    rows
+}
+
+#[tokio::test]
+async fn a_condition_on_the_item_itself_holds_for_every_item_or_for_none() {
+    let server = three_containers().await;
+    for (filter, expected) in [
+        ("IS_DEFINED(c)", 5),
+        ("NOT IS_DEFINED(c)", 0),
+        ("IS_OBJECT(c)", 5),
+        ("c != null", 5),
+        ("c != 5", 5),
+        ("c = 5", 0),
+        ("c NOT IN (1,2)", 5),
+        ("c IN (1,2)", 0),
+        ("NOT IS_NULL(c)", 5),
+        ("NOT IS_INTEGER(c)", 5),
+        ("NOT (NOT IS_DEFINED(c))", 5),
+        ("IS_DEFINED(c) OR c.n = 5", 5),
+        ("IS_DEFINED(c) AND c.n = 5", 1),
+        ("NOT IS_DEFINED(c) OR c.n = 5", 1),
+        ("c != {\"n\": 1}", 5),
+        ("c = {\"n\": 1}", 0),
+        ("c LIKE 'a%'", 0),
+        ("ARRAY_CONTAINS(c, 1)", 0),
+    ] {
+        for container in ["c", "wide", "bare"] {
+            let text = format!("SELECT VALUE c.n FROM c WHERE {filter}");
+            let rows = rows_of_ranges(&server, container, &text).await;
+            assert_eq!(rows.len(), expected, "{text} in {container}");
+            let text = format!("SELECT VALUE COUNT(1) FROM c WHERE {filter}");
+            let counts = rows_of_ranges(&server, container, &text).await;
+            let total: i64 = counts.iter().filter_map(Value::as_i64).sum();
+            assert_eq!(total, i64::try_from(expected).unwrap(), "{text} in {container}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_subquery_that_yields_the_item_loses_none() {
+    let server = three_containers().await;
+    for container in ["c", "wide", "bare"] {
+        for text in [
+            "SELECT VALUE s FROM c JOIN (SELECT VALUE c) s",
+            "SELECT VALUE s.n FROM c JOIN (SELECT VALUE c) s WHERE IS_DEFINED(s)",
+            "SELECT VALUE s FROM (SELECT VALUE c FROM c) s",
+            "SELECT VALUE s FROM (SELECT VALUE c FROM c) s WHERE s != null",
+        ] {
+            assert_eq!(rows_of_ranges(&server, container, text).await.len(), 5, "{text} in {container}");
+        }
+        let text = "SELECT VALUE COUNT(1) FROM (SELECT VALUE c FROM c) s";
+        let counts = rows_of_ranges(&server, container, text).await;
+        assert_eq!(counts.iter().filter_map(Value::as_i64).sum::<i64>(), 5, "{text} in {container}");
+    }
+}
+
+#[tokio::test]
+async fn the_plan_of_an_ordered_query_of_whole_items_finds_them() {
+    let server = three_containers().await;
+    for container in ["c", "wide", "bare"] {
+        for text in ["SELECT VALUE c FROM c ORDER BY c.n", "SELECT VALUE root FROM root ORDER BY root.n DESC"]
+        {
+            let reply = plan(&server, container, text, Some("OrderBy")).await.expect_status(200);
+            let rewritten = rewritten(&reply).replace("{documentdb-formattableorderbyquery-filter}", "true");
+            assert!(rewritten.contains("IS_DEFINED("), "{rewritten}");
+            assert_eq!(
+                rows_of_ranges(&server, container, &rewritten).await.len(),
+                5,
+                "{rewritten} in {container}"
+            );
+        }
+    }
+}

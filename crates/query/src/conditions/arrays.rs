@@ -150,12 +150,23 @@ fn equals(place: Place, value: &Value) -> Found {
     }
 }
 
+/// The type of a constant array or object.
+fn shape(value: &Value) -> Standing {
+    if matches!(value, Value::Array(_)) { Standing::array() } else { Standing::object() }
+}
+
+/// Where a place holds something, but not this array or object.
+pub(super) fn holds_other(place: Place, value: &Value) -> Found {
+    let shape = shape(value);
+    let another_type = shape.complement().intersect(&Standing::defined());
+    any([stands(place.clone(), another_type), stands(place, shape).at_most()])
+}
+
 /// Where a place holds this array or object, or at least what is in it.
 pub(super) fn holds_value(place: Place, value: &Value) -> Found {
     let mut found = Vec::new();
-    let standing = if matches!(value, Value::Array(_)) { Standing::array() } else { Standing::object() };
     if is_single(&place.path) {
-        found.push(stands(place.clone(), standing));
+        found.push(stands(place.clone(), shape(value)));
     }
     gather(place, value, &mut found);
     all(found).at_most()

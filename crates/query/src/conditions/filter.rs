@@ -166,7 +166,8 @@ impl Scope {
                 place.map_or_else(Found::unknown, |place| arrays::holds_value(place, value))
             }
             (Comparison::NotEqual, Value::Array(_) | Value::Object(_)) => {
-                self.stands(slot, segments, Standing::defined()).at_most()
+                let place = self.place(slot, segments);
+                place.map_or_else(Found::unknown, |place| arrays::holds_other(place, value))
             }
             // Arrays and objects have no order.
             (_, Value::Array(_) | Value::Object(_)) => Found::constant(false),
@@ -185,13 +186,13 @@ impl Scope {
         let is_scalar = |value: &&Value| !matches!(value, Value::Array(_) | Value::Object(_));
         let points = list.iter().filter(is_scalar).map(|value| Interval::point(value.view()));
         let scalars = Standing::scalars(points.collect());
-        if !wanted {
-            let others = scalars.complement().intersect(&Standing::defined());
-            let found = self.stands(*slot, segments, others);
-            return if list.iter().all(|value| is_scalar(&value)) { found } else { found.at_most() };
-        }
         let Some(place) = self.place(*slot, segments) else { return Found::unknown() };
         let others = list.iter().filter(|value| !is_scalar(value));
+        if !wanted {
+            let scalars = stands(place.clone(), scalars.complement().intersect(&Standing::defined()));
+            let others = others.map(|value| arrays::holds_other(place.clone(), value));
+            return all(others.chain([scalars]));
+        }
         let others = others.map(|value| arrays::holds_value(place.clone(), value));
         any(others.chain([stands(place.clone(), scalars)]))
     }
@@ -210,12 +211,15 @@ impl Scope {
         if let Some((standing, exact)) = type_check(name) {
             let [argument] = arguments else { return Found::unknown() };
             // A type check is true or false, never undefined.
-            let standing = if wanted { standing } else { standing.complement() };
             return match argument {
                 Expression::Literal(_) | Expression::Undefined => Found::unknown(),
-                argument if exact => self.value_stands(argument, standing),
+                argument if exact && wanted => self.value_stands(argument, standing),
+                argument if exact => self.value_stands(argument, standing.complement()),
                 argument if wanted => self.value_stands(argument, standing).at_most(),
-                _ => Found::unknown(),
+                argument => {
+                    let outside = self.value_stands(argument, standing.complement());
+                    any([outside, self.value_stands(argument, standing).at_most()])
+                }
             };
         }
         match (name, arguments) {
@@ -246,6 +250,12 @@ impl Scope {
 /// The leaf for a place, or what the index knows of the array around it.
 pub(super) fn stands(place: Place, standing: Standing) -> Found {
     let Place { path, binding, exact, there } = place;
+    // No index has an entry for the item itself, and none is needed: it is an object, and an object has no elements.
+    match path.first() {
+        None => return Found::constant(standing.kinds.object),
+        Some(Step::Each) => return Found::constant(standing.kinds.missing),
+        Some(Step::Name(_)) => {}
+    }
     if standing.is_nothing() {
         return Found::constant(false);
     }

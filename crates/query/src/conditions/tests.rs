@@ -205,6 +205,83 @@ fn filters_become_conditions() {
     }
 }
 
+/// The item is an object: what is asked of it is always so or never, whatever asks.
+#[test]
+fn conditions_on_the_item_itself_are_constants() {
+    for (filter, condition, exact) in [
+        ("IS_DEFINED(c)", "everything", true),
+        ("NOT IS_DEFINED(c)", "nothing", true),
+        ("NOT (NOT IS_DEFINED(c))", "everything", true),
+        ("IS_OBJECT(c)", "everything", true),
+        ("NOT IS_OBJECT(c)", "nothing", true),
+        ("IS_NULL(c)", "nothing", true),
+        ("NOT IS_NULL(c)", "everything", true),
+        ("IS_ARRAY(c)", "nothing", true),
+        ("NOT IS_PRIMITIVE(c)", "everything", true),
+        ("IS_INTEGER(c)", "nothing", true),
+        ("NOT IS_INTEGER(c)", "everything", true),
+        ("NOT IS_FINITE_NUMBER(c)", "everything", true),
+        ("NOT IS_DATETIME(c)", "everything", true),
+        ("c", "nothing", true),
+        ("NOT c", "nothing", true),
+        ("c = null", "nothing", true),
+        ("c != null", "everything", true),
+        ("NOT (c != null)", "nothing", true),
+        ("5 != c", "everything", true),
+        ("c < 5", "nothing", true),
+        ("NOT (c < 5)", "nothing", true),
+        ("c IN (1, 2)", "nothing", true),
+        ("c NOT IN (1, 2)", "everything", true),
+        ("c NOT IN (1, [2])", "everything", true),
+        ("c IN (1, {\"a\": 1})", "/a 1", false),
+        ("c NOT IN (1, {\"a\": 1})", "everything", false),
+        ("c BETWEEN 1 AND 2", "nothing", true),
+        ("c NOT BETWEEN 1 AND 2", "nothing", true),
+        ("c = {\"a\": 1}", "/a 1", false),
+        ("c != {\"a\": 1}", "everything", false),
+        ("c = [1]", "nothing", true),
+        ("c != [1]", "everything", true),
+        ("c LIKE 'a%'", "nothing", true),
+        ("c NOT LIKE 'a%'", "nothing", true),
+        ("STARTSWITH(c, 'a')", "nothing", true),
+        ("NOT CONTAINS(c, 'a')", "nothing", true),
+        ("ARRAY_CONTAINS(c, 5)", "nothing", true),
+        ("ARRAY_CONTAINS([1, 5], c)", "nothing", true),
+        ("ARRAY_CONTAINS([1, {\"a\": 1}], c)", "/a 1", false),
+        ("c[0] = 5", "nothing", true),
+        ("IS_DEFINED(c[0])", "nothing", true),
+        ("NOT IS_DEFINED(c[0].k)", "everything", true),
+        ("EXISTS(SELECT VALUE x FROM x IN c)", "nothing", true),
+        ("EXISTS(SELECT VALUE x FROM x IN c WHERE NOT IS_DEFINED(x.k))", "nothing", true),
+        ("IS_DEFINED(c) OR c.a = 5", "everything", true),
+        ("IS_DEFINED(c) AND c.a = 5", "/a 5", true),
+        ("NOT IS_DEFINED(c) OR c.a = 5", "/a 5", true),
+        (
+            "NOT (IS_DEFINED(c) AND c.a = 5)",
+            r#"/a null..1 or 9007199254740992.."􏿿" or array or object"#,
+            true,
+        ),
+    ] {
+        assert_condition(filter, condition, exact);
+    }
+}
+
+#[test]
+fn subqueries_that_yield_the_item_keep_all_items() {
+    for (query, condition) in [
+        ("SELECT VALUE s FROM c JOIN (SELECT VALUE c) s", "everything"),
+        ("SELECT VALUE s FROM c JOIN (SELECT VALUE c) s WHERE IS_DEFINED(s) AND s.a = 5", "/a 5"),
+        ("SELECT VALUE s FROM c JOIN (SELECT VALUE c) s WHERE s != null", "everything"),
+        ("SELECT VALUE s FROM (SELECT VALUE c FROM c) s", "everything"),
+        ("SELECT VALUE s FROM (SELECT VALUE c FROM c WHERE c.a = 5) s WHERE IS_OBJECT(s)", "/a 5"),
+        ("SELECT VALUE COUNT(1) FROM (SELECT VALUE c FROM c) s", "everything"),
+        ("SELECT VALUE COUNT(1) FROM (SELECT TOP 3 VALUE c FROM c WHERE IS_DEFINED(c)) s", "everything"),
+        ("SELECT VALUE x FROM x IN c", "nothing"),
+    ] {
+        assert_eq!(text(&analyse(query).condition), condition, "{query}");
+    }
+}
+
 /// What a condition of a single leaf admits.
 fn only_leaf(analysis: &Analysis) -> &Standing {
     match &analysis.condition {
@@ -428,9 +505,11 @@ fn combined(leaf: impl Strategy<Value = String> + 'static) -> impl Strategy<Valu
 }
 
 fn filter() -> impl Strategy<Value = String> {
-    let exists = combined(statement(named(&["x", "x.k", "c.b"])))
+    let exists = combined(statement(named(&["x", "x.k", "c.b", "c"])))
         .prop_map(|filter| format!("EXISTS(SELECT VALUE x FROM x IN c.a WHERE {filter})"));
-    combined(prop_oneof![4 => statement(named(&["c.a", "c.b", "c.b.k", "c.a[0]", "c.a[0].k"])), 1 => exists])
+    combined(
+        prop_oneof![4 => statement(named(&["c", "c.a", "c.b", "c.b.k", "c.a[0]", "c.a[0].k", "c[0]"])), 1 => exists],
+    )
 }
 
 fn item() -> impl Strategy<Value = Value> {
@@ -462,10 +541,11 @@ proptest! {
     /// The same for the rows of a join.
     #[test]
     fn a_condition_of_a_join_is_a_superset(
-        filter in combined(statement(named(&["x", "x.k", "y", "c.b"]))),
+        filter in combined(statement(named(&["x", "x.k", "y", "c.b", "s", "s.b"]))),
         item in item(),
     ) {
-        let text = format!("SELECT VALUE 1 FROM c JOIN x IN c.a JOIN y IN c.a WHERE {filter}");
+        let text =
+            format!("SELECT VALUE 1 FROM c JOIN x IN c.a JOIN y IN c.a JOIN (SELECT VALUE c) s WHERE {filter}");
         let query = crate::parse(&text, &[], &crate::Dialect::default()).expect("a query");
         let condition = analyse(&text).condition;
         let matches = query.matches(&item, &crate::Context::new(0, 1));
