@@ -2,9 +2,7 @@
 //!
 //! Deletes and expiries do not appear here, and an item that died before it was read is absent (T14).
 
-use std::sync::Arc;
-
-use document::{EffectiveRange, Sequence};
+use document::Sequence;
 use storage::{Direction, KeyRange, Keyspace};
 
 use crate::Engine;
@@ -58,7 +56,7 @@ impl Engine {
         start: &FeedStart,
         max_items: usize,
     ) -> Result<Changes> {
-        let partitions = partitions_in(container, scope);
+        let partitions = container.partitions_in(scope);
         let all = |last| partitions.iter().map(|partition| (*partition, last)).collect();
         let (mut places, since) = match start {
             FeedStart::Beginning => (all(Sequence(0)), 0),
@@ -149,14 +147,4 @@ struct Page {
     more: bool,
     charge: Charge,
     sequence: u64,
-}
-
-/// The physical partitions that a scope lies in.
-pub(crate) fn partitions_in<'a>(container: &'a Container, scope: &Scope) -> Vec<&'a Arc<Partition>> {
-    let key = scope.key.as_ref().map(|key| key.effective_range(&container.definition.partition_key));
-    let is_in = |range: &Option<EffectiveRange>, partition: &Partition| {
-        range.as_ref().is_none_or(|range| partition.range.overlaps(range))
-    };
-    let partitions = container.partitions.iter();
-    partitions.filter(|partition| is_in(&key, partition) && is_in(&scope.range, partition)).collect()
 }

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::expiry::{Countdown, Policy};
 use crate::index::Indexes;
 use crate::keys::PartitionId;
+use crate::operation::Scope;
 use crate::purge::{NextLook, Purged, Remains};
 use crate::throughput::Throughput;
 use crate::touch::Touching;
@@ -219,6 +220,16 @@ impl Container {
             .iter()
             .find(|partition| partition.range.contains(effective))
             .expect("the ranges cover every effective key")
+    }
+
+    /// The partitions that a scope lies in, in the order of their ranges.
+    pub fn partitions_in(&self, scope: &Scope) -> Vec<&Arc<Partition>> {
+        let key = scope.key.as_ref().map(|key| key.effective_range(&self.definition.partition_key));
+        let is_in = |partition: &&Arc<Partition>| {
+            let stretches = key.iter().chain(&scope.range);
+            stretches.into_iter().all(|stretch| partition.range.overlaps(stretch))
+        };
+        self.partitions.iter().filter(is_in).collect()
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {

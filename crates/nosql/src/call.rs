@@ -26,6 +26,8 @@ pub(crate) struct Call {
     pub(crate) head: Head,
     pub(crate) body: Bytes,
     container: OnceLock<Arc<Container>>,
+    /// The range that the item in the body belongs to, where no header names one.
+    range: OnceLock<usize>,
     around: Surroundings,
 }
 
@@ -39,7 +41,7 @@ pub(crate) struct Surroundings {
 impl Call {
     pub(crate) fn new(pass: Pass, head: Head, body: Bytes, around: Surroundings) -> Result<Self, Error> {
         pass.check_body(&head.method, &body)?;
-        Ok(Self { pass, head, body, container: OnceLock::new(), around })
+        Ok(Self { pass, head, body, container: OnceLock::new(), range: OnceLock::new(), around })
     }
 
     /// What the server lends the admin API.
@@ -144,27 +146,38 @@ impl Call {
             check_whole(container, key)?;
         }
         let mut range = self.head.effective_range()?;
-        let mut index = 0;
         if let Some(id) = self.head.range_id() {
             let partition = container.partitions.iter().find(|partition| partition.index.to_string() == id);
             let partition = partition.ok_or_else(|| Error::RangeGone(id.to_owned()))?;
-            index = partition.index;
             if container.partitions.len() > 1 {
                 range = Some(match range {
                     Some(range) => range.intersect(&partition.range),
                     None => partition.range.clone(),
                 });
             }
-        } else if let Some(key) = &key {
-            index = range_of(container, key);
         }
-        Ok((Scope { key, range }, index))
+        let scope = Scope { key, range };
+        let index = first_range(container, &scope);
+        Ok((scope, index))
     }
 
-    /// Where an error of this request happened, if it got as far as a container.
+    /// Remembers the range of a write whose partition key is in its body alone.
+    pub(crate) fn write_is_in(&self, range: usize) {
+        let _ = self.range.set(range);
+    }
+
+    /// Where an error of this request happened, if it got as far as a container and names one of its ranges: by the range's
+    /// id, a range of effective keys, or a partition key. A client that finds another range there than it asked for takes
+    /// its own list of ranges for outdated.
     pub(crate) fn place(&self) -> Option<Place<'_>> {
         let container = self.container.get()?;
-        Some(Place { container, range: 0, sequence: self.engine().last_sequence() })
+        let named = || {
+            let (scope, range) = self.scope(container).ok()?;
+            let is_one = scope.key.is_some() || scope.range.is_some() || container.partitions.len() == 1;
+            is_one.then_some(range)
+        };
+        let range = self.range.get().copied().or_else(named)?;
+        Some(Place { container, range, sequence: self.engine().last_sequence() })
     }
 }
 
@@ -187,13 +200,18 @@ pub(crate) fn check_whole(container: &Container, key: &PartitionKey) -> Result<(
     Err(engine::Error::KeyMismatch { given: key.to_json(), expected }.into())
 }
 
-/// The range that holds a key; the first one if the key is not whole.
+/// The range that holds a key; the first one that it reaches if it is the prefix of a hierarchical key.
 pub(crate) fn range_of(container: &Container, key: &PartitionKey) -> usize {
-    let definition = &container.definition.partition_key;
-    if container.partitions.len() == 1 || key.len() != definition.paths.len() {
+    let key = key.clone().complete(&container.definition.partition_key).unwrap_or_else(|key| key);
+    first_range(container, &Scope { key: Some(key), range: None })
+}
+
+/// The first range in a scope.
+fn first_range(container: &Container, scope: &Scope) -> usize {
+    if container.partitions.len() == 1 {
         return 0;
     }
-    container.partition_of(&key.effective(definition)).index
+    container.partitions_in(scope).first().map_or(0, |partition| partition.index)
 }
 
 pub(crate) fn missing_owner(error: Error) -> Error {

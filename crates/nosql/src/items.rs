@@ -38,7 +38,8 @@ pub(crate) async fn write(
 ) -> Result<Reply, Error> {
     call.head.session()?;
     refuse_triggers(call)?;
-    let range = key.as_ref().map(|key| range_of(container, key));
+    let range = range_of_write(container, key.as_ref(), &operation);
+    call.write_is_in(range);
     let countdown = countdown(call, container).await?;
     let outcome = call.engine().write_with(container, key, operation, countdown).await?;
     Ok(outcome_reply(call, container, range, &outcome))
@@ -64,12 +65,7 @@ pub(crate) async fn touch(call: &Call, outcome: Outcome) -> Outcome {
 }
 
 /// The answer to one operation.
-pub(crate) fn outcome_reply(
-    call: &Call,
-    container: &Container,
-    range: Option<usize>,
-    outcome: &Outcome,
-) -> Reply {
+pub(crate) fn outcome_reply(call: &Call, container: &Container, range: usize, outcome: &Outcome) -> Reply {
     let status = status(outcome.effect);
     let written = matches!(outcome.effect, Effect::Created | Effect::Replaced);
     let silent = outcome.effect == Effect::NotModified || (written && call.head.wants_minimal());
@@ -83,7 +79,6 @@ pub(crate) fn outcome_reply(
     if let Some(seconds) = outcome.seconds_left {
         reply = reply.with(headers::TTL_REMAINING, seconds);
     }
-    let range = range.unwrap_or_else(|| range_of_outcome(container, outcome));
     reply.charged(outcome.charge).placed(&Place { container, range, sequence: outcome.sequence })
 }
 
@@ -116,12 +111,17 @@ pub(crate) fn page_reply(
     Ok(reply.worked(Work { metrics: page.metrics, index: page.index }))
 }
 
-fn range_of_outcome(container: &Container, outcome: &Outcome) -> usize {
-    let definition = &container.definition.partition_key;
-    match &outcome.item {
-        Some(item) if container.partitions.len() > 1 => {
-            PartitionKey::extract(definition, item.body.root()).map_or(0, |key| range_of(container, &key))
+/// The range that a write goes to: by the key that came with it, else by that of the item in its body.
+fn range_of_write(container: &Container, key: Option<&PartitionKey>, operation: &Operation) -> usize {
+    let body = match operation {
+        Operation::Create { body } | Operation::Upsert { body, .. } | Operation::Replace { body, .. } => {
+            Some(body)
         }
-        _ => 0,
+        Operation::Patch { .. } | Operation::Delete { .. } | Operation::Read { .. } => None,
+    };
+    let extracted = || PartitionKey::extract(&container.definition.partition_key, body?.root()).ok();
+    match key {
+        Some(key) => range_of(container, key),
+        None => extracted().map_or(0, |key| range_of(container, &key)),
     }
 }

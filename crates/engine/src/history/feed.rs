@@ -2,7 +2,6 @@
 
 use super::read::{Event, HistoryStart};
 use crate::Engine;
-use crate::changes::partitions_in;
 use crate::charge::Charge;
 use crate::container::Container;
 use crate::continuation::{self, HistoryToken};
@@ -44,7 +43,7 @@ impl Engine {
         from: &HistoryFrom,
         max_items: usize,
     ) -> Result<History> {
-        let partitions = partitions_in(container, scope);
+        let partitions = container.partitions_in(scope);
         let barrier = self.barrier()?;
         let mut places = match from {
             HistoryFrom::Now => {

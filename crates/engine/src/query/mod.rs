@@ -38,7 +38,7 @@ use query::{Analysis, Condition, Context, Dialect, Leaf, Query, Sorting, Step};
 
 use crate::Engine;
 use crate::charge::Charge;
-use crate::container::{Container, Partition};
+use crate::container::Container;
 use crate::continuation::QueryToken;
 use crate::error::Result;
 use crate::gate::View;
@@ -74,7 +74,7 @@ impl Engine {
         let query = request.query.unwrap_or(&EVERYTHING);
         let token = request.continuation.as_deref();
         let token = token.map(|text| QueryToken::parse(text, query.fingerprint())).transpose()?;
-        let partitions = reached(container, &request.scope);
+        let partitions: Vec<_> = container.partitions_in(&request.scope).into_iter().cloned().collect();
         let tolls = partitions.iter().map(|partition| self.admit(container, partition));
         let tolls = tolls.collect::<Result<Vec<_>>>()?;
         let views = View::open_all(&*self.store, &partitions)?;
@@ -111,17 +111,6 @@ impl Engine {
             touches,
         })
     }
-}
-
-/// The partitions that a scope lies in.
-fn reached(container: &Container, scope: &Scope) -> Vec<Arc<Partition>> {
-    let definition = &container.definition.partition_key;
-    let key = scope.key.as_ref().map(|key| key.effective_range(definition));
-    let is_reached = |partition: &&Arc<Partition>| {
-        key.as_ref().is_none_or(|key| partition.range.overlaps(key))
-            && scope.range.as_ref().is_none_or(|range| partition.range.overlaps(range))
-    };
-    container.partitions.iter().filter(is_reached).cloned().collect()
 }
 
 /// What a query wants of a partition.

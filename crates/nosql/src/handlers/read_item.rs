@@ -12,5 +12,5 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let name = call.item_name(&container);
     let outcome = call.engine().read(&container, &key, &name, &call.head.precondition())?;
     let outcome = items::touch(call, outcome).await;
-    Ok(items::outcome_reply(call, &container, Some(range_of(&container, &key)), &outcome))
+    Ok(items::outcome_reply(call, &container, range_of(&container, &key), &outcome))
 }

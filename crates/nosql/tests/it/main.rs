@@ -22,6 +22,7 @@ mod offers;
 mod overload;
 mod permissions;
 mod queries;
+mod ranges;
 mod reset;
 mod rid;
 mod sessions;
