@@ -29,7 +29,9 @@ mod transaction;
 mod writer;
 
 pub use backup::{Backup, BackupInfo, BackupReader, Contents};
-pub use clock::{ClockOptions, ClockStatus, Leap, ManualClock, RealClock, Suspicion, TestClock, WallClock};
+pub use clock::{
+    BootId, ClockOptions, ClockStatus, Leap, ManualClock, RealClock, Suspicion, TestClock, WallClock,
+};
 pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore, Recovery, ScrubProgress};
 pub use error::{Error, Result};
 pub use job::{Extent, Job, Verdict, transact, transact_to};

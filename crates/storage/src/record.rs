@@ -1,7 +1,7 @@
 //! The store's own record: format, commit number, sequence and clock, rewritten by every commit.
 //!
 //! It is one entry in a keyspace of its own that callers cannot see, so that a commit costs one entry more and
-//! everything in it becomes durable together. Layout, little-endian, 45 bytes:
+//! everything in it becomes durable together. Layout, little-endian, 85 bytes:
 //!
 //! | bytes | content |
 //! |---|---|
@@ -10,20 +10,30 @@
 //! | 8 | sequence: the last one taken |
 //! | 8 | clock bound, raw milliseconds |
 //! | 8 | test clock's advance in milliseconds |
-//! | 1 | 1 if the clock is suspect, else 0 |
-//! | 8 | last trusted raw time in milliseconds, 0 if not suspect |
+//! | 1 | why the clock is suspect: 0 not, 1 found at start, 2 a leap while running, 3 the wall clock is behind |
+//! | 8 | bound of the trusted raw time in milliseconds, 0 if not suspect |
+//! | 16 | boot id of the machine that wrote the record, 0 if unknown |
+//! | 8 | boot time at which it was written, milliseconds |
+//! | 8 | raw time at that boot time, milliseconds |
+//! | 8 | how far behind the shown time an operator has accepted the wall clock to be, milliseconds |
+//!
+//! Formats 1 to 7 end after the trusted time: 45 bytes.
 
-use crate::clock::ClockRecord;
+use crate::clock::{BootId, BootLine, ClockRecord, Leap, RecordedSuspicion};
 use crate::{Error, Result, Time};
 
 /// The format this program writes: the layout of this record and all that the engine puts beside it.
-pub(crate) const FORMAT: u32 = 7;
+pub(crate) const FORMAT: u32 = 8;
 
 /// The formats this program reads. A store of an older one becomes one of [`FORMAT`] with its first commit; what that takes
 /// beyond this record is the engine's business.
 pub(crate) const READABLE: std::ops::RangeInclusive<u32> = 1..=FORMAT;
 
-const LENGTH: usize = 45;
+/// The first format whose record names the boot of the machine.
+const FORMAT_WITH_BOOT: u32 = 8;
+
+const LENGTH: usize = 85;
+const LENGTH_WITHOUT_BOOT: usize = 45;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreRecord {
@@ -34,52 +44,110 @@ pub(crate) struct StoreRecord {
 
 impl StoreRecord {
     pub(crate) fn encode(&self) -> Vec<u8> {
+        let ClockRecord { bound, advanced_ms, suspicion, boot, accepted_ms } = self.clock;
         let mut bytes = Vec::with_capacity(LENGTH);
         bytes.extend(FORMAT.to_le_bytes());
         bytes.extend(self.commit.to_le_bytes());
         bytes.extend(self.sequence.to_le_bytes());
-        bytes.extend(self.clock.bound.millis().to_le_bytes());
-        bytes.extend(self.clock.advanced_ms.to_le_bytes());
-        bytes.push(u8::from(self.clock.trusted.is_some()));
-        bytes.extend(self.clock.trusted.unwrap_or_default().millis().to_le_bytes());
+        bytes.extend(bound.millis().to_le_bytes());
+        bytes.extend(advanced_ms.to_le_bytes());
+        bytes.push(suspicion.map_or(0, |suspicion| leap_number(suspicion.leap)));
+        let trusted = suspicion.map_or(Time::ZERO, |suspicion| suspicion.trusted);
+        bytes.extend(trusted.millis().to_le_bytes());
+        bytes.extend(boot.map_or([0; 16], |boot| boot.id.bytes()));
+        bytes.extend(boot.map_or(0, |boot| boot.boot_ms).to_le_bytes());
+        bytes.extend(boot.map_or(0, |boot| boot.line.millis()).to_le_bytes());
+        bytes.extend(accepted_ms.to_le_bytes());
         bytes
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
-        let damaged = || Error::Corrupt { what: "the store record is unreadable".to_owned() };
-        let (format, rest) = bytes.split_first_chunk::<4>().ok_or_else(damaged)?;
-        let found = u32::from_le_bytes(*format);
+        let mut fields = Fields(bytes);
+        let found = u32::from_le_bytes(fields.take()?);
         if !READABLE.contains(&found) {
             return Err(Error::Unsupported { found, supported: FORMAT });
         }
-        let numbers: &[u8; LENGTH - 4] = rest.try_into().map_err(|_| damaged())?;
-        let number = |at: usize| {
-            let mut number = [0; 8];
-            number.copy_from_slice(&numbers[at..at + 8]);
-            u64::from_le_bytes(number)
-        };
-        let trusted = match numbers[32] {
-            0 => None,
-            1 => Some(Time::from_millis(number(33))),
-            _ => return Err(damaged()),
-        };
-        let clock = ClockRecord { bound: Time::from_millis(number(16)), advanced_ms: number(24), trusted };
-        Ok(Self { commit: number(0), sequence: number(8), clock })
+        let length = if found < FORMAT_WITH_BOOT { LENGTH_WITHOUT_BOOT } else { LENGTH };
+        if bytes.len() != length {
+            return Err(damaged());
+        }
+        let (commit, sequence) = (fields.number()?, fields.number()?);
+        let (bound, advanced_ms) = (fields.time()?, fields.number()?);
+        let [leap] = fields.take()?;
+        let trusted = fields.time()?;
+        let suspicion = leap_of(leap)?.map(|leap| RecordedSuspicion { leap, trusted });
+        let mut clock = ClockRecord { bound, advanced_ms, suspicion, ..ClockRecord::default() };
+        if found >= FORMAT_WITH_BOOT {
+            let (id, boot_ms, line) = (fields.take()?, fields.number()?, fields.time()?);
+            clock.boot = BootId::new(id).map(|id| BootLine { id, boot_ms, line });
+            clock.accepted_ms = fields.number()?;
+        }
+        Ok(Self { commit, sequence, clock })
     }
+}
+
+/// The fields of a record, from the front.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (field, rest) = self.0.split_first_chunk::<N>().ok_or_else(damaged)?;
+        self.0 = rest;
+        Ok(*field)
+    }
+
+    fn number(&mut self) -> Result<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn time(&mut self) -> Result<Time> {
+        self.number().map(Time::from_millis)
+    }
+}
+
+fn leap_number(leap: Leap) -> u8 {
+    match leap {
+        Leap::Start => 1,
+        Leap::Running => 2,
+        Leap::Behind => 3,
+    }
+}
+
+fn leap_of(number: u8) -> Result<Option<Leap>> {
+    match number {
+        0 => Ok(None),
+        1 => Ok(Some(Leap::Start)),
+        2 => Ok(Some(Leap::Running)),
+        3 => Ok(Some(Leap::Behind)),
+        _ => Err(damaged()),
+    }
+}
+
+fn damaged() -> Error {
+    Error::Corrupt { what: "the store record is unreadable".to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::StoreRecord;
-    use crate::clock::ClockRecord;
+    use super::{LENGTH_WITHOUT_BOOT, StoreRecord};
+    use crate::clock::{BootId, BootLine, ClockRecord, Leap, RecordedSuspicion};
     use crate::{Error, Time};
+
+    fn suspicion(leap: Leap) -> Option<RecordedSuspicion> {
+        Some(RecordedSuspicion { leap, trusted: Time::from_millis(77) })
+    }
 
     #[test]
     fn a_record_reads_back_as_written() {
-        for trusted in [None, Some(Time::from_millis(77))] {
-            let clock = ClockRecord { bound: Time::from_millis(99), advanced_ms: 5, trusted };
-            let record = StoreRecord { commit: 3, sequence: 12, clock };
-            assert_eq!(StoreRecord::decode(&record.encode()), Ok(record));
+        let boot = BootId::new([9; 16]).map(|id| BootLine { id, boot_ms: 4, line: Time::from_millis(98) });
+        for boot in [None, boot] {
+            for suspicion in [None, suspicion(Leap::Start), suspicion(Leap::Running), suspicion(Leap::Behind)]
+            {
+                let bound = Time::from_millis(99);
+                let clock = ClockRecord { bound, advanced_ms: 5, suspicion, boot, accepted_ms: 6 };
+                let record = StoreRecord { commit: 3, sequence: 12, clock };
+                assert_eq!(StoreRecord::decode(&record.encode()), Ok(record));
+            }
         }
     }
 
@@ -90,14 +158,28 @@ mod tests {
             assert!(matches!(StoreRecord::decode(&bytes[..length]), Err(Error::Corrupt { .. })));
         }
         let mut other = bytes;
-        for found in [0, 8] {
+        for found in [0, 9] {
             other[0] = found;
             let found = u32::from(found);
-            assert_eq!(StoreRecord::decode(&other), Err(Error::Unsupported { found, supported: 7 }));
+            assert_eq!(StoreRecord::decode(&other), Err(Error::Unsupported { found, supported: 8 }));
         }
-        for older in [1, 2, 3, 4, 5, 6] {
-            other[0] = older;
-            assert_eq!(StoreRecord::decode(&other), Ok(StoreRecord::default()), "it is taken over");
+    }
+
+    #[test]
+    fn a_record_of_an_older_format_has_no_boot_and_is_taken_over() {
+        let boot = BootId::new([9; 16]).map(|id| BootLine { id, boot_ms: 4, line: Time::from_millis(98) });
+        let suspicion = suspicion(Leap::Start);
+        let clock =
+            ClockRecord { bound: Time::from_millis(99), advanced_ms: 5, suspicion, boot, accepted_ms: 6 };
+        let record = StoreRecord { commit: 3, sequence: 12, clock };
+        let bytes = record.encode();
+        let expected = StoreRecord { clock: ClockRecord { boot: None, accepted_ms: 0, ..clock }, ..record };
+        for older in 1..=7 {
+            let mut bytes = bytes.clone();
+            bytes[0] = older;
+            assert!(matches!(StoreRecord::decode(&bytes), Err(Error::Corrupt { .. })), "it is too long");
+            bytes.truncate(LENGTH_WITHOUT_BOOT);
+            assert_eq!(StoreRecord::decode(&bytes), Ok(expected));
         }
     }
 }

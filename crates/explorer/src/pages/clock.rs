@@ -43,10 +43,17 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
                 h2 { "The clock is suspect" }
                 p {
                     @match suspicion.leap {
-                        Leap::Running => "While the server ran, the machine's clock leapt ahead by ",
-                        Leap::Start => "At its start the server found the machine's clock ahead by ",
+                        Leap::Running => {
+                            "While the server ran, the machine's clock leapt ahead by "
+                            b { (format::span(suspicion.ahead_ms / 1000)) }
+                        }
+                        Leap::Start => {
+                            "At its start the server found the machine's clock ahead by "
+                            b { (format::span(suspicion.ahead_ms / 1000)) }
+                        }
+                        Leap::Behind => "The machine's clock is far behind the server's time",
                     }
-                    b { (format::span(suspicion.ahead_ms / 1000)) } ": it shows " (format::utc(suspicion.wall))
+                    ": it shows " (format::utc(suspicion.wall))
                     " UTC. Nothing is destroyed until you say whether that is true."
                 }
                 @if visit.may_write() {

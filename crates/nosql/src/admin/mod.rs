@@ -164,6 +164,7 @@ fn clock_value(engine: &Engine) -> Result<Value, Error> {
                 text(match suspicion.leap {
                     Leap::Running => "running",
                     Leap::Start => "start",
+                    Leap::Behind => "behind",
                 }),
             ),
             member("wall", number(suspicion.wall.seconds())),

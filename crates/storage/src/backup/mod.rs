@@ -3,7 +3,7 @@
 //! ```text
 //!   "bolide backup 1\n"                                        who reads the first line knows what it is
 //!   frame: kind u8, length u32, payload, CRC-32 u32            all numbers little-endian; the CRC is of all before it
-//!     1 head   time u64 (ms), store record (45 bytes)          once, first
+//!     1 head   time u64 (ms), store record (85 bytes)          once, first
 //!     2 data   keyspace u8, then entries                       keyspaces and keys in order, no key twice
 //!              entry: key length u16, value length u32, key, value
 //!     3 end    keyspaces u8, entries u64 of each, SHA-256      once, last: of everything before this frame
@@ -58,7 +58,7 @@ impl BackupInfo {
         Self {
             time,
             advanced_ms: record.clock.advanced_ms,
-            clock_is_suspect: record.clock.trusted.is_some(),
+            clock_is_suspect: record.clock.suspicion.is_some(),
             sequence: record.sequence,
             record,
         }

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::{BackupInfo, CRC_BYTES, DATA, END, FRAME_HEAD, HEAD, MAGIC, PIECE_BYTES, Sum, entry_head};
+use crate::clock::{ClockRecord, RecordedSuspicion};
 use crate::record::StoreRecord;
-use crate::{ClockStatus, Direction, KeyRange, Keyspace, Result, Snapshot, Time};
+use crate::{ClockStatus, Direction, KeyRange, Keyspace, Result, Snapshot, Suspicion, Time};
 
 /// A backup on its way out. It keeps its snapshot open until it is dropped, and with it everything that was removed since: a
 /// scrub (T24) waits for it.
@@ -31,9 +32,15 @@ impl Backup {
     /// A backup of a snapshot, whose record is `record`, at a time for which it holds.
     pub(crate) fn new(snapshot: Arc<dyn Snapshot>, mut record: StoreRecord, clock: &ClockStatus) -> Self {
         let raw = |time: Time| time.minus_millis(clock.advanced_ms);
-        record.clock.advanced_ms = clock.advanced_ms;
-        record.clock.bound = raw(clock.now);
-        record.clock.trusted = clock.suspect.map(|_| raw(clock.trusted));
+        let suspicion = |Suspicion { leap, .. }| RecordedSuspicion { leap, trusted: raw(clock.trusted) };
+        // Without the boot: wherever the backup is restored, no time before that of the backup is shown.
+        record.clock = ClockRecord {
+            bound: raw(clock.now),
+            advanced_ms: clock.advanced_ms,
+            suspicion: clock.suspect.map(suspicion),
+            boot: None,
+            accepted_ms: record.clock.accepted_ms,
+        };
         let info = BackupInfo::new(clock.now, record);
         Self { snapshot, info, stage: Stage::Head, hash: Sha256::new(), sum: Sum::default() }
     }

@@ -30,10 +30,12 @@
 //! long as the process: a wall clock still wrong at the next start is judged anew.
 
 mod real;
+mod record;
 mod wall;
 
 pub use real::RealClock;
-pub use wall::{ManualClock, WallClock};
+pub(crate) use record::{BootLine, ClockRecord, RecordedSuspicion};
+pub use wall::{BootId, ManualClock, WallClock};
 
 use crate::sync::Mutex;
 use crate::transaction::Moment;
@@ -103,6 +105,8 @@ pub enum Leap {
     Running,
     /// The wall clock was too far ahead at the start; items are hidden by it, nothing is destroyed by it.
     Start,
+    /// The wall clock is too far behind the time shown, which goes on without it.
+    Behind,
 }
 
 /// Why the clock is suspect.
@@ -131,17 +135,6 @@ pub struct ClockStatus {
     pub advanced_ms: u64,
     /// How far `now`, without the test clock's advance, is ahead of the machine's wall clock; negative if it is behind.
     pub ahead_ms: i64,
-}
-
-/// What is durable about the clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ClockRecord {
-    /// No raw time beyond this has been shown.
-    pub(crate) bound: Time,
-    /// The test clock's advance.
-    pub(crate) advanced_ms: u64,
-    /// While a suspicion is open: no trusted raw time beyond this has been shown.
-    pub(crate) trusted: Option<Time>,
 }
 
 /// A request that changes the durable record.
@@ -225,9 +218,9 @@ impl Clock {
             return Err(Error::TestClockStore { advanced_ms: durable.advanced_ms });
         }
         let main = Line { at: wall.max(durable.bound), since };
-        let known = durable.trusted.unwrap_or(durable.bound);
+        let known = durable.suspicion.map_or(durable.bound, |suspicion| suspicion.trusted);
         let believable = wall <= known.plus(options.max_start_gap);
-        let doubt = (durable.trusted.is_some() || !believable)
+        let doubt = (durable.suspicion.is_some() || !believable)
             .then_some(Doubt { leap: Leap::Start, trusted: Line { at: known, since } });
         Ok(Self { options, state: Mutex::new(State::new(main, doubt, durable)) })
     }
@@ -284,19 +277,19 @@ impl Clock {
             }
             Command::Accept if state.doubt.is_some() => {
                 let at = main.max(wall);
-                *record = ClockRecord { bound: at.plus_millis(LEASE_MS), trusted: None, ..*record };
+                *record = ClockRecord { bound: at.plus_millis(LEASE_MS), suspicion: None, ..*record };
                 turn = Some(Turn { line: Line { at, since: monotonic }, rejected_ms: 0 });
             }
             Command::Reject if state.doubt.is_some() => {
                 let at = self.after_rejection(&state, wall, monotonic);
-                *record = ClockRecord { bound: at.plus_millis(LEASE_MS), trusted: None, ..*record };
+                *record = ClockRecord { bound: at.plus_millis(LEASE_MS), suspicion: None, ..*record };
                 let line = Line { at, since: monotonic };
                 turn = Some(Turn { line, rejected_ms: wall.millis_since(at) });
             }
             // A clock that never had a lease has shown nothing, and an unused store writes nothing.
             Command::Close if record.bound > Time::ZERO => {
                 record.bound = main;
-                record.trusted = state.doubt.map(|_| state.trusted(monotonic));
+                record.suspicion = state.suspicion(state.trusted(monotonic));
                 // No later look may show a time beyond the bound that is about to be written.
                 state.durable.bound = record.bound;
             }
@@ -390,8 +383,13 @@ impl State {
         self.doubt.map_or(main, |doubt| doubt.trusted.read(monotonic).min(main))
     }
 
+    /// What is recorded of the present doubt.
+    fn suspicion(&self, trusted: Time) -> Option<RecordedSuspicion> {
+        self.doubt.map(|doubt| RecordedSuspicion { leap: doubt.leap, trusted })
+    }
+
     fn doubt_is_new(&self, record: &ClockRecord) -> bool {
-        self.doubt.is_some() && record.trusted.is_none()
+        self.doubt.is_some() && record.suspicion.is_none()
     }
 
     /// Raises the bound in `record` if less than half of the lease is left, or a suspicion is not recorded yet.
@@ -399,7 +397,7 @@ impl State {
         let now = self.main.read(monotonic);
         if record.bound < now.plus_millis(RENEW_MS) || self.doubt_is_new(record) {
             record.bound = record.bound.max(now.plus_millis(LEASE_MS));
-            record.trusted = self.doubt.map(|_| self.trusted(monotonic).plus_millis(LEASE_MS));
+            record.suspicion = self.suspicion(self.trusted(monotonic).plus_millis(LEASE_MS));
         }
     }
 }

@@ -4,6 +4,21 @@ use crate::Time;
 use parking_lot::Mutex;
 use std::time::Duration;
 
+/// The identity of one boot of one machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BootId([u8; 16]);
+
+impl BootId {
+    /// The boot with these bytes; zeros stand for an unknown boot.
+    pub fn new(bytes: [u8; 16]) -> Option<Self> {
+        (bytes != [0; 16]).then_some(Self(bytes))
+    }
+
+    pub(crate) fn bytes(self) -> [u8; 16] {
+        self.0
+    }
+}
+
 /// The machine's two clocks. The real one lives in `server`.
 pub trait WallClock: Send + Sync {
     /// What the machine believes the time is. It may leap and may be set back.

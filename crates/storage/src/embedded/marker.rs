@@ -123,6 +123,6 @@ mod tests {
             assert!(matches!(Marker::read(directory.path()), Err(Error::Corrupt { .. })), "{text:?}");
         }
         std::fs::write(directory.path().join(FILE), "bolide store 9\n").unwrap();
-        assert_eq!(Marker::read(directory.path()), Err(Error::Unsupported { found: 9, supported: 7 }));
+        assert_eq!(Marker::read(directory.path()), Err(Error::Unsupported { found: 9, supported: 8 }));
     }
 }
