@@ -7,8 +7,7 @@
 use std::sync::Arc;
 
 use document::{
-    Document, ItemNumber, KeyPart, PartitionKey, PartitionKeyDefinition, PartitionKeyKind, Sequence,
-    ValueRef, check_item_id,
+    Document, ItemNumber, PartitionKey, PartitionKeyDefinition, Sequence, ValueRef, check_item_id,
 };
 use query::Context;
 use storage::{Keyspace, Lanes, Ticket, Time, Transaction, transact};
@@ -546,9 +545,6 @@ pub(crate) fn home_of_key(container: &Container, key: Option<PartitionKey>) -> R
 fn home_of_body(container: &Container, given: Option<PartitionKey>, body: &Document) -> Result<Home> {
     let definition = &container.definition.partition_key;
     let key = PartitionKey::extract(definition, body.root())?;
-    if definition.kind == PartitionKeyKind::MultiHash && key.parts().contains(&KeyPart::Undefined) {
-        return Err(Error::KeyMismatch { given: key.to_json(), expected: "a value at every path".into() });
-    }
     if let Some(given) = given {
         let given = complete(given, definition)?;
         if given != key {

@@ -112,7 +112,7 @@ fn effective_keys_are_those_that_clients_compute() {
         assert!(EffectiveRange::all().contains(&effective));
         count += 1;
     }
-    assert_eq!(count, 49, "every row of the table is read");
+    assert_eq!(count, 55, "every row of the table is read");
 }
 
 #[test]

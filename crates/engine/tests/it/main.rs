@@ -19,6 +19,7 @@ mod export;
 mod feed;
 mod forecast;
 mod full_disk;
+mod hierarchical_keys;
 mod history;
 mod history_model;
 mod holds;

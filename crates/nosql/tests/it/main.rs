@@ -14,6 +14,7 @@ mod containers;
 mod corpus;
 mod countings;
 mod evidence;
+mod hierarchical_keys;
 mod hostile;
 mod http2;
 mod items;

@@ -1,0 +1,111 @@
+//! Hierarchical partition keys whose items lack levels, through the Rust SDK, which computes the ranges of keys itself.
+
+use azure_data_cosmos::models::ContainerProperties;
+use azure_data_cosmos::{ContainerClient, FeedScope, PartitionKey, PartitionKeyValue, Query};
+use bolide_compat::{Server, database, status};
+use futures::TryStreamExt;
+use serde_json::{Value, json};
+
+const UNDEFINED: PartitionKeyValue = PartitionKey::UNDEFINED;
+
+/// The partition key that a JSON array writes; `{}` is a missing level.
+fn key(levels: &Value) -> PartitionKey {
+    let level = |level: &Value| match level {
+        Value::Object(_) => UNDEFINED,
+        Value::Null => PartitionKeyValue::from(None::<String>),
+        other => PartitionKeyValue::from(other.as_str().expect("a text").to_owned()),
+    };
+    let levels: Vec<_> = levels.as_array().expect("levels").iter().map(level).collect();
+    PartitionKey::try_from(levels).expect("at most three levels")
+}
+
+/// Key, item.
+fn items() -> Vec<(Value, Value)> {
+    vec![
+        (json!(["x", {}]), json!({"id": "first", "a": "x"})),
+        (json!(["x", null]), json!({"id": "null", "a": "x", "b": null})),
+        (json!(["x", "y"]), json!({"id": "both", "a": "x", "b": "y"})),
+        (json!([{}, "y"]), json!({"id": "second", "b": "y"})),
+        (json!([{}, {}]), json!({"id": "neither"})),
+    ]
+}
+
+fn id(item: &Value) -> &str {
+    item["id"].as_str().expect("an id")
+}
+
+async fn make(server: &Server, paths: &Value, items: &[(Value, Value)]) -> ContainerClient {
+    let client = server.client().await;
+    let database = database(&client, "levels").await;
+    let definition = json!({"id": "c", "partitionKey": {"paths": paths, "kind": "MultiHash", "version": 2}});
+    let properties: ContainerProperties = serde_json::from_value(definition).expect("a definition");
+    database.create_container(properties, None).await.expect("the container is created");
+    let container = database.container_client("c".to_owned(), None).await.expect("the container is found");
+    for (levels, item) in items {
+        container.create_item(key(levels), id(item), item, None).await.expect("created");
+    }
+    container
+}
+
+async fn ids(container: &ContainerClient, scope: FeedScope) -> Vec<String> {
+    let query = Query::from("SELECT VALUE c.id FROM c");
+    let rows = container.query_items::<String>(query, scope, None).await.expect("the query starts");
+    let mut rows: Vec<String> = rows.try_collect().await.expect("rows");
+    rows.sort();
+    rows
+}
+
+#[tokio::test]
+async fn items_without_levels_are_found_by_key_prefix_and_feed_range() {
+    for partitions in ["1", "4"] {
+        let server = Server::start_with(&["--partitions", partitions]);
+        let items = items();
+        let container = make(&server, &json!(["/a", "/b"]), &items).await;
+        for (own, item) in &items {
+            for (levels, _) in &items {
+                match container.read_item(key(levels), id(item), None).await {
+                    Ok(_) => assert_eq!(levels, own, "{item}"),
+                    Err(error) => {
+                        assert!(levels != own && status(&error) == 404, "{item} under {levels}: {error}")
+                    }
+                }
+            }
+        }
+        let keys = items.iter().map(|(levels, _)| levels.clone());
+        for levels in [json!(["x"]), json!([{}])].into_iter().chain(keys) {
+            let prefix = levels.as_array().expect("levels");
+            let below = items.iter().filter(|(own, _)| own.as_array().expect("levels").starts_with(prefix));
+            let mut below: Vec<String> = below.map(|(_, item)| id(item).to_owned()).collect();
+            below.sort();
+            assert_eq!(ids(&container, FeedScope::partition(key(&levels))).await, below, "{levels}");
+            let ranges = container.feed_range_from_partition_key(key(&levels), None).await.expect("ranges");
+            let mut found = Vec::new();
+            for range in ranges {
+                found.extend(ids(&container, FeedScope::range(range)).await);
+            }
+            found.sort();
+            assert_eq!(found, below, "{levels} by range");
+        }
+        for (own, item) in &items {
+            container.delete_item(key(own), id(item), None).await.expect("deleted");
+        }
+        assert!(ids(&container, FeedScope::full_container()).await.is_empty());
+    }
+}
+
+/// `MultiHash` with one path, which no item has: what Entity Framework makes of every entity.
+#[tokio::test]
+async fn one_level_may_be_missing_in_every_item() {
+    for partitions in ["1", "4"] {
+        let server = Server::start_with(&["--partitions", partitions]);
+        let items: Vec<_> = ["1", "2", "3"].map(|id| (json!([{}]), json!({"id": id}))).into();
+        let container = make(&server, &json!(["/__partitionKey"]), &items).await;
+        container.read_item(UNDEFINED, "2", None).await.expect("found");
+        assert_eq!(ids(&container, FeedScope::partition(UNDEFINED)).await, ["1", "2", "3"]);
+        let ranges = container.feed_range_from_partition_key(UNDEFINED, None).await.expect("ranges");
+        assert_eq!(ranges.len(), 1);
+        for range in ranges {
+            assert_eq!(ids(&container, FeedScope::range(range)).await, ["1", "2", "3"]);
+        }
+    }
+}
