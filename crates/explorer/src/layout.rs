@@ -120,6 +120,9 @@ pub(crate) fn clock(status: &ClockStatus) -> Markup {
     html! {
         span.clock title="The store's time (UTC)" {
             @if status.suspect.is_some() { a.badge.warn href="/_explorer/clock" { "clock suspect" } }
+            @else if status.offset().is_noteworthy() {
+                a.badge.warn href="/_explorer/clock" title=(format!("The store's time is {}", status.offset())) { "clock offset" }
+            }
             @else if status.test_clock.is_on() { a.badge href="/_explorer/clock" { "test clock" } }
             time #clock { (format::utc(status.now)) }
         }

@@ -207,12 +207,6 @@ impl Gate {
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
-
-    /// Whether requests will succeed, for the open probes. Without room on the disk enough of them do: who took the server away
-    /// would keep those away who can make room.
-    pub(crate) fn is_ready(&self) -> bool {
-        !self.engine.storage_stats().poisoned
-    }
 }
 
 /// The kinds of token that are understood.

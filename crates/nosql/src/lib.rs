@@ -37,6 +37,7 @@ mod pages;
 mod path;
 mod query_metrics;
 mod query_request;
+mod readiness;
 mod record;
 mod request;
 mod resources;

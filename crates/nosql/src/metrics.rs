@@ -43,6 +43,12 @@ fn clock(page: &mut Page, engine: &Engine) -> Result<(), Error> {
         page.plain(name, Kind::Gauge, help, seconds(millis));
     }
     page.plain(
+        "bolide_clock_offset_seconds",
+        Kind::Gauge,
+        "How far the store's time, without a test clock's advance, is ahead of the system clock; negative if behind.",
+        clock.ahead_ms as f64 / 1000.0,
+    );
+    page.plain(
         "bolide_clock_suspect",
         Kind::Gauge,
         "1 while the clock is suspect and nothing is destroyed.",

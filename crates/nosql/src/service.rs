@@ -33,7 +33,7 @@ use crate::request::Head;
 use crate::response::{Reply, finish};
 use crate::routes::{Beside, Route};
 use crate::unread::Unread;
-use crate::{activity, admin, routes};
+use crate::{activity, admin, readiness, routes};
 
 /// What is said to whoever comes by a name that may be a stranger's.
 const NOT_OUR_NAME: &str = "the name in 'Host' is none of this server's, which everybody's key opens; name it in 'tls-name', \
@@ -267,8 +267,7 @@ impl Service {
                 self.tls.as_ref().map(|tls| Reply::pem(tls.root.clone()))
             }
             (1, "alive", _) => Some(Reply::json(StatusCode::OK, "{\"alive\":true}")),
-            (1, "ready", _) if self.gate.is_ready() => Some(Reply::json(StatusCode::OK, "{\"ready\":true}")),
-            (1, "ready", _) => Some(Reply::json(StatusCode::SERVICE_UNAVAILABLE, "{\"ready\":false}")),
+            (1, "ready", _) => Some(readiness::probe(self.gate.engine())),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! The loops around background work: the purge, and the promises about it.
+//! The loops around background work: the purge, the promises about it, and what the log says of the clock.
 //!
 //! The purge is a bounded step, then sleep until the engine says that something is due. An idle store costs nothing here.
 //! Writes, policy changes and moves of the clock ring when something becomes due earlier than the loop believes.
@@ -12,10 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{ArchiveNews, Engine, Neighbours, PurgeReport, Scrubbed};
-use storage::{ClockStatus, Time};
+use storage::{Time, WallClock};
 use tokio::sync::Notify;
 use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep, timeout};
+
+use crate::clock_log::ClockLog;
 
 /// Items per step while users are there, and when they have long been gone.
 const BUSY_ITEMS: usize = 4;
@@ -46,12 +48,17 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 const PROMISE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs until dropped.
-pub(crate) async fn purge(engine: Arc<Engine>) {
+pub(crate) async fn run(engine: Arc<Engine>, clock: Arc<dyn WallClock>) {
     let bell = Arc::new(Notify::new());
     let ringer = Arc::clone(&bell);
     engine.on_purge_due(move || ringer.notify_one());
     let stepped = Notify::new();
-    tokio::join!(remove(&engine, &bell, &stepped), keep_promises(&engine, &stepped));
+    let log = ClockLog::new(clock);
+    tokio::join!(
+        remove(&engine, &bell, &stepped, &log),
+        keep_promises(&engine, &stepped),
+        log.watch(&engine)
+    );
 }
 
 /// What comes after a step.
@@ -87,11 +94,11 @@ impl Stride {
 }
 
 /// Steps of the purge.
-async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify) {
-    let (mut suspect, mut stride) = (false, Stride::WITH_USERS);
+async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify, log: &ClockLog) {
+    let mut stride = Stride::WITH_USERS;
     loop {
         let began = Instant::now();
-        let next = step(engine, stride.0, &mut suspect).await.unwrap_or_else(|error| {
+        let next = step(engine, stride.0, log).await.unwrap_or_else(|error| {
             tracing::error!("the purge failed and will be tried again: {error:#}");
             Next::Sleep(FAILURE_PAUSE)
         });
@@ -113,12 +120,12 @@ async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify) {
 }
 
 /// One step, and what comes after it.
-async fn step(engine: &Arc<Engine>, items: usize, suspect: &mut bool) -> anyhow::Result<Next> {
+async fn step(engine: &Arc<Engine>, items: usize, log: &ClockLog) -> anyhow::Result<Next> {
     let worker = Arc::clone(engine);
     let report = spawn_blocking(move || worker.purge_step(items)).await?;
     log_archives(engine);
     let (report, clock) = (report?, engine.clock_status()?);
-    log_suspicion(&clock, suspect);
+    log.tell(&clock);
     Ok(after(&report, clock.now, engine.next_left_over()))
 }
 
@@ -186,20 +193,6 @@ fn log_archives(engine: &Engine) {
             }
         }
     }
-}
-
-/// Says once when the clock becomes suspect, and once when that is over (T34).
-fn log_suspicion(clock: &ClockStatus, suspect: &mut bool) {
-    match clock.suspect {
-        Some(suspicion) if !*suspect => tracing::error!(
-            "clock suspect: the wall clock is {} s ahead of the trusted time; nothing is purged until an operator \
-             accepts or rejects it (bolide clock)",
-            suspicion.ahead_ms / 1000
-        ),
-        None if *suspect => tracing::warn!("the clock is trusted again"),
-        Some(_) | None => {}
-    }
-    *suspect = clock.suspect.is_some();
 }
 
 #[cfg(test)]

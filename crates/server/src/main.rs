@@ -7,6 +7,7 @@ mod background;
 mod bounded_archive;
 mod cli;
 mod client;
+mod clock_log;
 mod config;
 mod figures;
 mod files;

@@ -143,7 +143,8 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     if let Some(file) = config.key_file {
         tokio::spawn(file.keep(config.keys.clone(), hangups()?));
     }
-    let wall_seconds = Arc::new(move || clock.wall().seconds());
+    let wall = Arc::clone(&clock);
+    let wall_seconds = Arc::new(move || wall.wall().seconds());
     let registry = Arc::new(Registry::new(Some(host::process), config.slow));
     let load = Arc::new(Load::new(config.bounds));
     let figures = Arc::new(LoadFigures(Arc::clone(&load)));
@@ -178,7 +179,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     } else {
         service
     };
-    let purge = tokio::spawn(background::purge(engine));
+    let background = tokio::spawn(background::run(engine, clock));
     let mongo = async {
         if let Some((listener, service)) = mongo {
             mongo::serve(listener, service, until(shutdown.clone())).await;
@@ -186,8 +187,8 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     };
     tokio::join!(nosql::serve(listener, Arc::new(service), until(shutdown.clone())), mongo);
     renewal.abort();
-    purge.abort();
-    let _ = purge.await;
+    background.abort();
+    let _ = background.await;
     Ok(())
 }
 

@@ -30,7 +30,8 @@ mod writer;
 
 pub use backup::{Backup, BackupInfo, BackupReader, Contents};
 pub use clock::{
-    BootId, ClockOptions, ClockStatus, Leap, ManualClock, RealClock, Suspicion, TestClock, WallClock,
+    BootId, ClockOffset, ClockOptions, ClockStatus, Leap, ManualClock, RealClock, Suspicion, TestClock,
+    WallClock,
 };
 pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore, Recovery, ScrubProgress};
 pub use error::{Error, Result};

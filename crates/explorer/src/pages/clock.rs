@@ -1,6 +1,6 @@
 //! The store's clock: moved forward in test-clock mode, accepted or rejected when it leapt.
 
-use engine::{Leap, TestClock};
+use engine::TestClock;
 use maud::html;
 
 use crate::answer::{Answer, Fault};
@@ -26,9 +26,10 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
         section.card {
             dl.facts {
                 dt { "Now" } dd { time.live-clock { (format::utc(status.now)) } " UTC" }
+                dt { "Offset" } dd { (status.offset()) }
                 dt { "Test clock" } dd {
                     @match status.test_clock {
-                        TestClock::Off => "off: time is the machine's",
+                        TestClock::Off => "off: time follows the system clock",
                         TestClock::Runs | TestClock::Stopped => {
                             "on, moved forward by " (format::span(status.advanced_ms / 1000)) " in all"
                         }
@@ -42,20 +43,10 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
             section.card.warn {
                 h2 { "The clock is suspect" }
                 p {
-                    @match suspicion.leap {
-                        Leap::Running => {
-                            "While the server ran, the machine's clock leapt ahead by "
-                            b { (format::span(suspicion.ahead_ms / 1000)) }
-                        }
-                        Leap::Start => {
-                            "At its start the server found the machine's clock ahead by "
-                            b { (format::span(suspicion.ahead_ms / 1000)) }
-                        }
-                        Leap::Behind => "The machine's clock is far behind the server's time",
-                    }
-                    ": it shows " (format::utc(suspicion.wall))
-                    " UTC. Nothing is destroyed until you say whether that is true."
+                    "Reason: " (status.suspicion().unwrap_or_default()) ". It shows " (format::utc(suspicion.wall))
+                    " UTC. Nothing is destroyed until you say whether that is the time."
                 }
+                p { "On the command line: " code { "bolide clock accept" } " or " code { "bolide clock reject" } "." }
                 @if visit.may_write() {
                     div.row {
                         form method="post" { (csrf(visit)) button.danger name="do" value="accept" { "Accept the new time" } }

@@ -22,6 +22,8 @@ pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-sr
 /// An explorer, its engine and its keys.
 pub(crate) struct World {
     pub(crate) engine: Arc<Engine>,
+    /// The machine's clocks.
+    pub(crate) clock: Arc<ManualClock>,
     pub(crate) keys: Keyring,
     pub(crate) explorer: Explorer,
 }
@@ -33,7 +35,7 @@ impl World {
 
     pub(crate) fn with_clock(test_clock: TestClock) -> World {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1_800_000_000)));
-        let mut options = ClockOptions::new(clock);
+        let mut options = ClockOptions::new(Arc::clone(&clock) as Arc<_>);
         options.test_clock = test_clock;
         let store = Arc::new(MemoryStore::new(options).unwrap());
         let engine = Arc::new(Engine::open(store).unwrap());
@@ -41,7 +43,7 @@ impl World {
         let entries = [entry(Kind::Primary, KEY), entry(Kind::PrimaryReadonly, READ_ONLY_KEY)];
         let keys = Keyring::new(entries, Forgetful);
         let doors = Doors { engine: Arc::clone(&engine), keys: keys.clone(), shell: None };
-        World { engine, keys, explorer: Explorer::new(doors) }
+        World { engine, clock, keys, explorer: Explorer::new(doors) }
     }
 
     /// A container `shop/orders` by `/pk`, with that time to live.

@@ -1,7 +1,7 @@
 //! Time to live: made, tried dry, changed, watched.
 
 use hyper::StatusCode;
-use storage::TestClock;
+use storage::{TestClock, Time};
 
 use crate::browser::{Browser, KEY, World};
 
@@ -43,6 +43,40 @@ async fn t29_a_container_is_made_and_its_items_are_gone_when_the_clock_has_moved
     assert_eq!(bars(&browser, "c/nosql/shop/carts/timeline?range=hour").await.iter().sum::<u64>(), 0);
     browser.send("c/nosql/shop/carts/purge", &[]).await;
     assert!(!browser.get("c/nosql/shop/carts").await.has("1 dead"));
+}
+
+/// On the clock's own page in words, on every page as a badge.
+#[tokio::test(flavor = "multi_thread")]
+async fn t34_an_offset_from_the_system_clock_is_shown_on_every_page() {
+    let world = World::with_clock(TestClock::Off);
+    let browser = world.sign_in(KEY).await;
+    let page = browser.get("clock").await;
+    assert!(page.has("in step with the system clock") && !page.has("clock offset"), "{}", page.text);
+    world.clock.set_wall(Time::from_millis(1_800_000_000_000 - 12_400));
+    let told = "12.4 s ahead of the system clock, slowing down until they agree";
+    assert!(browser.get("clock").await.has(&format!("<dd>{told}</dd>")));
+    for path in ["", "purge", "keys"] {
+        let page = browser.get(path).await;
+        assert!(page.has("clock offset") && page.has(told), "{path}: {}", page.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t34_a_suspect_clock_is_shown_with_the_commands_that_decide() {
+    let world = World::with_clock(TestClock::Off);
+    let browser = world.sign_in(KEY).await;
+    world.clock.set_wall(Time::from_seconds(1_800_000_000 + 7200));
+    let page = browser.get("clock").await;
+    for text in [
+        "clock suspect",
+        "while the server ran, the system clock leapt 2 h ahead",
+        "<code>bolide clock accept</code>",
+        "<code>bolide clock reject</code>",
+    ] {
+        assert!(page.has(text), "{text}: {}", page.text);
+    }
+    browser.send("clock", &[("do", "accept")]).await;
+    assert!(!browser.get("clock").await.has("clock suspect"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -20,7 +20,7 @@ mod ttl;
 mod wishes;
 
 use document::Value;
-use engine::{Engine, Leap, Tally, TestClock};
+use engine::{Engine, Tally, TestClock};
 use hyper::StatusCode;
 
 use crate::call::Call;
@@ -159,16 +159,10 @@ fn clock_value(engine: &Engine) -> Result<Value, Error> {
     let suspect = match status.suspect {
         None => Value::Null,
         Some(suspicion) => object([
-            member(
-                "leap",
-                text(match suspicion.leap {
-                    Leap::Running => "running",
-                    Leap::Start => "start",
-                    Leap::Behind => "behind",
-                }),
-            ),
+            member("leap", text(suspicion.leap.name())),
             member("wall", number(suspicion.wall.seconds())),
             member("aheadSeconds", number(suspicion.ahead_ms / 1000)),
+            member("reason", text(status.suspicion().unwrap_or_default())),
         ]),
     };
     Ok(object([
@@ -176,6 +170,8 @@ fn clock_value(engine: &Engine) -> Result<Value, Error> {
         member("testClock", Value::Bool(status.test_clock.is_on())),
         member("stopped", Value::Bool(status.test_clock == TestClock::Stopped)),
         member("advancedSeconds", number(status.advanced_ms / 1000)),
+        member("offsetSeconds", Value::Double(status.ahead_ms as f64 / 1000.0)),
+        member("offset", text(status.offset().to_string())),
         member("trusted", number(status.trusted.seconds())),
         member("suspect", suspect),
     ]))

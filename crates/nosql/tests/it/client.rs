@@ -10,7 +10,7 @@ use account::{Key, Keyring};
 use document::{Value, parse_json};
 use engine::{Engine, MemoryArchive, Options};
 use nosql::{Doors, Limits, Service, Tls};
-use storage::{ClockOptions, ManualClock, MemoryStore, TestClock, Time};
+use storage::{ClockOptions, ManualClock, MemoryDisk, MemoryStore, TestClock, Time};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -26,6 +26,8 @@ pub(crate) const DATE: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) clock: Arc<ManualClock>,
+    /// What the store is kept on.
+    pub(crate) disk: MemoryDisk,
     /// The wall clock that signatures are judged by.
     pub(crate) real_seconds: Arc<AtomicU64>,
     /// Where containers that name an archive have it.
@@ -68,7 +70,8 @@ impl Server {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let mut options = ClockOptions::new(Arc::clone(&clock) as Arc<_>);
         options.test_clock = TestClock::running(test_clock);
-        let store = Arc::new(MemoryStore::new(options).unwrap());
+        let disk = MemoryDisk::new();
+        let store = Arc::new(MemoryStore::open(disk.clone(), options).unwrap());
         let archive = Arc::new(MemoryArchive::default());
         let options = Options { archive: Some(Arc::clone(&archive) as Arc<_>), ..Options::default() };
         let engine = Arc::new(Engine::open_with(store, options).unwrap());
@@ -84,7 +87,7 @@ impl Server {
         tokio::spawn(nosql::serve(listener, service, async {
             let _ = stopped.await;
         }));
-        Server { address, clock, real_seconds, archive, keys, stop: Some(stop) }
+        Server { address, clock, disk, real_seconds, archive, keys, stop: Some(stop) }
     }
 
     /// A server with database `db` and container `c` keyed by `/pk`, whose definition has `extra` members.

@@ -10,6 +10,7 @@ mod batch;
 mod belongings;
 mod changes;
 mod client;
+mod clock;
 mod containers;
 mod corpus;
 mod countings;

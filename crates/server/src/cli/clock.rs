@@ -40,19 +40,20 @@ enum Task {
 pub(crate) fn run(request: &Request, settings: &Settings) -> Result<ExitCode> {
     let mut client = Client::new(&Endpoint::from_settings(settings)?)?;
     let before = client.get_json(PATH)?;
-    let is_undecided = suspicion(&before).is_some();
+    let leap = suspicion(&before).map(|suspect| at(suspect, &["leap"]).and_then(Value::as_str).unwrap_or(""));
+    let is_undecided = leap.is_some();
     let clock = match &request.task {
         Some(Task::Accept) if is_undecided => told(&mut client, "accept", true)?,
         Some(Task::Reject) if is_undecided => told(&mut client, "reject", true)?,
         Some(Task::Advance { seconds }) => told(&mut client, "advanceSeconds", count(*seconds))?,
         // There is nothing to decide.
-        Some(Task::Accept | Task::Reject) | None => before,
+        Some(Task::Accept | Task::Reject) | None => before.clone(),
     };
     if request.json {
         println!("{}", clock.to_json());
     } else {
         if let Some(task) = &request.task {
-            println!("{}", done(task, is_undecided));
+            println!("{}", done(task, leap));
         }
         print!("{}", described(&clock));
     }
@@ -70,17 +71,19 @@ fn count(number: u64) -> Value {
     Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-fn done(task: &Task, was_undecided: bool) -> String {
-    match task {
-        Task::Accept if was_undecided => {
-            "the new time is accepted; what has expired by it is purged".to_owned()
+/// What a task came to; `leap` is what made the clock suspect before it.
+fn done(task: &Task, leap: Option<&str>) -> String {
+    let text = match (task, leap) {
+        (Task::Advance { seconds }, _) => {
+            return format!("the clock was moved forward by {}", span(*seconds));
         }
-        Task::Reject if was_undecided => {
-            "the leap is rejected; time goes on from the last trusted one".to_owned()
-        }
-        Task::Accept | Task::Reject => "the clock is not suspect; nothing was changed".to_owned(),
-        Task::Advance { seconds } => format!("the clock was moved forward by {}", span(*seconds)),
-    }
+        (Task::Accept | Task::Reject, None) => "the clock is not suspect; nothing was changed",
+        (Task::Accept, Some("behind")) => "the system clock is accepted; time slows down until they agree",
+        (Task::Accept, Some(_)) => "the new time is accepted; what has expired by it is purged",
+        (Task::Reject, Some("behind")) => "the system clock is rejected; time goes on without it",
+        (Task::Reject, Some(_)) => "the leap is rejected; time goes on from the last trusted one",
+    };
+    text.to_owned()
 }
 
 /// What keeps the server from trusting its machine's clock.
@@ -88,8 +91,16 @@ fn suspicion(clock: &Value) -> Option<&Value> {
     at(clock, &["suspect"]).filter(|suspect| !suspect.is_null())
 }
 
+/// Why it does not, in the server's words.
+pub(super) fn reason(suspect: &Value) -> &str {
+    at(suspect, &["reason"]).and_then(Value::as_str).unwrap_or("the system clock has leapt")
+}
+
 fn described(clock: &Value) -> String {
     let mut text = format!("now         {}\n", date(number(clock, &["now"])));
+    if let Some(offset) = at(clock, &["offset"]).and_then(Value::as_str) {
+        let _ = writeln!(text, "offset      {offset}");
+    }
     if at(clock, &["testClock"]) == Some(&Value::Bool(true)) {
         let advanced = span(number(clock, &["advancedSeconds"]));
         let stopped = at(clock, &["stopped"]) == Some(&Value::Bool(true));
@@ -98,16 +109,10 @@ fn described(clock: &Value) -> String {
     }
     let Some(suspect) = suspicion(clock) else { return text };
     let _ = writeln!(text, "trusted     {}", date(number(clock, &["trusted"])));
-    let ahead = span(number(suspect, &["aheadSeconds"]));
-    let leap = if at(suspect, &["leap"]).and_then(Value::as_str) == Some("start") {
-        format!("at its start the server found the machine's clock {ahead} ahead")
-    } else {
-        format!("while the server ran, the machine's clock leapt {ahead} ahead")
-    };
-    let _ = writeln!(text, "SUSPECT     {leap}: it shows {}.", date(number(suspect, &["wall"])));
+    let _ = writeln!(text, "SUSPECT     {}: it shows {}.", reason(suspect), date(number(suspect, &["wall"])));
     text.push_str(
         "            Nothing is destroyed until you decide. Is that the time? Then: bolide clock accept\n            \
-         Is it not? Set the machine's clock, then: bolide clock reject\n",
+         Is it not? Set the system clock, then: bolide clock reject\n",
     );
     text
 }
@@ -120,16 +125,18 @@ mod tests {
     fn a_suspect_clock_is_told_with_what_to_do() {
         let shown = |json: &str| described(&document::parse_json(json.as_bytes()).unwrap());
         let suspect = r#"{"now":1700000000,"testClock":false,"advancedSeconds":0,"trusted":1690000000,
-            "suspect":{"leap":"start","wall":1700000000,"aheadSeconds":10000000}}"#;
+            "offsetSeconds":0.0,"offset":"in step with the system clock",
+            "suspect":{"leap":"start","wall":1700000000,"aheadSeconds":10000000,
+                "reason":"at its start the server found the system clock 115 d 17 h ahead"}}"#;
         let expected = "\
 now         2023-11-14 22:13:20 UTC
+offset      in step with the system clock
 trusted     2023-07-22 04:26:40 UTC
-SUSPECT     at its start the server found the machine's clock 115 d 17 h ahead: it shows 2023-11-14 22:13:20 UTC.
+SUSPECT     at its start the server found the system clock 115 d 17 h ahead: it shows 2023-11-14 22:13:20 UTC.
             Nothing is destroyed until you decide. Is that the time? Then: bolide clock accept
-            Is it not? Set the machine's clock, then: bolide clock reject
+            Is it not? Set the system clock, then: bolide clock reject
 ";
         assert_eq!(shown(suspect), expected);
-        assert!(shown(&suspect.replace("start", "running")).contains("while the server ran"));
         let well = r#"{"now":1700000000,"testClock":true,"advancedSeconds":3600,"trusted":1700000000,"suspect":null}"#;
         assert_eq!(
             shown(well),

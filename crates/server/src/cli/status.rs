@@ -8,6 +8,7 @@ use anyhow::Result;
 use document::{Object, Value};
 use hyper::StatusCode;
 
+use super::clock::reason;
 use crate::client::{Client, Endpoint, refusal};
 use crate::figures::{Lean, bytes, count, counted, date, span, table};
 use crate::settings::Settings;
@@ -84,8 +85,8 @@ impl Status {
         }
         if let Some(suspect) = at(server, &["clock", "suspect"]).filter(|suspect| !suspect.is_null()) {
             problems.push(format!(
-                "the clock is suspect: it has leapt {} ahead; nothing is purged until somebody decides, see bolide clock",
-                span(number(suspect, &["aheadSeconds"]))
+                "the clock is suspect: {}; nothing is purged until you decide, see bolide clock",
+                reason(suspect)
             ));
         }
         if !self.ready && problems.is_empty() {
@@ -133,6 +134,9 @@ impl Status {
             ""
         };
         let _ = writeln!(text, "clock       {}{kind}", date(now));
+        if let Some(offset) = at(server, &["clock", "offset"]).and_then(Value::as_str) {
+            let _ = writeln!(text, "offset      {offset}");
+        }
         let _ = writeln!(
             text,
             "store       {} on disk, of that {} journal; {}",
@@ -237,7 +241,11 @@ mod tests {
             ("{}", true, None),
             (r#"{"clock":{"suspect":null},"store":{"writable":true}}"#, true, None),
             ("{}", false, Some("not ready")),
-            (r#"{"clock":{"suspect":{"aheadSeconds":7200}}}"#, true, Some("2 h ahead")),
+            (
+                r#"{"clock":{"suspect":{"reason":"it leapt 2 h ahead"}}}"#,
+                true,
+                Some("suspect: it leapt 2 h ahead;"),
+            ),
             (r#"{"store":{"writable":false,"stopped":true}}"#, false, Some("restart")),
             (r#"{"store":{"freeBytes":1,"reservedBytes":2}}"#, true, Some("no room on the disk")),
             (r#"{"purge":{"missedBounds":2}}"#, true, Some("2 times")),

@@ -145,11 +145,48 @@ fn a_test_clock_is_moved_by_the_tool_and_no_other_is_t29() {
     assert_eq!(code, Some(2), "{text}");
 }
 
+/// The store was used on a machine whose clock was 20 s ahead of this one's.
+#[test]
+fn t34_a_store_ahead_of_the_system_clock_is_told_by_tools_metrics_and_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let (data, log) = (directory.path().join("data"), directory.path().join("log"));
+    use_at(&data, 20);
+    let server = Server::logging(&data, &log, &[]);
+    let ahead = |text: &str| text.contains(" s ahead of the system clock, slowing down until they agree\n");
+    for command in ["status", "clock"] {
+        let shown = succeed(&server, &[command]);
+        assert!(shown.contains("\noffset      ") && ahead(&shown), "{shown}");
+    }
+    let top = succeed(&server, &["top", "--once"]);
+    assert!(ahead(&top), "{top}");
+    let (_, metrics) = server.admin("GET", "/metrics", "");
+    let offset = metrics.lines().find_map(|line| line.strip_prefix("bolide_clock_offset_seconds ")).unwrap();
+    let offset: f64 = offset.parse().unwrap();
+    assert!(offset > 1.0 && offset <= 20.0, "{offset}");
+    let warnings = || {
+        let log = std::fs::read_to_string(&log).unwrap();
+        log.lines().filter(|line| line.contains("WARN") && line.contains("s ahead of the")).count()
+    };
+    for _ in 0..200 {
+        if warnings() > 0 {
+            break;
+        }
+        wait(Duration::from_millis(50));
+    }
+    assert_eq!(server.terminate(), Some(0));
+    assert_eq!(warnings(), 1, "{}", std::fs::read_to_string(&log).unwrap());
+}
+
 /// Leaves a store in the directory that was closed in order an hour ago, by its own clock.
 fn use_an_hour_ago(directory: &Path) {
+    use_at(directory, -3600);
+}
+
+/// Leaves a store in the directory that was closed in order so many seconds from now, by its own clock.
+fn use_at(directory: &Path, seconds: i64) {
     #[expect(clippy::disallowed_methods, reason = "the server that opens the store goes by the real time")]
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let clock = ManualClock::new(Time::from_seconds(now.as_secs() - 3600));
+    let clock = ManualClock::new(Time::from_seconds(now.as_secs().strict_add_signed(seconds)));
     let store = EmbeddedStore::open(EmbeddedOptions::new(directory, ClockOptions::new(Arc::new(clock))));
     let store = store.unwrap();
     // A store that never told the time knows none to measure a gap from.

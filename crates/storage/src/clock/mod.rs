@@ -29,10 +29,12 @@
 //! All this is in *raw* time; the test clock's offset (T29) is added when a time is shown. Rejecting a leap lasts as
 //! long as the process: a wall clock still wrong at the next start is judged anew.
 
+mod describe;
 mod real;
 mod record;
 mod wall;
 
+pub use describe::ClockOffset;
 pub use real::RealClock;
 pub(crate) use record::{BootLine, ClockRecord, RecordedSuspicion};
 pub use wall::{BootId, ManualClock, WallClock};

@@ -64,7 +64,9 @@ fn head(url: &str, now: &Sample) -> String {
     let time = date(number(server, &["clock", "now"]));
     let suspect = at(server, &["clock", "suspect"]).is_some_and(|suspect| !suspect.is_null());
     let clock = if suspect { ", SUSPECT" } else { "" };
-    format!("Bolide {version}   {url}   {time}{clock}\n\n")
+    let offset = at(server, &["clock", "offset"]).and_then(Value::as_str);
+    let offset = offset.map(|offset| format!(", {offset}")).unwrap_or_default();
+    format!("Bolide {version}   {url}   {time}{offset}{clock}\n\n")
 }
 
 fn latency(figures: &Figures) -> String {

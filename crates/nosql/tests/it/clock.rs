@@ -1,0 +1,71 @@
+//! What clients and probes are told of the store's clock (T34).
+
+use std::time::Duration;
+
+use document::Value;
+use storage::Time;
+
+use crate::client::{START, Server};
+
+fn has_line(text: &str, line: &str) -> bool {
+    text.lines().any(|found| found == line)
+}
+
+/// The system clock is set back by 12.4 s; a test clock's advance is no part of the offset.
+#[tokio::test]
+async fn t34_the_offset_from_the_system_clock_is_in_clock_status_and_metrics() {
+    let server = Server::start().await;
+    let clock = server.admin("GET", "/_bolide/clock", "").send().await.expect_status(200);
+    assert_eq!(clock.member("offsetSeconds"), Value::Double(0.0));
+    assert_eq!(clock.member("offset"), Value::from("in step with the system clock"));
+    server.clock.set_wall(Time::from_millis(START * 1000 - 12_400));
+    let told = "12.4 s ahead of the system clock, slowing down until they agree";
+    let clock = server.admin("GET", "/_bolide/clock", "").send().await.expect_status(200);
+    assert_eq!(clock.member("offsetSeconds"), Value::Double(12.4));
+    assert_eq!(clock.member("offset"), Value::from(told));
+    let moved = server.admin("POST", "/_bolide/clock", r#"{"advanceSeconds":86400}"#).send().await;
+    assert_eq!(moved.expect_status(200).member("offsetSeconds"), Value::Double(12.4));
+    let status = server.admin("GET", "/_bolide/status", "").send().await.expect_status(200);
+    let offset = format!("{told} (the test clock's advance apart)");
+    assert_eq!(status.member("clock").get("offset"), Some(&Value::from(offset)));
+    let metrics = server.get("/metrics").unsigned().send().await.expect_status(200);
+    assert!(has_line(&metrics.text(), "bolide_clock_offset_seconds 12.4"), "{}", metrics.text());
+}
+
+#[tokio::test]
+async fn t34_ready_names_the_command_that_accepts_a_suspect_time() {
+    let server = Server::with_guarded_clock().await;
+    let ready = || server.get("/ready").unsigned().send();
+    assert_eq!(ready().await.expect_status(200).text(), r#"{"ready":true}"#);
+    server.clock.set_wall(Time::from_seconds(START + 2 * 60 * 60));
+    let suspect = ready().await.expect_status(200);
+    assert_eq!(
+        suspect.member("clock"),
+        Value::from("suspect: while the server ran, the system clock leapt 2 h ahead")
+    );
+    assert_eq!(suspect.member("acceptWith"), Value::from("bolide clock accept"));
+    let clock = server.admin("GET", "/_bolide/clock", "").send().await.expect_status(200);
+    assert_eq!(clock.member("suspect").get("leap"), Some(&Value::from("running")));
+    assert_eq!(clock.member("offsetSeconds"), Value::Double(-7200.0));
+    server.admin("POST", "/_bolide/clock", r#"{"accept":true}"#).send().await.expect_status(200);
+    assert_eq!(ready().await.expect_status(200).text(), r#"{"ready":true}"#);
+}
+
+/// The disk says that a commit failed, and nobody knows whether it will be replayed.
+#[tokio::test]
+async fn after_a_failed_commit_the_server_is_not_ready_and_says_what_to_do() {
+    let server = Server::with_container("\"defaultTtl\":30").await;
+    server.create("a", r#"{"id":"1","pk":"a"}"#).await.expect_status(201);
+    server.disk.fail_after(0);
+    server.create("a", r#"{"id":"2","pk":"a"}"#).await.expect_status(503);
+    for _ in 0..3 {
+        let ready = server.get("/ready").unsigned().send().await.expect_status(503);
+        assert_eq!(ready.member("ready"), Value::Bool(false));
+        let reason = ready.member("reason").as_str().unwrap_or_default().to_owned();
+        assert!(reason.contains("a commit failed") && reason.contains("restart the server"), "{reason}");
+        server.get("/alive").unsigned().send().await.expect_status(200);
+        server.advance(1);
+    }
+    server.clock.advance(Duration::from_secs(3));
+    server.read("a", "1").await.expect_status(200);
+}

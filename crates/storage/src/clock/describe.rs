@@ -1,0 +1,161 @@
+//! The clock's state in words: one place, so that tools, explorer, log and admin API say the same (T34).
+
+use super::{ClockStatus, Leap, TestClock};
+use std::fmt::{self, Display, Formatter};
+
+/// A distance between shown time and the system clock below this is no news: commits and the scheduler cause it.
+const NEGLIGIBLE_MS: u64 = 100;
+
+/// How far shown time is from the machine's wall clock, and what becomes of that.
+///
+/// Its text is for people: `12.4 s ahead of the system clock, slowing down until they agree`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockOffset {
+    ahead_ms: i64,
+    /// Whether time runs slower until the wall clock has caught up.
+    slowing: bool,
+    /// Whether a test clock was moved, which is not part of the offset.
+    advanced: bool,
+}
+
+impl ClockOffset {
+    /// From here on the log warns and the explorer has a badge: `_ts` and `ttl` count in whole seconds.
+    pub const NOTEWORTHY_MS: u64 = 1_000;
+
+    /// Milliseconds by which shown time is ahead of the wall clock; negative if it is behind.
+    pub fn ahead_ms(self) -> i64 {
+        self.ahead_ms
+    }
+
+    /// Whether the offset is so large that users see it.
+    pub fn is_noteworthy(self) -> bool {
+        self.ahead_ms.unsigned_abs() > Self::NOTEWORTHY_MS
+    }
+}
+
+impl Display for ClockOffset {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let distance_ms = self.ahead_ms.unsigned_abs();
+        if distance_ms < NEGLIGIBLE_MS {
+            f.write_str("in step with the system clock")?;
+        } else {
+            let side = if self.ahead_ms > 0 { "ahead of" } else { "behind" };
+            let course = if self.slowing { ", slowing down until they agree" } else { "" };
+            write!(f, "{} {side} the system clock{course}", Span(distance_ms))?;
+        }
+        if self.advanced { f.write_str(" (the test clock's advance apart)") } else { Ok(()) }
+    }
+}
+
+impl Leap {
+    /// Its name in the admin API.
+    pub fn name(self) -> &'static str {
+        match self {
+            Leap::Running => "running",
+            Leap::Start => "start",
+            Leap::Behind => "behind",
+        }
+    }
+}
+
+impl ClockStatus {
+    /// The offset of shown time, without the test clock's advance.
+    pub fn offset(&self) -> ClockOffset {
+        let slowing = self.ahead_ms > 0 && self.suspect.is_none() && self.test_clock != TestClock::Stopped;
+        ClockOffset { ahead_ms: self.ahead_ms, slowing, advanced: self.advanced_ms > 0 }
+    }
+
+    /// Why the clock is suspect, as a clause: `while the server ran, the system clock leapt 2 h ahead`.
+    pub fn suspicion(&self) -> Option<String> {
+        let suspicion = self.suspect?;
+        let ahead = Span(suspicion.ahead_ms);
+        Some(match suspicion.leap {
+            Leap::Running => format!("while the server ran, the system clock leapt {ahead} ahead"),
+            Leap::Start => format!("at its start the server found the system clock {ahead} ahead"),
+            Leap::Behind => {
+                format!("the system clock is {} behind the time shown", Span(self.ahead_ms.unsigned_abs()))
+            }
+        })
+    }
+}
+
+/// A span as people write it: tenths of a second below a minute, else its two largest units.
+struct Span(u64);
+
+impl Display for Span {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        const UNITS: [(&str, u64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+        let seconds = self.0 / 1000;
+        if seconds < 60 {
+            return write!(f, "{seconds}.{} s", self.0 % 1000 / 100);
+        }
+        let first = UNITS.iter().position(|(_, length)| seconds >= *length).unwrap_or(UNITS.len() - 1);
+        let (name, length) = UNITS[first];
+        write!(f, "{} {name}", seconds / length)?;
+        match UNITS.get(first + 1) {
+            Some((name, second)) if seconds % length >= *second => {
+                write!(f, " {} {name}", seconds % length / second)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Time;
+    use crate::clock::Suspicion;
+
+    fn status(ahead_ms: i64) -> ClockStatus {
+        let now = Time::from_seconds(1_700_000_000);
+        ClockStatus { now, trusted: now, suspect: None, test_clock: TestClock::Off, advanced_ms: 0, ahead_ms }
+    }
+
+    #[test]
+    fn t34_an_offset_is_told_with_what_becomes_of_it() {
+        for (ahead_ms, text, noteworthy) in [
+            (0, "in step with the system clock", false),
+            (-99, "in step with the system clock", false),
+            (100, "0.1 s ahead of the system clock, slowing down until they agree", false),
+            (1_000, "1.0 s ahead of the system clock, slowing down until they agree", false),
+            (12_450, "12.4 s ahead of the system clock, slowing down until they agree", true),
+            (3_599_000, "59 m 59 s ahead of the system clock, slowing down until they agree", true),
+            (-1_001, "1.0 s behind the system clock", true),
+            (-90_000_000, "1 d 1 h behind the system clock", true),
+        ] {
+            let offset = status(ahead_ms).offset();
+            assert_eq!((offset.to_string().as_str(), offset.is_noteworthy()), (text, noteworthy));
+            assert_eq!(offset.ahead_ms(), ahead_ms);
+        }
+    }
+
+    #[test]
+    fn t34_a_clock_that_does_not_slow_down_does_not_say_so() {
+        let stopped = ClockStatus { test_clock: TestClock::Stopped, ..status(5_000) };
+        assert_eq!(stopped.offset().to_string(), "5.0 s ahead of the system clock");
+        let advanced = ClockStatus { advanced_ms: 1_000, ..status(0) };
+        assert_eq!(
+            advanced.offset().to_string(),
+            "in step with the system clock (the test clock's advance apart)"
+        );
+        let suspect = Suspicion { leap: Leap::Behind, wall: Time::ZERO, ahead_ms: 0 };
+        let suspect = ClockStatus { suspect: Some(suspect), ..status(7_200_000) };
+        assert_eq!(suspect.offset().to_string(), "2 h ahead of the system clock");
+    }
+
+    #[test]
+    fn t34_a_suspicion_says_what_happened() {
+        let shown = |leap, ahead_ms| {
+            let suspect = Suspicion { leap, wall: Time::ZERO, ahead_ms };
+            ClockStatus { suspect: Some(suspect), ..status(5_400_000) }.suspicion().unwrap()
+        };
+        assert_eq!(shown(Leap::Running, 7_200_000), "while the server ran, the system clock leapt 2 h ahead");
+        assert_eq!(
+            shown(Leap::Start, 10_000_000_000),
+            "at its start the server found the system clock 115 d 17 h ahead"
+        );
+        assert_eq!(shown(Leap::Behind, 0), "the system clock is 1 h 30 m behind the time shown");
+        assert_eq!(status(0).suspicion(), None);
+    }
+}
