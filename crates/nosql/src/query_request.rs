@@ -64,8 +64,7 @@ fn parameters(body: &Value) -> Result<Vec<(String, Value)>, Error> {
     list.iter().map(one).collect()
 }
 
-/// `{"value":[…],"rid":"…","exclude":false}`: the last values of the sort keys and the last item. Undefined is written
-/// as an empty array.
+/// `{"value":[…],"rid":"…","exclude":false}`: the last values of the sort keys and the last item.
 fn resume_filter(body: &Value) -> Result<Option<ResumeFilter>, Error> {
     let filter = match body.get("resumeFilter") {
         None | Some(Value::Null) => return Ok(None),
@@ -78,7 +77,7 @@ fn resume_filter(body: &Value) -> Result<Option<ResumeFilter>, Error> {
         ))
     };
     let values = filter.get("value").and_then(Value::as_array).ok_or_else(wrong)?;
-    let defined = |value: &Value| Some(value.clone()).filter(|value| !matches!(value, Value::Array(_)));
+    let values = values.iter().map(resume_value).collect::<Result<Vec<_>, Error>>()?;
     let number = match filter.get("rid") {
         None | Some(Value::Null) => None,
         Some(Value::String(rid)) => Some(ItemNumber(rid.parse::<ItemRid>().map_err(|_| wrong())?.number)),
@@ -88,7 +87,27 @@ fn resume_filter(body: &Value) -> Result<Option<ResumeFilter>, Error> {
         None | Some(Value::Null) => false,
         Some(exclude) => exclude.as_bool().ok_or_else(wrong)?,
     };
-    Ok(Some(ResumeFilter { values: values.iter().map(defined).collect(), number, exclude }))
+    Ok(Some(ResumeFilter { values, number, exclude }))
+}
+
+/// The value of one sort key: a scalar as it is, undefined as an empty array.
+///
+/// An array or an object comes as `{"type":"array","low":…,"high":…}`, a hash that clients of the service compute. Arrays
+/// and objects do not sort by it here, so there is no place to go on from: taken for a value, it would repeat rows for
+/// ever or lose them.
+fn resume_value(value: &Value) -> Result<Option<Value>, Error> {
+    match value {
+        Value::Array(items) if items.is_empty() => Ok(None),
+        Value::Object(hash) if ["type", "low", "high"].iter().all(|name| hash.contains(name)) => Err(
+            Error::BadRequest("ORDER BY over arrays or objects cannot be resumed across ranges.".to_owned()),
+        ),
+        Value::Array(_) | Value::Object(_) => Err(Error::BadRequest(format!(
+            "The value {} in the 'resumeFilter' is invalid; accepted are null, booleans, numbers, strings, and [] for \
+             undefined.",
+            value.to_json()
+        ))),
+        scalar => Ok(Some(scalar.clone())),
+    }
 }
 
 /// A query over all partitions is expensive in the service, so clients must say that they mean it: by a header,

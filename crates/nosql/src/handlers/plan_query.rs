@@ -1,8 +1,9 @@
 //! `POST /docs` that asks for a query's plan.
 //!
-//! A client gets the plan that the service would give if it can do its part of it. Over one physical partition there is
-//! another way for a client that cannot: the server answers every query whole, and the plan leaves the client nothing
-//! to do but to send the same text. Over several partitions such a client is told what it lacks.
+//! A client gets the plan that the service would give if it can do its part of it. Where the request reaches one physical
+//! partition (the container has one, or a partition key is named) there is another way for a client that cannot: the
+//! server answers every query whole, and the plan leaves the client nothing to do but to send the same text. Over several
+//! partitions such a client is told what it lacks: no request that names a range answers for another (decision 0025).
 
 use hyper::StatusCode;
 use query::{HybridRows, Plan};
@@ -30,12 +31,15 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         rows,
     )?;
     let lacking: Vec<&str> = plan.features.iter().copied().filter(|feature| !can(feature)).collect();
-    let plan = match (lacking.as_slice(), container.partitions.len()) {
+    let (scope, _) = call.scope(&container)?;
+    let plan = match (lacking.as_slice(), container.partitions_in(&scope).len()) {
         ([], _) => plan,
-        (_, 1) => Plan::pass_through(plan.ranges),
-        _ => {
+        (_, 0 | 1) => Plan::pass_through(plan.ranges),
+        (_, ranges) => {
             return Err(Error::BadRequest(format!(
-                "Query contains the following features, which the calling client does not support: {}",
+                "Query contains the following features, which the calling client does not support: {}. The client \
+                 has to join the rows of {ranges} partition key ranges; a query that names one partition key needs \
+                 no join.",
                 lacking.join(" ")
             )));
         }

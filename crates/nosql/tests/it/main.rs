@@ -19,6 +19,7 @@ mod hierarchical_keys;
 mod hostile;
 mod http2;
 mod items;
+mod joined;
 mod keys;
 mod offers;
 mod overload;

@@ -152,8 +152,8 @@ async fn what_the_language_lacks_is_named_with_its_place() {
 }
 
 /// The plan that a client of these features gets.
-async fn plan(server: &Server, container: &str, text: &str, features: Option<&str>) -> Reply {
-    let body = format!("{{\"query\":\"{text}\"}}");
+pub(crate) async fn plan(server: &Server, container: &str, text: &str, features: Option<&str>) -> Reply {
+    let body = format!("{{\"query\":{}}}", Value::from(text).to_json());
     let mut request = server
         .post(&format!("/dbs/db/colls/{container}/docs"), &body)
         .header("x-ms-cosmos-is-query-plan-request", "True")

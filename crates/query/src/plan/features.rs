@@ -1,5 +1,8 @@
 //! What a client must be able to do to follow a plan, by the names that clients announce it with.
 //!
+//! `Aggregate` is enough for all of COUNT, SUM, AVG, MIN and MAX: some clients also announce `CompositeAggregate`, others
+//! (.NET) join averages and extremes without it.
+//!
 //! Two things no client can do, and their names are ours: to sort groups that it has joined ([`ORDERED_GROUPS`]), and to
 //! make one of several partitions' rows inside of a query over a query ([`NESTED_ROWS`]). Plans that need one of them
 //! are right for one partition only.
@@ -16,11 +19,9 @@ pub(super) fn of_query(info: &QueryInfo, query: &Query) -> Vec<&'static str> {
     let named = info.aliases.iter().filter_map(|(_, kind)| *kind);
     let aggregates = info.aggregate.into_iter().chain(named).collect::<Vec<_>>();
     let has = |kinds: &[AggregateKind]| aggregates.iter().any(|kind| kinds.contains(kind));
-    let composite = [AggregateKind::Average, AggregateKind::Max, AggregateKind::Min];
     let collecting = [AggregateKind::MakeList, AggregateKind::MakeSet];
     let needs = [
         ("Aggregate", !aggregates.is_empty()),
-        ("CompositeAggregate", has(&composite)),
         ("CountIf", has(&[AggregateKind::CountIf])),
         ("DCount", info.distinct_count_alias.is_some()),
         ("Distinct", info.distinct != Distinct::None),

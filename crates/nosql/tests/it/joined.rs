@@ -1,0 +1,185 @@
+//! Queries over several partition key ranges, asked as a client asks that joins the rows itself: the plan first, then the
+//! rewritten text at every range, then the partial results made one.
+
+use document::Value;
+
+use crate::client::{Reply, Request, Server};
+use crate::queries::plan;
+use crate::ranges::RANGE_ID;
+
+const DOCS: &str = "/dbs/db/colls/c/docs";
+
+/// What the .NET client announces.
+const DOTNET: &str = "Aggregate, Distinct, GroupBy, MultipleAggregates, MultipleOrderBy, OffsetAndLimit, OrderBy, Top, \
+                      NonValueAggregate, DCount, NonStreamingOrderBy, CountIf, HybridSearch, WeightedRankFusion, \
+                      HybridSearchSkipOrderByRewrite";
+
+/// A container of several ranges with items 0 to 39, each under a key of its own.
+async fn wide(extra: &str) -> Server {
+    let server = Server::start().await;
+    server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+    let key = r#""partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}"#;
+    let definition = format!(r#"{{"id":"c",{key}{extra}}}"#);
+    let request = server.post("/dbs/db/colls", &definition).header("x-ms-offer-throughput", "40000");
+    request.send().await.expect_status(201);
+    for n in 0..40 {
+        let item = format!(r#"{{"id":"{n}","pk":"k{n}","n":{n},"odd":{}}}"#, n % 2 == 1);
+        server.create(&format!("k{n}"), &item).await.expect_status(201);
+    }
+    server
+}
+
+async fn ranges(server: &Server) -> Vec<String> {
+    let list = server.get("/dbs/db/colls/c/pkranges").send().await.expect_status(200);
+    list.ids("PartitionKeyRanges")
+}
+
+fn query(server: &Server, body: &str) -> Request {
+    let request = server.post(DOCS, body).header("x-ms-documentdb-isquery", "True");
+    request.header("x-ms-documentdb-query-enablecrosspartition", "True")
+}
+
+fn body(text: &str) -> String {
+    format!("{{\"query\":{}}}", Value::from(text).to_json())
+}
+
+fn rows(reply: Reply) -> Vec<Value> {
+    reply.expect_status(200).member("Documents").as_array().expect("a feed").to_vec()
+}
+
+/// The rows that each range gives for a text.
+async fn rows_by_range(server: &Server, text: &str) -> Vec<Vec<Value>> {
+    let mut all = Vec::new();
+    for range in ranges(server).await {
+        all.push(rows(query(server, &body(text)).header(RANGE_ID, &range).send().await));
+    }
+    all
+}
+
+/// What a client makes of a `SELECT VALUE` of one aggregate, from its plan and every range.
+async fn joined(server: &Server, text: &str, features: &str) -> String {
+    let plan = plan(server, "c", text, Some(features)).await.expect_status(200).member("queryInfo");
+    let kinds = plan.get("aggregates").and_then(Value::as_array).expect("aggregates").to_vec();
+    let kind = kinds.first().and_then(Value::as_str).expect("an aggregate");
+    let rewritten = plan.get("rewrittenQuery").and_then(Value::as_str).expect("a text");
+    let by_range = rows_by_range(server, rewritten).await;
+    assert!(by_range.len() > 1, "one range has nothing to join");
+    let partial = |rows: &Vec<Value>| {
+        assert_eq!(rows.len(), 1, "{rows:?}");
+        rows[0].as_array().expect("an array of one")[0].clone()
+    };
+    let partials: Vec<Value> = by_range.iter().map(partial).collect();
+    let number = |value: Option<&Value>| value.and_then(Value::as_f64).expect("a number");
+    let extreme = |name: &str, pick: fn(f64, f64) -> f64| {
+        let pairs = partials.iter().map(|partial| partial.get("item2").expect("a pair"));
+        let counted = pairs.filter(|pair| number(pair.get("count")) > 0.0);
+        let value = |pair: &Value| match pair.get(name) {
+            Some(Value::Bool(truth)) => f64::from(u8::from(*truth)),
+            other => number(other),
+        };
+        counted.map(value).reduce(pick).expect("a row").to_string()
+    };
+    let items = || partials.iter().map(|partial| partial.get("item").expect("an item"));
+    match kind {
+        "Count" | "Sum" => items().map(|item| number(Some(item))).sum::<f64>().to_string(),
+        "Average" => {
+            let sum: f64 = items().map(|item| number(item.get("sum"))).sum();
+            let count: f64 = items().map(|item| number(item.get("count"))).sum();
+            (sum / count).to_string()
+        }
+        "Min" => extreme("min", f64::min),
+        "Max" => extreme("max", f64::max),
+        "MakeList" => {
+            let all = items().flat_map(|item| item.as_array().expect("a list").iter());
+            let mut all: Vec<String> = all.map(Value::to_json).collect();
+            all.sort();
+            format!("[{}]", all.join(","))
+        }
+        other => panic!("no client joins {other}"),
+    }
+}
+
+#[tokio::test]
+async fn averages_and_extremes_need_no_more_than_aggregates() {
+    let server = wide("").await;
+    for (text, expected) in [
+        ("SELECT VALUE AVG(c.n) FROM c", "19.5"),
+        ("SELECT VALUE MIN(c.n) FROM c WHERE c.n > 6", "7"),
+        ("SELECT VALUE MAX(c.n) FROM c", "39"),
+        ("SELECT VALUE SUM(c.n) FROM c", "780"),
+        ("SELECT VALUE COUNT(1) FROM c WHERE c.odd", "20"),
+    ] {
+        assert_eq!(joined(&server, text, "Aggregate").await, expected, "{text}");
+        let whole = server.query(text).await.expect_status(200).member("Documents").to_json();
+        assert_eq!(whole, format!("[{expected}]"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_no_client_joins_is_refused_by_name_and_a_range_answers_for_itself_alone() {
+    let server = wide("").await;
+    for (text, feature) in [
+        ("SELECT VALUE MAKELIST(c.n) FROM c", "ListAndSetAggregate"),
+        ("SELECT MAKESET(c.odd) AS s FROM c", "ListAndSetAggregate"),
+        ("SELECT c.odd, COUNT(1) AS k FROM c GROUP BY c.odd ORDER BY c.odd", "OrderedGroups"),
+        ("SELECT VALUE COUNT(1) FROM (SELECT TOP 3 * FROM c) s", "NestedRows"),
+    ] {
+        let refused = plan(&server, "c", text, Some(DOTNET)).await.expect_error(400, 0, "BadRequest");
+        assert!(
+            refused.message().contains(&format!("does not support: {feature}. ")),
+            "{}",
+            refused.message()
+        );
+        // A request without a range is answered over all of them.
+        assert!(!rows(query(&server, &body(text)).send().await).is_empty(), "{text}");
+    }
+    let by_range = rows_by_range(&server, "SELECT VALUE MAKELIST(c.n) FROM c").await;
+    let mut all: Vec<Value> =
+        by_range.iter().flat_map(|rows| rows[0].as_array().expect("a list").to_vec()).collect();
+    assert!(by_range.iter().all(|rows| rows[0].as_array().expect("a list").len() < 40));
+    all.sort_by_key(|number| number.as_i64());
+    assert_eq!(all, (0..40).map(Value::Int).collect::<Vec<_>>(), "each item in its own range, once");
+}
+
+#[tokio::test]
+async fn a_request_that_names_a_partition_key_needs_no_join() {
+    let server = wide("").await;
+    let text = "SELECT VALUE MAKELIST(c.n) FROM c";
+    let request = server.post(DOCS, &body(text)).header("x-ms-cosmos-is-query-plan-request", "True");
+    let request = request.header("x-ms-cosmos-supported-query-features", DOTNET).key("k3");
+    let info = request.send().await.expect_status(200).member("queryInfo");
+    assert_eq!(info.get("rewrittenQuery").and_then(Value::as_str), Some(""), "the text as it was");
+    assert_eq!(rows(query(&server, &body(text)).key("k3").send().await)[0].to_json(), "[3]");
+}
+
+#[tokio::test]
+async fn a_resume_value_that_is_a_hash_or_no_value_at_all_is_refused() {
+    let server = Server::with_container("").await;
+    for (id, f) in [("a", "[1]"), ("b", "[2]"), ("c", "{\"x\":1}"), ("d", "7")] {
+        server.create("p", &format!(r#"{{"id":"{id}","pk":"p","f":{f}}}"#)).await.expect_status(201);
+    }
+    let ask = async |direction: &str, value: &str| {
+        let text = format!("SELECT VALUE c.id FROM c ORDER BY c.f {direction}");
+        let text = Value::from(text.as_str()).to_json();
+        let filter = format!(r#"{{"value":[{value}],"exclude":true}}"#);
+        query(&server, &format!(r#"{{"query":{text},"resumeFilter":{filter}}}"#)).send().await
+    };
+    for direction in ["ASC", "DESC"] {
+        for kind in ["array", "object"] {
+            let hash =
+                format!(r#"{{"type":"{kind}","low":-6706074647855398782,"high":9031114912533472255}}"#);
+            let refused = ask(direction, &hash).await.expect_error(400, 0, "BadRequest");
+            let expected = "ORDER BY over arrays or objects cannot be resumed across ranges";
+            assert!(refused.message().contains(expected), "{}", refused.message());
+        }
+        for value in [r#"{"x":1}"#, "{}", "[1]", "[[]]"] {
+            let refused = ask(direction, value).await.expect_error(400, 0, "BadRequest");
+            let message = refused.message().replace('\\', "");
+            assert!(message.contains(&format!("The value {value} in the 'resumeFilter'")), "{message}");
+        }
+    }
+    let ids = |rows: Vec<Value>| rows.iter().map(Value::to_json).collect::<String>();
+    assert_eq!(ids(rows(ask("ASC", "7").await)), r#""a""b""c""#, "arrays, then objects");
+    assert_eq!(ids(rows(ask("DESC", "7").await)), "");
+    assert_eq!(ids(rows(ask("ASC", "[]").await)), r#""d""a""b""c""#, "all that is not undefined");
+}
