@@ -18,6 +18,7 @@ mod figures;
 mod find_by_id;
 mod handshake;
 mod hostile;
+mod index_agreement;
 mod keys;
 mod limits;
 mod output;

@@ -102,11 +102,13 @@ impl IndexSpec {
         if special.as_ref().is_some_and(Vec::is_empty) {
             return Ok(());
         }
+        // Whether a document is in a text or geographic index is decided by that field alone.
+        let sparse = self.sparse && special.is_none();
         let special = special.unwrap_or_else(|| vec![Vec::new()]);
         let mut keys = Vec::new();
         let mut expansion = Expansion { index: self, context, gathered: out, steps: 0 };
         expansion.run(document, &mut |values, gathered| {
-            if self.sparse && values.iter().all(Option::is_none) {
+            if sparse && values.iter().all(Option::is_none) {
                 return Ok(());
             }
             for special in &special {

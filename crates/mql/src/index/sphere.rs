@@ -78,7 +78,8 @@ impl Cell {
     }
 }
 
-/// The spans of pieces of keys that everything touching these boxes has one of: half-open, in order.
+/// The spans of pieces of keys that everything touching these boxes has one of: half-open, in order. A span holds whatever
+/// begins with one of its pieces: behind a piece there are the other parts of the key and the number of the item.
 pub(super) fn spans(boxes: &[GeoBox]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut spans = Vec::new();
     for cell in boxes.iter().flat_map(cover) {
@@ -91,10 +92,8 @@ pub(super) fn spans(boxes: &[GeoBox]) -> Vec<(Vec<u8>, Vec<u8>)> {
         spans.push((cell.0.clone(), upper));
         // The cells that it lies within, each for itself.
         for length in 0..cell.0.len() {
-            let outer = Cell(cell.0[..length].to_vec()).key();
-            let mut next = outer.clone();
-            next.push(0);
-            spans.push((outer, next));
+            let outer = &cell.0[..length];
+            spans.push(([outer, &[0]].concat(), [outer, &[1]].concat()));
         }
     }
     spans.sort();

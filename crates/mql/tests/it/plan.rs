@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use bson::{Collation, Document, Value, parse_extended_json};
 use mql::Context;
 use mql::filter::{Filter, Settings};
-use mql::index::{Available, Candidate, IndexSpec, plan, plan_branches};
+use mql::index::{Available, Candidate, IndexSpec, Span, plan, plan_branches};
 use mql::sort::{Direction, Sort};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -183,6 +183,41 @@ fn index() -> impl Strategy<Value = Document> {
     prop_oneof![6 => ordinary, 1 => wildcard]
 }
 
+/// `a` and `b` in it, each a document or an array of them.
+fn below_two_arrays() -> impl Strategy<Value = Document> {
+    let one_or_several = |one: BoxedStrategy<Value>| {
+        prop_oneof![one.clone(), prop::collection::vec(one, 0..3).prop_map(Value::Array),].boxed()
+    };
+    let number = || prop::option::of((0..2_i32).prop_map(Value::Int32));
+    let fields = |fields: [(&str, Option<Value>); 2]| {
+        let there = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        Value::Document(there.collect())
+    };
+    let leaf = (number(), number()).prop_map(move |(x, y)| fields([("x", x), ("y", y)])).boxed();
+    let item = (one_or_several(leaf), number()).prop_map(move |(b, c)| fields([("b", Some(b)), ("c", c)]));
+    one_or_several(item.boxed()).prop_map(|a| Document::new().with("a", a))
+}
+
+fn element_filter() -> impl Strategy<Value = Document> {
+    let texts = vec![
+        r#"{"a":{"$elemMatch":{"b.x":X,"b.y":Y}}}"#,
+        r#"{"a.b":{"$elemMatch":{"x":X,"y":Y}}}"#,
+        r#"{"a":{"$elemMatch":{"b":{"$elemMatch":{"x":X,"y":Y}}}}}"#,
+        r#"{"a":{"$elemMatch":{"b":{"$elemMatch":{"x":X,"y":Y}},"c":Z}}}"#,
+        r#"{"a":{"$elemMatch":{"b.x":X,"c":Z}}}"#,
+        r#"{"a":{"$elemMatch":{"b.x":X,"b.y":Y,"c":Z}}}"#,
+        r#"{"a":{"$elemMatch":{"b":{"$elemMatch":{"x":X}},"b.y":Y,"c":Z}}}"#,
+        r#"{"a":{"$elemMatch":{"b.x":X}},"a.b.y":Y,"a.c":Z}"#,
+        r#"{"$and":[{"a":{"$elemMatch":{"b.x":X,"c":Z}}},{"a":{"$elemMatch":{"b.y":Y,"c":X}}}]}"#,
+        r#"{"a.b.x":X,"a.b.y":Y,"a.c":Z}"#,
+    ];
+    (select(texts), 0..2_i32, 0..2_i32, 0..2_i32).prop_map(|(text, x, y, z)| {
+        let text =
+            text.replace('X', &x.to_string()).replace('Y', &y.to_string()).replace('Z', &z.to_string());
+        json(&text).as_document().expect("a filter").clone()
+    })
+}
+
 fn sort() -> impl Strategy<Value = Option<Document>> {
     let fields = prop::collection::vec((select(PATHS), select(vec![1, -1])), 1..3);
     prop::option::of(fields.prop_map(|fields| {
@@ -219,13 +254,19 @@ fn build(spec: IndexSpec, documents: Vec<Document>) -> (Stored, Vec<Document>) {
     (stored, taken)
 }
 
+/// Whether a span holds a key, as a store keeps it: with the number of the item behind it.
+pub(crate) fn is_within(span: &Span, key: &[u8], number: usize) -> bool {
+    let entry = [key, &(number as u64).to_be_bytes()].concat();
+    span.lower <= entry && (span.upper.is_empty() || entry < span.upper)
+}
+
 /// The documents that a candidate finds, each at its first place.
 fn found(stored: &Stored, candidate: &Candidate) -> Vec<usize> {
     assert!(candidate.spans.is_sorted());
     let mut hits: Vec<usize> = Vec::new();
     for span in &candidate.spans {
-        let within = |key: &Vec<u8>| span.lower <= *key && *key < span.upper;
-        hits.extend(stored.entries.iter().filter(|(key, _)| within(key)).map(|(_, number)| number));
+        let within = |(key, number): &&(Vec<u8>, usize)| is_within(span, key, *number);
+        hits.extend(stored.entries.iter().filter(within).map(|(_, number)| number));
     }
     if candidate.direction == Direction::Descending {
         hits.reverse();
@@ -290,6 +331,22 @@ proptest! {
         strict in any::<bool>(),
     ) {
         check(&spec, documents, &filter, sort.as_ref(), strict);
+    }
+
+    /// The same below two arrays, of which `$elemMatch` names one, both, or a way through both.
+    #[test]
+    fn candidates_below_two_arrays_miss_nothing(
+        key in select(vec![
+            r#"{"a.b.x":1,"a.b.y":1}"#,
+            r#"{"a.b.x":1,"a.c":1}"#,
+            r#"{"a.c":-1,"a.b.y":1,"a.b.x":1}"#,
+            r#"{"a.b.y":1,"a.c":1,"a.b.x":-1}"#,
+        ]),
+        documents in prop::collection::vec(below_two_arrays(), 1..12),
+        filter in element_filter(),
+    ) {
+        let spec = Document::new().with("key", json(key)).with("name", "x");
+        check(&spec, documents, &filter, None, true);
     }
 
     /// The same without arrays, where bounds are cut with each other.

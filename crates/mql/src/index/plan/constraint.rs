@@ -2,7 +2,9 @@
 //!
 //! A constraint is a set of keys of which every matching document has at least one. Two such sets on one field may be met by
 //! two different items of an array, so they are only cut with each other where the index has never seen an array; otherwise
-//! the better one is taken. The same goes for two fields below one array, unless one `$elemMatch` asks for both.
+//! the better one is taken. The same goes for two fields below one array, unless one `$elemMatch` asks for both and there
+//! is no further array that both lead through: of `{a: {$elemMatch: {"b.x": 1, "b.y": 1}}}` two items of `b` may each meet
+//! one half.
 
 use super::set::Set;
 use super::values::Reader;
@@ -18,8 +20,25 @@ pub(super) struct Constraint {
     pub(super) exact: bool,
     /// The key in here is that of a field that is there, be it null.
     pub(super) present: bool,
-    /// The `$elemMatch` it is from, told by its address.
-    pub(super) group: Option<usize>,
+    /// The `$elemMatch` that it is from, and those around it.
+    pub(super) groups: Vec<Group>,
+}
+
+/// An `$elemMatch`: all that it asks for holds of one item of the array that it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Group {
+    /// Which one, by the address of its conditions.
+    node: usize,
+    /// How many names of the field's path lead to the array.
+    depth: usize,
+}
+
+impl Constraint {
+    /// Whether one key meets both constraints wherever a document does: one `$elemMatch` asks for both, at the last array
+    /// that the two fields may lead through together.
+    pub(super) fn joins(&self, other: &Constraint, common_names: usize) -> bool {
+        self.groups.iter().any(|group| group.depth >= common_names && other.groups.contains(group))
+    }
 }
 
 /// A field of an index, and how to read conditions on it.
@@ -55,7 +74,7 @@ impl Field<'_> {
             }
             Node::Not(inner) => self.negated(inner),
             Node::Field { path, test } => self.field(path, test),
-            Node::False => Some(Constraint { set: Set::empty(), exact: true, present: true, group: None }),
+            Node::False => Some(Constraint { set: Set::empty(), exact: true, present: true, groups: vec![] }),
             _ => None,
         }
     }
@@ -77,10 +96,13 @@ impl Field<'_> {
         }
         let present = found.iter().any(|constraint| constraint.present);
         let exact = complete && found.iter().all(|constraint| constraint.exact);
-        let group = found.first()?.group.filter(|_| found.len() == 1);
+        let groups = if found.len() == 1 { found[0].groups.clone() } else { Vec::new() };
+        if found.is_empty() {
+            return None;
+        }
         let sets = found.into_iter().map(|constraint| constraint.set).collect();
         let (set, whole) = Set::intersection_of(sets);
-        Some(Constraint { set, exact: exact && whole, present, group })
+        Some(Constraint { set, exact: exact && whole, present, groups })
     }
 
     fn any(self, nodes: &[Node]) -> Option<Constraint> {
@@ -89,7 +111,7 @@ impl Field<'_> {
         Some(Constraint {
             exact: branches.iter().all(|branch| branch.exact),
             present: branches.iter().all(|branch| branch.present),
-            group: None,
+            groups: Vec::new(),
             set: Set::union(branches.into_iter().map(|branch| branch.set)),
         })
     }
@@ -107,7 +129,7 @@ impl Field<'_> {
             return None;
         }
         let exact = keys.exact && !self.has_position() && self.is_certain(&keys.set);
-        Some(Constraint { exact, present: !keys.missing, group: None, set: keys.set })
+        Some(Constraint { exact, present: !keys.missing, groups: Vec::new(), set: keys.set })
     }
 
     /// Whether keys of this set always stand for a value that is there as it looks: the key of an empty array is that of
@@ -136,12 +158,12 @@ impl Field<'_> {
         }
         if matches!(test, Test::Exists) {
             let null = Set::class(bson::Kind::Null);
-            return Some(Constraint { set: null, exact: false, present: false, group: None });
+            return Some(Constraint { set: null, exact: false, present: false, groups: Vec::new() });
         }
         let held = self.field(path, test).filter(|constraint| constraint.exact)?;
         // One key outside is not all keys outside, unless there is only one.
         let exact = !self.multikey && self.path.len() == 1;
-        Some(Constraint { set: held.set.complement(), exact, present: false, group: None })
+        Some(Constraint { set: held.set.complement(), exact, present: false, groups: Vec::new() })
     }
 
     /// `$elemMatch` on the fields of an item: what holds of one item holds of the keys that are made from it.
@@ -151,24 +173,24 @@ impl Field<'_> {
             return None;
         }
         let inner = Field { within: self.within + path.len(), ..self };
-        let constraint = inner.constraint(node)?;
-        let group = std::ptr::from_ref(node).addr();
-        Some(Constraint { exact: false, group: Some(group), ..constraint })
+        let mut constraint = inner.constraint(node)?;
+        constraint.groups.push(Group { node: std::ptr::from_ref(node).addr(), depth: inner.within });
+        Some(Constraint { exact: false, ..constraint })
     }
 }
 
-/// The constraint of the one `$elemMatch` among these that has this address.
-pub(super) fn of_group<'n>(
+/// The constraints of those `$elemMatch` among these that another constraint is from.
+pub(super) fn of_groups<'n>(
     field: Field<'_>,
     nodes: impl Iterator<Item = &'n Node>,
-    group: usize,
-) -> Option<Constraint> {
-    nodes
-        .filter(|node| match node {
-            Node::Field { test: Test::ElementFields(inner), .. } => {
-                std::ptr::from_ref::<Node>(inner).addr() == group
-            }
-            _ => false,
-        })
-        .find_map(|node| field.constraint(node))
+    known: &Constraint,
+) -> Vec<Constraint> {
+    let is_known = |node: &Node| match node {
+        Node::Field { test: Test::ElementFields(inner), .. } => {
+            let address = std::ptr::from_ref::<Node>(inner).addr();
+            known.groups.iter().any(|group| group.node == address)
+        }
+        _ => false,
+    };
+    nodes.filter(|node| is_known(node)).filter_map(|node| field.constraint(node)).collect()
 }

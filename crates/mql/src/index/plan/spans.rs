@@ -5,11 +5,12 @@
 
 use bson::{Document, Value};
 
-use super::constraint::{Constraint, Field, of_group};
+use super::constraint::{Constraint, Field, of_groups};
 use super::set::{Interval, Set, raised};
 use super::{Candidate, Planner, Span};
 use crate::index::keys::hash_of_key;
 use crate::index::pattern::{Part, PartKind};
+use crate::path::FieldPath;
 use crate::sort::Direction;
 
 /// How many spans a candidate has at most; past that, ranges take their place.
@@ -40,29 +41,41 @@ impl<'p> Planner<'p> {
         let mut narrowed: Vec<Narrowed<'p>> = Vec::new();
         for part in &self.spec().parts {
             let field = self.field(part);
-            let mut constraint = match part.kind {
+            let constraint = match part.kind {
                 PartKind::Text | PartKind::Sphere | PartKind::Wildcard => None,
                 _ => field.all(self.conditions()),
             };
-            if self.index.multikey && !part.path.is_empty() {
-                // Fields below one array stand in one key only if they are in one item.
-                for earlier in
-                    narrowed.iter().filter(|earlier| earlier.part.path.first() == part.path.first())
-                {
-                    let Some(known) = &earlier.constraint else { continue };
-                    if known.set.is_full() {
-                        continue;
-                    }
-                    constraint = match (known.group, &constraint) {
-                        (Some(group), Some(found)) if found.group == Some(group) => constraint,
-                        (Some(group), _) => of_group(field, self.conditions(), group),
-                        (None, _) => None,
-                    };
-                }
-            }
+            let constraint = if self.index.multikey && !part.path.is_empty() {
+                self.joined(field, constraint, &narrowed)
+            } else {
+                constraint
+            };
             narrowed.push(Narrowed { part, constraint });
         }
         narrowed
+    }
+
+    /// What is said of a field together with what is said of the fields before it: fields below one array stand in one key
+    /// only if they are in one item.
+    fn joined(
+        &self,
+        field: Field<'_>,
+        constraint: Option<Constraint>,
+        narrowed: &[Narrowed<'_>],
+    ) -> Option<Constraint> {
+        let earlier: Vec<(&Constraint, usize)> = narrowed
+            .iter()
+            .filter(|earlier| earlier.part.path.first() == field.path.first())
+            .filter_map(|earlier| {
+                Some((earlier.constraint.as_ref()?, common(&earlier.part.path, field.path)))
+            })
+            .filter(|(known, _)| !known.set.is_full())
+            .collect();
+        let others = earlier.iter().flat_map(|(known, _)| of_groups(field, self.conditions(), known));
+        constraint
+            .into_iter()
+            .chain(others)
+            .find(|found| earlier.iter().all(|(known, names)| found.joins(known, *names)))
     }
 
     /// The candidate of an index with ordinary and hashed parts. `pieces` stand in the place of a part of another kind.
@@ -115,6 +128,11 @@ impl<'p> Planner<'p> {
                 })
         })
     }
+}
+
+/// How many names two paths have in common before one of them ends.
+fn common(one: &FieldPath, other: &FieldPath) -> usize {
+    one.components().iter().zip(other.components()).take_while(|(one, other)| one == other).count()
 }
 
 fn ascending(set: &Set) -> Pieces {
