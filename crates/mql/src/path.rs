@@ -57,6 +57,27 @@ pub fn array_index(name: &str) -> Option<usize> {
     if canonical && digits { name.parse().ok() } else { None }
 }
 
+/// Whether a name is that of a field of a reference to another document (a `DBRef`): the only ones with a `$` in front that
+/// paths may name.
+pub(crate) fn is_reference_field(name: &str) -> bool {
+    matches!(name, "$ref" | "$id" | "$db")
+}
+
+/// Refuses names that no field of a path may have: empty ones, and those with a `$` in front that is not a reference's.
+pub(crate) fn check_field_name(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
+    }
+    if name.starts_with('$') && !is_reference_field(name) {
+        let message = "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
+        return Err(Error::location(16410, message));
+    }
+    if name.contains('\0') {
+        return Err(Error::location(16411, "FieldPath field names may not contain '\\0'."));
+    }
+    Ok(())
+}
+
 /// How an array at the end of a path counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrays {
@@ -90,7 +111,7 @@ impl FieldPath {
         Ok(FieldPath(components))
     }
 
-    /// Reads the path of a field that may be shown, sorted by or set: its names are not empty and have no `$` in front.
+    /// Reads the path of a field that may be shown, sorted by or set, by the rules of [`check_field_name`].
     pub fn parse_strict(text: &str) -> Result<FieldPath> {
         if text.is_empty() {
             return Err(Error::location(40352, "FieldPath cannot be constructed with empty string"));
@@ -98,16 +119,7 @@ impl FieldPath {
         if text.ends_with('.') {
             return Err(Error::location(40353, "FieldPath must not end with a '.'."));
         }
-        for name in text.split('.') {
-            if name.is_empty() {
-                return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
-            }
-            if name.starts_with('$') {
-                let message =
-                    "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
-                return Err(Error::location(16410, message));
-            }
-        }
+        text.split('.').try_for_each(check_field_name)?;
         FieldPath::parse(text)
     }
 

@@ -70,6 +70,14 @@ impl Decimal128 {
         }
     }
 
+    /// The same number with as many zeros behind it as there is room for: 34 digits.
+    #[must_use]
+    pub fn padded(self) -> Decimal128 {
+        let Parts::Finite { coefficient, exponent, .. } = self.parts() else { return self };
+        let digits = DIGITS_MAX - Wide::from(coefficient).digits().min(DIGITS_MAX);
+        self.quantize((exponent - digits as i32).max(EXPONENT_MIN), Rounding::HalfEven)
+    }
+
     /// The largest whole number that is not larger.
     #[must_use]
     pub fn floor(self) -> Decimal128 {

@@ -9,8 +9,9 @@ use bson::{Document, RawDocument, Value, ValueRef};
 use engine::collection::{Collection, CollectionDefinition, Decision, Found, Target, Verdict};
 use engine::{Engine, Holder, Lifecycle};
 use mql::filter::{Filter, Settings};
-use mql::index::IndexSpec;
-use mql::pipeline::{Merge, Namespace, Outcome};
+use mql::index::{ID_INDEX_NAME, IndexSpec};
+use mql::pipeline::{Merge, Namespace, Outcome, new_id};
+use mql::update::prepare_insert;
 use mql::{Code, Context};
 
 use super::choose::choose;
@@ -113,6 +114,8 @@ pub(super) fn stage(
         Some(staged) => staged,
         None => staged.insert(Staged::begin(room, target, bypass)?),
     };
+    let prepare = |document: &RawDocument| prepare_insert(document, &mut || new_id(context), None);
+    let documents: Vec<RawDocument> = documents.iter().map(prepare).collect::<mql::Result<_>>()?;
     for document in &documents {
         validator.check_insert(document, context)?;
     }
@@ -152,15 +155,17 @@ pub(super) fn merge(
     let collection = catalog::for_write(room, &target.database, &target.collection)?;
     let filter = Arc::new(Filter::parse(merge.counterpart(document.view())?.view(), &Settings::default())?);
     let validator = Arc::new(Validator::of(&collection, bypass)?);
+    let by_id = merge.on().len() == 1 && merge.on()[0] == "_id";
+    let id = document.get("_id").map_or_else(|| Value::ObjectId(new_id(context)), ValueRef::to_value);
     let meeting = Meeting {
         merge: Arc::clone(merge),
         filter: Arc::clone(&filter),
         validator,
         document: document.clone(),
+        new_id: id.clone(),
+        by_id,
         key: unique_key(&collection, merge.on()),
     };
-    let by_id = merge.on().len() == 1 && merge.on()[0] == "_id";
-    let id = document.get("_id").map_or(Value::Null, ValueRef::to_value);
     for _ in 0..LOOKS_MAX {
         let aim = if by_id {
             Target::Id(id.clone())
@@ -220,23 +225,37 @@ struct Meeting {
     filter: Arc<Filter>,
     validator: Arc<Validator>,
     document: RawDocument,
+    /// The `_id` under which the document is inserted if it meets no counterpart.
+    new_id: Value,
+    /// Whether counterparts are found by `_id` alone.
+    by_id: bool,
     /// The name and the pattern of the unique index over the fields by which they meet.
     key: Option<(String, Document)>,
 }
 
 impl Meeting {
-    /// What becomes of the counterpart. No answer in the verdict: it is not the one that was found any more.
-    fn decide(&self, found: Option<&Found>, context: &Context) -> engine::Result<Verdict> {
-        if let Some(found) = found
-            && !self.filter.matches(found.document.view(), context)?
-        {
+    /// What becomes of the counterpart, or of the document where there is none and the `_id` is looked at. No answer in the
+    /// verdict: the counterpart is not the one that was found any more.
+    fn decide(&self, found: Option<&Found>, aim: &Target, context: &Context) -> engine::Result<Verdict> {
+        let is_counterpart = match found {
+            Some(found) => self.filter.matches(found.document.view(), context)?,
+            None => true,
+        };
+        let taken = !is_counterpart && !self.by_id && matches!(aim, Target::Id(_));
+        if !is_counterpart && !taken {
             return Ok(Verdict::from(Decision::Keep));
         }
+        let found = found.filter(|_| is_counterpart);
         let view = found.map(|found| found.document.view());
         let outcome = self.merge.decide(view, &self.document, context);
         let decision = match outcome.map_err(|error| self.told(error))? {
             Outcome::Keep => Decision::Keep,
+            Outcome::Insert(_) if taken => return Err(self.id_taken()),
             Outcome::Insert(document) => {
+                let document = match &self.new_id {
+                    Value::ObjectId(id) => prepare_insert(&document, &mut || *id, None)?,
+                    _ => document,
+                };
                 self.validator.check_insert(&document, context)?;
                 Decision::Insert(document)
             }
@@ -249,6 +268,15 @@ impl Meeting {
             }
         };
         Ok(Verdict { decision, answer: Some(RawDocument::default()) })
+    }
+
+    /// Another document than the counterpart has the `_id` under which the document would be inserted.
+    fn id_taken(&self) -> engine::Error {
+        engine::Error::DuplicateKey {
+            index: ID_INDEX_NAME.to_owned(),
+            pattern: RawDocument::from_document(&Document::new().with("_id", 1)),
+            value: RawDocument::from_document(&Document::new().with("_id", self.new_id.clone())),
+        }
     }
 
     /// A counterpart that must not be there is a key that is taken, and told as every such key is.
@@ -279,11 +307,11 @@ fn modify(
     meeting: &Meeting,
     context: &Context,
 ) -> Result<bool> {
-    let meeting = meeting.clone();
+    let (meeting, looked_at) = (meeting.clone(), aim.clone());
     let (timestamp, seed) = (context.timestamp, context.random());
     let decide = move |found: Option<&Found>, now: storage::Time| {
         let millis = i64::try_from(now.millis()).unwrap_or(i64::MAX);
-        meeting.decide(found, &Context::new(millis, timestamp, seed, Arc::default()))
+        meeting.decide(found, &looked_at, &Context::new(millis, timestamp, seed, Arc::default()))
     };
     let modified = room.engine().modify(collection, aim, decide, None).wait();
     let modified = modified.map_err(|error| Error::in_namespace(error, &collection.namespace()))?;

@@ -168,3 +168,48 @@ async fn t24_t30_a_replaced_collection_keeps_what_its_owner_wished() {
     let count = client.done("db", json(r#"{"count": "o"}"#)).await;
     assert_eq!(count.get("n"), Some(&Value::Int32(1)));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_without_an_id_gets_one() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client
+        .done("db", json(r#"{"insert": "c", "documents": [{"_id": 1, "k": 5}, {"_id": 2, "k": 6}]}"#))
+        .await;
+    let index = r#"{"createIndexes": "to", "indexes": [{"key": {"k": 1}, "name": "k_1", "unique": true}]}"#;
+    client.done("db", json(index)).await;
+    client.done("db", json(r#"{"insert": "to", "documents": [{"_id": "old", "k": 5}]}"#)).await;
+    let unset = r#"{"$project": {"_id": 0, "k": 1}}"#;
+    for last in [r#"{"$out": "o"}"#, r#"{"$merge": {"into": "to", "on": "k"}}"#] {
+        client.done("db", out(&format!("{unset}, {last}"))).await;
+    }
+    let mut kinds = Vec::new();
+    for collection in ["o", "to"] {
+        let reply =
+            client.done("db", json(&format!(r#"{{"find": "{collection}", "sort": {{"k": 1}}}}"#))).await;
+        for row in inner(&reply, "cursor.firstBatch").as_array().unwrap() {
+            let row = row.as_document().unwrap();
+            assert_eq!(row.iter().next().unwrap().0, "_id", "{row:?}");
+            kinds.push((row.get("_id").unwrap().kind().alias(), row.get("k").cloned().unwrap()));
+        }
+    }
+    let (five, six) = (Value::Int32(5), Value::Int32(6));
+    let expected =
+        [("objectId", five.clone()), ("objectId", six.clone()), ("string", five), ("objectId", six)];
+    assert_eq!(kinds, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_another_document_has_is_a_taken_key_and_no_conflict() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1, "k": 5}]}"#)).await;
+    let index = r#"{"createIndexes": "to", "indexes": [{"key": {"k": 1}, "name": "k_1", "unique": true}]}"#;
+    client.done("db", json(index)).await;
+    client.done("db", json(r#"{"insert": "to", "documents": [{"_id": 1, "k": 9}]}"#)).await;
+    let reply = client.on("db", out(r#"{"$merge": {"into": "to", "on": "k"}}"#)).await;
+    assert_eq!(reply.get("code"), Some(&Value::Int32(11000)), "{reply:?}");
+    assert_eq!(inner(&reply, "keyValue._id"), &Value::Int32(1));
+    let discarded = r#"{"$merge": {"into": "to", "on": "k", "whenNotMatched": "discard"}}"#;
+    client.done("db", out(discarded)).await;
+}

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use bson::{Decimal128, Value, ValueRef};
+use bson::{Decimal128, Rounding, Value, ValueRef};
 
 /// A number with its type.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,6 +77,15 @@ impl Number {
         match self {
             Number::Double(value) => whole(value.trunc()),
             Number::Decimal(value) => value.to_i64(),
+            integer => integer.integer(),
+        }
+    }
+
+    /// The nearest integer, if it is in range: halves of doubles go away from zero, those of decimals to the even one.
+    pub(crate) fn rounded_i64(self) -> Option<i64> {
+        match self {
+            Number::Double(value) => whole(value.round()),
+            Number::Decimal(value) => value.round_to(0, Rounding::HalfEven).to_i64(),
             integer => integer.integer(),
         }
     }

@@ -8,6 +8,7 @@ use bson::{DocumentRef, Value, ValueRef};
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
 use crate::expression::operand::Operand;
+use crate::path::check_field_name;
 
 /// How many names a path has at most.
 const NAMES_MAX: usize = 200;
@@ -46,19 +47,10 @@ impl Path {
 
 /// Refuses names that no field of a literal document or of a path may have.
 pub(crate) fn check_name(name: &str) -> Result<()> {
-    let hint = "Consider using $getField or $setField.";
-    if name.is_empty() {
-        return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
-    }
-    if name.starts_with('$') {
-        let message = format!("FieldPath field names may not start with '$'. {hint}");
-        return Err(Error::location(16410, message));
-    }
-    if name.contains('\0') {
-        return Err(Error::location(16411, "FieldPath field names may not contain '\0'."));
-    }
+    check_field_name(name)?;
     if name.contains('.') {
-        return Err(Error::location(16412, format!("FieldPath field names may not contain '.'. {hint}")));
+        let message = "FieldPath field names may not contain '.'. Consider using $getField or $setField.";
+        return Err(Error::location(16412, message));
     }
     Ok(())
 }

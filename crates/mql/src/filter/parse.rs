@@ -13,7 +13,7 @@ use super::text::TextSearch;
 use super::types::type_set;
 use crate::error::{Code, Error, Result};
 use crate::expression::{Expression, Variables};
-use crate::path::FieldPath;
+use crate::path::{FieldPath, is_reference_field};
 
 /// Where in a filter something stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,10 @@ impl Parser<'_> {
     fn document(&self, filter: DocumentRef<'_>, level: Level) -> Result<Node> {
         let mut nodes = Vec::new();
         for (name, value) in filter.iter() {
-            if name.starts_with('$') {
+            if is_reference_field(name) {
+                let path = FieldPath::of([name]);
+                nodes.push(on(&path, Test::Compare(Comparison::Equal, comparable(value)?)));
+            } else if name.starts_with('$') {
                 self.top_level(name, value, level, &mut nodes)?;
             } else {
                 self.field(name, &FieldPath::parse(name)?, value, &mut nodes)?;
@@ -291,7 +294,8 @@ impl Parser<'_> {
         };
         let first = conditions.iter().next().map_or("", |(name, _)| name);
         let fields =
-            matches!(first, "$and" | "$or" | "$nor" | "$where" | "$expr" | "$jsonSchema" | "$comment");
+            matches!(first, "$and" | "$or" | "$nor" | "$where" | "$expr" | "$jsonSchema" | "$comment")
+                || conditions.iter().any(|(name, _)| is_reference_field(name));
         if is_operators(conditions) && !fields {
             let mut nodes = Vec::new();
             self.operators("", &FieldPath::default(), conditions, &mut nodes)?;

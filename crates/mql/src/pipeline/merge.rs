@@ -350,8 +350,8 @@ impl Step for Merging {
     }
 }
 
-/// An id after the usual pattern: seconds, then chance.
-fn new_id(context: &Context) -> ObjectId {
+/// Returns an id for a document that has none, after the usual pattern: seconds, then chance.
+pub fn new_id(context: &Context) -> ObjectId {
     let mut bytes = [0; 12];
     bytes[..4].copy_from_slice(&context.timestamp.seconds.to_be_bytes());
     bytes[4..].copy_from_slice(&context.random().to_be_bytes());

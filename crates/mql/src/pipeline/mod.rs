@@ -42,7 +42,7 @@ use crate::filter::Filter;
 use crate::sort::Sort;
 
 pub use following::Following;
-pub use merge::{Merge, Outcome};
+pub use merge::{Merge, Outcome, new_id};
 pub use rewrite::Rewrite;
 pub use row::{Body, Row};
 pub use running::Running;

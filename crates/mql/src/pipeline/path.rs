@@ -5,6 +5,7 @@ use std::fmt;
 use bson::{Document, DocumentRef, Value, ValueRef};
 
 use crate::error::{Code, Error, Result};
+use crate::path::{array_index, check_field_name};
 
 /// How many names a path has at most.
 const NAMES_MAX: usize = 200;
@@ -22,8 +23,10 @@ impl Path {
         if text.ends_with('.') {
             return Err(Error::location(40353, "FieldPath must not end with a '.'."));
         }
-        let names: Vec<String> =
-            text.split('.').map(|name| check_name(name).map(|()| name.to_owned())).collect::<Result<_>>()?;
+        let names: Vec<String> = text
+            .split('.')
+            .map(|name| check_field_name(name).map(|()| name.to_owned()))
+            .collect::<Result<_>>()?;
         if names.len() > NAMES_MAX {
             return Err(Error::new(Code::OVERFLOW, "FieldPath is too long"));
         }
@@ -53,7 +56,8 @@ impl Path {
         Some(value)
     }
 
-    /// Everything at the path: arrays on the way and at the end are entered, one level each.
+    /// Everything at the path: arrays on the way and at the end are entered, one level each. A number behind an array is a
+    /// position in it.
     pub(crate) fn values<'a>(&self, document: DocumentRef<'a>, found: &mut Vec<ValueRef<'a>>) {
         values(document, &self.0, found);
     }
@@ -82,8 +86,15 @@ impl fmt::Display for Path {
 }
 
 fn values<'a>(document: DocumentRef<'a>, names: &[String], found: &mut Vec<ValueRef<'a>>) {
-    let Some((name, rest)) = names.split_first() else { return };
-    match (document.get(name), rest.is_empty()) {
+    let Some((name, mut rest)) = names.split_first() else { return };
+    let mut value = document.get(name);
+    while let Some(ValueRef::Array(items)) = value
+        && let Some((position, behind)) =
+            rest.split_first().and_then(|(name, behind)| Some((array_index(name)?, behind)))
+    {
+        (value, rest) = (items.get(position), behind);
+    }
+    match (value, rest.is_empty()) {
         (Some(ValueRef::Array(items)), true) => found.extend(items.iter()),
         (Some(value), true) => found.push(value),
         (Some(ValueRef::Document(inner)), false) => values(inner, rest, found),
@@ -107,18 +118,4 @@ fn set(document: &mut Document, names: &[String], value: Value) {
     if let Some(Value::Document(inner)) = document.get_mut(name) {
         set(inner, rest, value);
     }
-}
-
-fn check_name(name: &str) -> Result<()> {
-    if name.is_empty() {
-        return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
-    }
-    if name.starts_with('$') {
-        let message = "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
-        return Err(Error::location(16410, message));
-    }
-    if name.contains('\0') {
-        return Err(Error::location(16411, "FieldPath field names may not contain '\\0'."));
-    }
-    Ok(())
 }

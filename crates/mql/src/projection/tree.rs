@@ -152,7 +152,8 @@ impl Branch {
                 }
                 Some(Value::Array(kept))
             }
-            _ if policy == Policy::Include => None,
+            // A document with what is computed takes its place.
+            _ if policy == Policy::Include => self.computes.then_some(Value::Null),
             value => Some(value.to_value()),
         })
     }

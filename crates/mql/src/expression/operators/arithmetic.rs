@@ -67,9 +67,9 @@ impl Folded {
     }
 }
 
-/// A date so many milliseconds later or earlier.
+/// A date so many milliseconds later or earlier, rounded to whole ones.
 fn move_date(millis: i64, by: Number, sign: i64) -> Result<Value> {
-    let moved = by.truncated_i64().and_then(|by| by.checked_mul(sign)).and_then(|by| millis.checked_add(by));
+    let moved = by.rounded_i64().and_then(|by| by.checked_mul(sign)).and_then(|by| millis.checked_add(by));
     moved.map(Value::DateTime).ok_or_else(|| Error::new(Code::OVERFLOW, "date overflow"))
 }
 

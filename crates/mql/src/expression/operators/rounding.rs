@@ -68,7 +68,11 @@ fn to_place(call: &Call<'_>, rounding: Rounding) -> Result<Option<Value>> {
     })?;
     let Some(places) = places(call)? else { return Ok(Some(Value::Null)) };
     Ok(Some(match number {
-        Number::Decimal(value) if value.is_finite() => Value::Decimal128(value.quantize(-places, rounding)),
+        Number::Decimal(value) if value.is_finite() => {
+            let rounded = value.quantize(-places, rounding);
+            // Where there is no room for so many digits the value has all of its own: as many zeros as fit follow.
+            Value::Decimal128(if rounded.is_nan() { value.padded() } else { rounded })
+        }
         Number::Double(value) if value.is_finite() => {
             // Through the exact digits of the double, so that 2.675 is below the middle as it really is.
             Value::Double(Decimal128::from_f64_nearest(value).round_to(places, rounding).to_f64())

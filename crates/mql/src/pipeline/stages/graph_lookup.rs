@@ -181,11 +181,11 @@ impl Search<'_> {
     /// Everything one step farther.
     fn step(&mut self, depth: u64, world: &mut World<'_>) -> Result<()> {
         world.context.spend(self.frontier.len() as u64)?;
-        let mut condition = among(&self.lookup.connect_to, std::mem::take(&mut self.frontier));
-        if let Some(restriction) = &self.lookup.restriction {
-            let both = vec![Value::Document(condition), Value::Document(restriction.clone())];
-            condition = Document::new().with("$and", both);
-        }
+        let frontier = std::mem::take(&mut self.frontier);
+        let mut conditions = self.only_what_is_there(&frontier);
+        conditions.push(Value::Document(among(&self.lookup.connect_to, frontier)));
+        conditions.extend(self.lookup.restriction.clone().map(Value::Document));
+        let condition = Document::new().with("$and", conditions);
         let matching = RawDocument::from(&Document::new().with("$match", condition));
         let mut stages = views(&self.lookup.view);
         stages.push(matching.view());
@@ -193,6 +193,21 @@ impl Search<'_> {
         let result = self.drain(&mut running, depth, world);
         running.close(world.source);
         result
+    }
+
+    /// To a filter null is also what is missing or undefined; here each only finds itself, and nothing finds what is missing.
+    fn only_what_is_there(&self, frontier: &[Value]) -> Vec<Value> {
+        let field = self.lookup.connect_to.as_str();
+        let null = frontier.contains(&Value::Null);
+        let undefined = frontier.contains(&Value::Undefined);
+        let is_not = |kind: &str| Document::new().with("$not", Document::new().with("$type", kind));
+        let conditions = [
+            (null || undefined).then(|| Document::new().with("$exists", true)),
+            (null && !undefined).then(|| is_not("undefined")),
+            (undefined && !null).then(|| is_not("null")),
+        ];
+        let on_field = |condition| Value::Document(Document::new().with(field, condition));
+        conditions.into_iter().flatten().map(on_field).collect()
     }
 
     fn drain(

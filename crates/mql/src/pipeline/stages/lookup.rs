@@ -44,6 +44,8 @@ struct Inner {
     descriptions: Vec<(Namespace, Description)>,
     /// How many of its stages make a view: the join comes behind them.
     of_view: usize,
+    /// Whether chance plays a part in it: then it is another one for each row.
+    random: bool,
     /// How many bytes the stages have: what reading them costs.
     bytes: u64,
 }
@@ -246,7 +248,8 @@ impl Inner {
         let descriptions = plain.descriptions();
         let bytes = stages.iter().map(|stage| stage.as_bytes().len() as u64).sum();
         let fixed = fixed.then(|| Arc::new(plain));
-        Ok(Inner { stages, around, fixed, collections, descriptions, of_view, bytes })
+        let random = stages.iter().any(|stage| is_random(ValueRef::Document(stage.view())));
+        Ok(Inner { stages, around, fixed, collections, descriptions, of_view, random, bytes })
     }
 
     /// Begins to run for a row.
@@ -261,6 +264,18 @@ impl Inner {
         let stages: Vec<DocumentRef<'_>> =
             of_view.iter().chain(&matching).chain(own).map(RawDocument::view).collect();
         Ok(parse_inner(&stages, &around, Place::Lookup)?.start())
+    }
+}
+
+/// Whether something within has the name of a stage or an operator that chance plays a part in. That it is a literal is not
+/// known here: taking it for random costs time and nothing else.
+fn is_random(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::Document(fields) => fields
+            .iter()
+            .any(|(name, value)| matches!(name, "$rand" | "$sample" | "$sampleRate") || is_random(value)),
+        ValueRef::Array(items) => items.iter().any(is_random),
+        _ => false,
     }
 }
 
@@ -290,7 +305,8 @@ impl Looking {
 
     /// What does not depend on the row is found once for each request: a later one may find less.
     fn find_or_repeat(&mut self, row: &Row, world: &mut World<'_>) -> Result<Vec<Value>> {
-        if self.lookup.join.is_some() || !self.lookup.variables.is_empty() {
+        let lookup = &self.lookup;
+        if lookup.join.is_some() || !lookup.variables.is_empty() || lookup.inner.random {
             return self.find(row, world);
         }
         let now = world.context.now_millis;

@@ -78,9 +78,6 @@ impl Project {
             return Err(Error::location(40272, message));
         };
         let read = || {
-            if document.is_empty() {
-                return Err(Error::location(40177, "specification must have at least one field"));
-            }
             let mut wishes = Wishes { around, numbers: Numbers::Values, all: Vec::new() };
             wishes.fields(&[], document)?;
             let mut project = Project::new(Policy::Exclude, around);
@@ -205,13 +202,7 @@ impl Wishes<'_> {
                     );
                     return Err(Error::location(51270, message));
                 }
-                None => {
-                    let message = format!(
-                        "an empty object is not a valid value. Found empty object at path '{}'",
-                        path.join(".")
-                    );
-                    return Err(Error::location(40180, message));
-                }
+                None => Wish::Compute(self.around.formula(value)?),
                 Some((operator, _)) if operator.starts_with('$') => {
                     Wish::Compute(self.around.formula(value)?)
                 }

@@ -155,7 +155,7 @@ fn format(format: &str, millis: i64, zone: &Zone) -> Result<String> {
                 let sign = if offset < 0 { '-' } else { '+' };
                 write!(out, "{sign}{:02}{:02}", offset.abs() / 60, offset.abs() % 60)
             }
-            'Z' => write!(out, "{offset:+}"),
+            'Z' => write!(out, "{offset}"),
             other => write!(out, "{other}"),
         };
         written.expect("a string takes everything");
@@ -211,7 +211,7 @@ impl Reader<'_> {
                     found.second = Some(self.number(1, 2, "A two digit second could not be found")?);
                 }
                 Some('L') => {
-                    found.millisecond = self.number(1, 3, "A three digit millisecond could not be found")?;
+                    found.millisecond = self.milliseconds()?;
                 }
                 Some('j') => {
                     let words = "A three digit day-of-year could not be found";
@@ -277,6 +277,17 @@ impl Reader<'_> {
         let (number, rest) = self.rest.split_at(digits);
         self.rest = rest;
         number.parse().map_err(|_| self.failure(words))
+    }
+
+    /// The digits are those of a fraction of a second: `.81` is 810 of them.
+    fn milliseconds(&mut self) -> Result<i64> {
+        let before = self.rest.len();
+        let number = self.number(1, 3, "A three digit millisecond could not be found")?;
+        Ok(match before - self.rest.len() {
+            1 => number * 100,
+            2 => number * 10,
+            _ => number,
+        })
     }
 
     fn month(&mut self) -> Result<i64> {
