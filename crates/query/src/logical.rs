@@ -30,7 +30,8 @@ pub struct Query {
     /// Whether it reads items at all: `SELECT 1` does not and has one row.
     pub(crate) reads_items: bool,
     /// `FROM (SELECT ...)` where the rows inside depend on more than one item (`DISTINCT`, aggregates, an order, a
-    /// window). The query inside reads the items; here slot 0 stands for each of its rows in place of an item.
+    /// window), or what a subquery asks the container for where there is no `FROM`. The query inside reads the items; here
+    /// slot 0 stands for each of its rows in place of an item.
     pub(crate) nested: Option<Box<Query>>,
     /// What binds slots beyond the item, in order. Each multiplies the rows before it.
     pub(crate) sources: Vec<Source>,

@@ -183,3 +183,87 @@ async fn a_resume_value_that_is_a_hash_or_no_value_at_all_is_refused() {
     assert_eq!(ids(rows(ask("DESC", "7").await)), "");
     assert_eq!(ids(rows(ask("ASC", "[]").await)), r#""d""a""b""c""#, "all that is not undefined");
 }
+
+#[tokio::test]
+async fn a_question_about_the_container_needs_no_from_outside_t14() {
+    let server = Server::with_container("\"defaultTtl\":-1").await;
+    for n in 0..4 {
+        let item = format!(r#"{{"id":"{n}","pk":"p{n}","n":{n},"ttl":{}}}"#, 10 * (n + 1));
+        server.create(&format!("p{n}"), &item).await.expect_status(201);
+    }
+    let ask = async |text: &str| {
+        let request = query(&server, &body(text)).send().await.expect_status(200);
+        request.member("Documents").to_json()
+    };
+    let exists = "SELECT VALUE EXISTS(SELECT 1 FROM root c WHERE c.n = 0)";
+    let list = "SELECT VALUE ARRAY(SELECT VALUE c.n FROM c)";
+    let count = "SELECT VALUE (SELECT COUNT(1) AS n FROM c)";
+    let texts = [exists, list, count];
+    for (seconds, expected) in [
+        (0, ["[true]", "[[0,1,2,3]]", "[{\"n\":4}]"]),
+        (10, ["[false]", "[[1,2,3]]", "[{\"n\":3}]"]),
+        (30, ["[false]", "[[]]", "[{\"n\":0}]"]),
+    ] {
+        server.advance(seconds);
+        for (text, expected) in texts.iter().zip(expected) {
+            assert_eq!(ask(text).await, expected, "{text} after {seconds} s more");
+        }
+    }
+    // Without a word for all partitions, such a query is as wide as any other.
+    let narrow = server.post(DOCS, &body(exists)).header("x-ms-documentdb-isquery", "True");
+    narrow.send().await.expect_error(400, 0, "BadRequest");
+    let narrow = server.post(DOCS, &body(exists)).header("x-ms-documentdb-isquery", "True").key("p0");
+    assert_eq!(rows(narrow.send().await), [Value::Bool(false)]);
+    let unknown = server.query("SELECT VALUE EXISTS(SELECT 1 FROM d) FROM c").await;
+    let message = unknown.expect_error(400, 0, "BadRequest").message();
+    assert!(message.contains("Identifier 'd' could not be resolved"), "{message}");
+}
+
+#[tokio::test]
+async fn a_question_about_the_container_is_joined_from_all_ranges_t14() {
+    let server = wide(r#","defaultTtl":-1"#).await;
+    server.create("short", r#"{"id":"short","pk":"short","n":100,"ttl":10}"#).await.expect_status(201);
+    let last = "SELECT VALUE EXISTS(SELECT 1 FROM root c WHERE c.n = 100)";
+    let truth = |joined: String| joined == "1";
+    assert!(truth(joined(&server, last, DOTNET).await));
+    server.advance(10);
+    assert!(!truth(joined(&server, last, DOTNET).await), "what has expired is not there");
+    let all: Vec<String> = {
+        let mut all: Vec<String> = (0..40).map(|n| n.to_string()).collect();
+        all.sort();
+        all
+    };
+    for (text, expected) in [
+        ("SELECT VALUE EXISTS(SELECT 1 FROM root c WHERE c.n = 17)", "1".to_owned()),
+        ("SELECT VALUE EXISTS(SELECT 1 FROM root c WHERE c.n = 40)", "0".to_owned()),
+        ("SELECT VALUE NOT EXISTS(SELECT 1 FROM root c WHERE c.n = 17)", "0".to_owned()),
+        ("SELECT VALUE NOT EXISTS(SELECT 1 FROM root c WHERE c.n = 40)", "1".to_owned()),
+        ("SELECT VALUE ALL(SELECT VALUE c.n < 40 FROM c)", "1".to_owned()),
+        ("SELECT VALUE ALL(SELECT VALUE c.n < 39 FROM c)", "0".to_owned()),
+        ("SELECT VALUE (SELECT VALUE COUNT(1) FROM c)", "40".to_owned()),
+        ("SELECT VALUE (SELECT VALUE AVG(c.n) FROM c)", "19.5".to_owned()),
+        ("SELECT VALUE ARRAY(SELECT VALUE c.n FROM c)", format!("[{}]", all.join(","))),
+    ] {
+        let features = format!("{DOTNET}, ListAndSetAggregate");
+        assert_eq!(joined(&server, text, &features).await, expected, "{text}");
+        let whole = rows(query(&server, &body(text)).send().await);
+        let whole = match &whole[0] {
+            Value::Bool(truth) => u8::from(*truth).to_string(),
+            Value::Array(list) => {
+                let mut list: Vec<String> = list.iter().map(Value::to_json).collect();
+                list.sort();
+                format!("[{}]", list.join(","))
+            }
+            other => other.to_json(),
+        };
+        assert_eq!(whole, expected, "{text} as one request");
+    }
+    for (text, feature) in [
+        ("SELECT VALUE ARRAY(SELECT VALUE c.n FROM c)", "ListAndSetAggregate"),
+        ("SELECT VALUE ARRAY(SELECT VALUE c.n FROM c ORDER BY c.n)", "NestedRows"),
+        ("SELECT VALUE (SELECT VALUE c.n FROM c WHERE c.id = '3')", "NestedRows"),
+    ] {
+        let refused = plan(&server, "c", text, Some(DOTNET)).await.expect_error(400, 0, "BadRequest");
+        assert!(refused.message().contains(feature), "{}", refused.message());
+    }
+}

@@ -385,3 +385,16 @@ async fn the_plan_of_an_ordered_query_of_whole_items_finds_them() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_number_for_each_item_from_aggregates_in_nested_subqueries() {
+    let server = Server::with_container("").await;
+    let one = r#"{"id":"1","pk":"p","assoc":[{"nested":[{"i":1},{"i":4}]},{"nested":[{"i":3}]}]}"#;
+    let two = r#"{"id":"2","pk":"p","assoc":[{"nested":[]},{"nested":[{"i":5}]}]}"#;
+    for item in [one, two] {
+        server.create("p", item).await.expect_status(201);
+    }
+    let inner = "SELECT VALUE SUM((SELECT VALUE MAX(n.i) FROM n IN a.nested)) FROM a IN c.assoc";
+    let reply = server.query(&format!("SELECT VALUE ({inner}) FROM root c")).await.expect_status(200);
+    assert_eq!(reply.member("Documents").to_json(), "[7,5]");
+}

@@ -14,7 +14,8 @@ use crate::logical::{AggregateKind, Order, Query};
 const ORDERED_GROUPS: &str = "OrderedGroups";
 const NESTED_ROWS: &str = "NestedRows";
 
-/// The features that following the plan takes, each once, in the order of their names.
+/// The features that following the plan takes, each once, in the order of their names. `query` is the one whose rows are
+/// merged.
 pub(super) fn of_query(info: &QueryInfo, query: &Query) -> Vec<&'static str> {
     let named = info.aliases.iter().filter_map(|(_, kind)| *kind);
     let aggregates = info.aggregate.into_iter().chain(named).collect::<Vec<_>>();
@@ -29,7 +30,7 @@ pub(super) fn of_query(info: &QueryInfo, query: &Query) -> Vec<&'static str> {
         ("ListAndSetAggregate", has(&collecting)),
         ("MultipleAggregates", aggregates.len() > 1),
         ("MultipleOrderBy", info.order_by.len() > 1),
-        (NESTED_ROWS, query.nested.is_some() && info.distinct_count_alias.is_none()),
+        (NESTED_ROWS, query.nested.is_some()),
         ("NonStreamingOrderBy", info.has_non_streaming_order_by),
         ("NonValueAggregate", info.aliases.iter().any(|(_, kind)| kind.is_some())),
         ("OffsetAndLimit", info.limit.is_some()),

@@ -14,6 +14,7 @@
 //! with [`Plan::pass_through`].
 
 mod build;
+mod container;
 mod features;
 mod hybrid;
 mod info;
@@ -86,26 +87,34 @@ pub fn plan(
         let features = features::of_hybrid(&info);
         return Ok(Plan { work: Work::Fuse(Box::new(info)), ranges, features });
     }
-    let info = merge(&tree, &query, parameters)?;
-    let features = features::of_query(&info, &query);
+    let (info, merged) = merge(&tree, &query, parameters)?;
+    let features = features::of_query(&info, merged);
     Ok(Plan { work: Work::Merge(Box::new(info)), ranges, features })
 }
 
-fn merge(tree: &ast::Query, query: &Query, parameters: &[(String, Value)]) -> Result<QueryInfo> {
+/// What to do, and the query whose rows it is done with: this one, or one inside of it.
+fn merge<'q>(
+    tree: &ast::Query,
+    query: &'q Query,
+    parameters: &[(String, Value)],
+) -> Result<(QueryInfo, &'q Query)> {
     if !query.reads_items {
         // No partition's data is asked for: any of them gives the whole answer.
         let has_select_value = matches!(tree.select, ast::Select::Value(_));
-        return Ok(QueryInfo { has_select_value, ..QueryInfo::default() });
+        return Ok((QueryInfo { has_select_value, ..QueryInfo::default() }, query));
+    }
+    if tree.from.is_empty() {
+        return container::merge(tree, query, parameters);
     }
     if let (Some((inside, alias)), Some(nested)) = (rewrite::distinct_count(tree), &query.nested) {
-        let mut info = merge(inside, nested, parameters)?;
+        let (mut info, merged) = merge(inside, nested, parameters)?;
         if info.rewritten_query.is_empty() {
             info.rewritten_query = rewrite::query_text(inside);
         }
         info.distinct_count_alias = Some(alias);
-        return Ok(info);
+        return Ok((info, merged));
     }
-    rewrite::info(tree, window(tree, parameters), &orders(&query.order))
+    Ok((rewrite::info(tree, window(tree, parameters), &orders(&query.order))?, query))
 }
 
 fn orders(order: &Order) -> Vec<SortOrder> {

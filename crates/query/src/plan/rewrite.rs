@@ -71,12 +71,6 @@ pub(super) fn info(query: &Query, window: Window, orders: &[SortOrder]) -> Resul
 /// `SELECT COUNT(1) FROM (SELECT DISTINCT ...)`: the query inside, and the name of the outcome, empty for none. The
 /// client runs the query inside and counts.
 pub(super) fn distinct_count(query: &Query) -> Option<(&Query, String)> {
-    let bare = !query.distinct
-        && query.top.is_none()
-        && query.filter.is_none()
-        && query.group_by.is_empty()
-        && query.order_by.is_none()
-        && query.window.is_none();
     let [Source { iterates: false, collection: Collection::Subquery(inside), alias }] = query.from.as_slice()
     else {
         return None;
@@ -92,7 +86,17 @@ pub(super) fn distinct_count(query: &Query) -> Option<(&Query, String)> {
         NodeKind::Name(name) => alias.as_ref().is_some_and(|alias| alias.text == *name),
         _ => false,
     };
-    (bare && every_row && inside.distinct && !inside.from.is_empty()).then_some((inside, name))
+    (is_bare(query) && every_row && inside.distinct && !inside.from.is_empty()).then_some((inside, name))
+}
+
+/// Whether a query does nothing but select.
+pub(super) fn is_bare(query: &Query) -> bool {
+    !query.distinct
+        && query.top.is_none()
+        && query.filter.is_none()
+        && query.group_by.is_empty()
+        && query.order_by.is_none()
+        && query.window.is_none()
 }
 
 fn distinct(query: &Query) -> Distinct {
@@ -253,7 +257,7 @@ fn source_name(source: &Source) -> &str {
 }
 
 /// The members' names: the alias, else the last part of a path, else `$1`, `$2` and so on.
-fn member_names(items: &[SelectItem]) -> Vec<String> {
+pub(super) fn member_names(items: &[SelectItem]) -> Vec<String> {
     let mut unnamed = 0;
     let mut next = || {
         unnamed += 1;

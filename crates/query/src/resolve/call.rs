@@ -3,7 +3,7 @@
 use document::{Object, Value};
 
 use super::level::Aggregation;
-use super::tree::has_aggregate_or_subquery;
+use super::tree::{has_aggregate, has_aggregate_or_subquery};
 use super::{GROUP_VALUES_MAX, Purpose, Resolver};
 use crate::functions::{self, Entry};
 use crate::logical::{Aggregate, AggregateKind, Expression, Segment};
@@ -107,7 +107,10 @@ impl Resolver<'_> {
             self.fits(&name.to_ascii_uppercase(), 1, 1, arguments.len(), span);
             return Expression::Undefined;
         };
-        if has_aggregate_or_subquery(argument) {
+        // Over the rows of a subquery, which one item has, the argument may be a subquery. Over those of all items the
+        // service refuses it.
+        let refused = if self.levels.len() > 1 { has_aggregate } else { has_aggregate_or_subquery };
+        if refused(argument) {
             let message = "Cannot perform an aggregate function on an expression containing an aggregate or a subquery.";
             return self.report("SC2101", span, message.to_owned());
         }

@@ -220,6 +220,9 @@ impl Resolver<'_> {
     }
 
     fn subquery(&mut self, kind: SubqueryKind, query: &ast::Query) -> Expression {
+        if self.asks_container(query) {
+            return self.container_subquery(kind, query);
+        }
         let first = self.level().free;
         let query = self.query(query, Reach::Sources, first);
         if kind == SubqueryKind::Scalar

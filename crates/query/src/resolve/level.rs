@@ -1,6 +1,6 @@
 //! What is known of a query while it is being resolved: its names, its slots, its aggregates.
 
-use crate::logical::Aggregate;
+use crate::logical::{Aggregate, Query};
 
 /// One query; subqueries inside of it have levels of their own.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(super) struct Level {
     pub(super) aggregation: Aggregation,
     /// The aggregates found so far.
     pub(super) aggregates: Vec<Aggregate>,
+    /// The list of the container's rows that a subquery asks for; only in the outermost query.
+    pub(super) container: Option<Box<Query>>,
 }
 
 /// A source of `FROM` as expressions see it.
@@ -45,6 +47,7 @@ impl Level {
             free: first,
             aggregation: Aggregation::Refused,
             aggregates: Vec::new(),
+            container: None,
         }
     }
 

@@ -6,11 +6,12 @@
 //! ```text
 //! ast::Query --query.rs--> sources --expression.rs, call.rs--> filter, keys, select, order --grouping.rs--> Query
 //!                             |              |      \--fold.rs: constants--/
-//!                          level.rs      computed.rs
+//!                          level.rs      computed.rs, container.rs
 //! ```
 
 mod call;
 mod computed;
+mod container;
 mod expression;
 mod fold;
 mod grouping;
@@ -21,7 +22,7 @@ mod tree;
 mod walk;
 
 pub(crate) use call::aggregate_kind;
-pub(crate) use tree::{has_aggregate, natural_name};
+pub(crate) use tree::{has_aggregate, has_aggregate_or_subquery, natural_name};
 
 use std::collections::BTreeMap;
 

@@ -86,6 +86,10 @@ impl Resolver<'_> {
         self.level().aggregation = Aggregation::Refused;
         self.window(query, &mut resolved);
         resolved.distinct = query.distinct;
+        if let Some(rows) = self.level().container.take() {
+            resolved.reads_items = true;
+            resolved.nested = Some(rows);
+        }
         self.levels.pop();
         resolved
     }
@@ -111,7 +115,8 @@ impl Resolver<'_> {
 
     fn from(&mut self, query: &ast::Query, reach: Reach, resolved: &mut Query) {
         resolved.reads_items = reach == Reach::Container && reads_container(query);
-        if resolved.reads_items {
+        if reach == Reach::Container {
+            // The item's slot, or that of the rows which a subquery asks the container for.
             self.level().free = 1;
         }
         for (index, source) in query.from.iter().enumerate() {
@@ -312,7 +317,7 @@ pub(super) fn selected_nodes(select: &Select) -> Box<dyn Iterator<Item = &Node> 
 }
 
 /// Whether the first source is the container, directly or inside of a subquery.
-fn reads_container(query: &ast::Query) -> bool {
+pub(super) fn reads_container(query: &ast::Query) -> bool {
     query.from.first().is_some_and(|source| match &source.collection {
         Collection::Path { .. } => true,
         Collection::Subquery(inner) => reads_container(inner),

@@ -58,7 +58,7 @@ pub(crate) fn has_aggregate(node: &Node) -> bool {
 }
 
 /// Whether an aggregate or a subquery stands anywhere in the expression.
-pub(super) fn has_aggregate_or_subquery(node: &Node) -> bool {
+pub(crate) fn has_aggregate_or_subquery(node: &Node) -> bool {
     let mut found = is_aggregate(node) || matches!(node.kind, NodeKind::Subquery { .. });
     each_child(node, &mut |child| found = found || has_aggregate_or_subquery(child));
     found

@@ -1,0 +1,108 @@
+//! Queries without `FROM` that ask about the container in a subquery: `SELECT VALUE EXISTS(SELECT 1 FROM c)`.
+//!
+//! Each range knows the answer for its own items. Where the answers of all of them make one by an aggregate that clients
+//! know, the plan says so; where they do not, no client can follow it.
+//!
+//! ```text
+//! EXISTS(...)              the largest boolean         {"item": e, "item2": {"max": e, "count": 1}}
+//! NOT EXISTS(...), ALL     the smallest
+//! (SELECT COUNT(1) ...)    what the query inside gives
+//! ARRAY(SELECT e ...)      MAKELIST(e), or MAKESET(e) of DISTINCT
+//! ```
+
+use document::Value;
+
+use super::build::{aliased, array, call, literal, object};
+use super::info::QueryInfo;
+use super::rewrite::{self, Window, is_bare, member_names, query_text, row};
+use crate::error::Result;
+use crate::logical::{AggregateKind, Query};
+use crate::resolve::has_aggregate_or_subquery;
+use crate::syntax::ast::{self, Node, NodeKind, Select, SubqueryKind, Unary};
+
+/// The plan, and the query whose rows the client joins.
+pub(super) fn merge<'q>(
+    tree: &ast::Query,
+    query: &'q Query,
+    parameters: &[(String, Value)],
+) -> Result<(QueryInfo, &'q Query)> {
+    let has_select_value = matches!(tree.select, Select::Value(_));
+    let unjoined = QueryInfo { has_select_value, ..QueryInfo::default() };
+    let inside = query.nested.as_deref().and_then(|list| list.nested.as_deref());
+    let (Some(inside), true) = (inside, is_bare(tree)) else { return Ok((unjoined, query)) };
+    if let Some(info) = truth(tree, inside) {
+        return Ok((info, inside));
+    }
+    let Select::Value(Node { kind: NodeKind::Subquery { kind, query: asked }, .. }) = &tree.select else {
+        return Ok((unjoined, query));
+    };
+    let windowed = asked.top.is_some() || asked.window.is_some();
+    match kind {
+        SubqueryKind::Scalar if is_total(inside) && !asked.distinct && !windowed => {
+            // An aggregate inside of a larger expression is nothing that clients join.
+            Ok(super::merge(asked, inside, parameters).unwrap_or((unjoined, query)))
+        }
+        SubqueryKind::Array if !inside.is_grouped() && asked.order_by.is_none() && !windowed => {
+            let row = row(asked);
+            if has_aggregate_or_subquery(&row) {
+                return Ok((unjoined, query));
+            }
+            let function = if asked.distinct { "MAKESET" } else { "MAKELIST" };
+            let select = Select::Value(call(function, vec![row]));
+            let listed = ast::Query { select, distinct: false, ..(**asked).clone() };
+            Ok((rewrite::info(&listed, Window::default(), &[])?, inside))
+        }
+        _ => Ok((unjoined, query)),
+    }
+}
+
+/// Whether a query has one row, an aggregate over all.
+fn is_total(query: &Query) -> bool {
+    query.is_grouped() && query.group_by.is_empty()
+}
+
+/// The plan of a query that asks for one truth.
+fn truth(tree: &ast::Query, inside: &Query) -> Option<QueryInfo> {
+    let node = match &tree.select {
+        Select::Value(node) => node,
+        Select::List(items) if items.len() == 1 => &items[0].node,
+        Select::List(_) | Select::Star(_) => return None,
+    };
+    let (kind, name) = match aggregate(node)? {
+        // A row too many in one range is a row too many in all; one that is left out, or made of all rows, is not.
+        _ if inside.skip > 0 || inside.nested.is_some() || !inside.aggregates.is_empty() => return None,
+        AggregateKind::Max => (AggregateKind::Max, "max"),
+        other => (other, "min"),
+    };
+    let pair = object([(name, node.clone()), ("count", literal(1))]);
+    let partial = object([("item", node.clone()), ("item2", pair)]);
+    let mut info = QueryInfo::default();
+    let select = if let Select::List(items) = &tree.select {
+        let alias = member_names(items).swap_remove(0);
+        info.aliases = vec![(alias.clone(), Some(kind))];
+        Select::List(vec![aliased(object([(alias, partial)]), "payload")])
+    } else {
+        info.aggregate = Some(kind);
+        info.has_select_value = true;
+        Select::Value(array(vec![partial]))
+    };
+    info.rewritten_query = query_text(&ast::Query { select, ..tree.clone() });
+    Some(info)
+}
+
+/// The aggregate that makes one truth of several: any of them, or all.
+fn aggregate(node: &Node) -> Option<AggregateKind> {
+    match &node.kind {
+        NodeKind::Subquery { kind: SubqueryKind::Exists, .. } => Some(AggregateKind::Max),
+        NodeKind::Subquery { kind: SubqueryKind::All, query }
+            if query.top.is_none() && query.window.is_none() =>
+        {
+            Some(AggregateKind::Min)
+        }
+        NodeKind::Unary { operator: Unary::Not, operand } => match &operand.kind {
+            NodeKind::Subquery { kind: SubqueryKind::Exists, .. } => Some(AggregateKind::Min),
+            _ => None,
+        },
+        _ => None,
+    }
+}
