@@ -267,3 +267,74 @@ async fn a_question_about_the_container_is_joined_from_all_ranges_t14() {
         assert!(refused.message().contains(feature), "{}", refused.message());
     }
 }
+
+#[tokio::test]
+async fn a_row_without_a_distance_is_last_however_ranges_are_joined() {
+    for (function, best) in [("euclidean", "Ascending"), ("cosine", "Descending")] {
+        let embedding =
+            format!(r#"{{"path":"/v","dataType":"float32","distanceFunction":"{function}","dimensions":2}}"#);
+        let server = wide(&format!(r#","vectorEmbeddingPolicy":{{"vectorEmbeddings":[{embedding}]}}"#)).await;
+        for n in 0..12 {
+            let item = format!(r#"{{"id":"v{n}","pk":"v{n}","v":[1,{}]}}"#, f64::from(n) / 8.0);
+            server.create(&format!("v{n}"), &item).await.expect_status(201);
+        }
+        for text in [
+            "SELECT VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0])",
+            "SELECT TOP 30 VALUE c.id FROM c ORDER BY VectorDistance(c.v, [1, 0])",
+        ] {
+            let info = plan(&server, "c", text, Some(DOTNET)).await.expect_status(200).member("queryInfo");
+            let order = info.get("orderBy").and_then(Value::as_array).expect("orders")[0].clone();
+            assert_eq!(order.as_str(), Some(best));
+            let rewritten = info.get("rewrittenQuery").and_then(Value::as_str).expect("a text");
+            let rewritten = rewritten.replace("{documentdb-formattableorderbyquery-filter}", "true");
+            let mut joined: Vec<(f64, String, String)> = Vec::new();
+            for row in rows_by_range(&server, &rewritten).await.into_iter().flatten() {
+                let keys = row.get("orderByItems").and_then(Value::as_array).expect("keys").to_vec();
+                let key = keys[0].get("item").and_then(Value::as_f64).expect("a number for every row");
+                let key = if best == "Ascending" { key } else { -key };
+                let member = |name| row.get(name).and_then(Value::as_str).expect("a text").to_owned();
+                joined.push((key, member("_rid"), member("payload")));
+            }
+            joined.sort_by(|one, other| one.partial_cmp(other).expect("no NaN"));
+            let whole = rows(query(&server, &body(text)).send().await);
+            let near: Vec<String> = (0..12).map(|n| format!("v{n}")).collect();
+            let joined: Vec<String> = joined.into_iter().map(|(_, _, id)| id).collect();
+            assert_eq!(joined[..12], near, "{function}: {text} joined by the client");
+            let whole: Vec<&str> = whole.iter().filter_map(Value::as_str).collect();
+            assert_eq!(whole[..12], near, "{function}: {text} from the server");
+            assert!(whole[12..].iter().all(|id| !id.starts_with('v')));
+            assert!(joined[12..].iter().all(|id| !id.starts_with('v')));
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_count_of_a_plan_exceeds_32_bits_with_a_sign() {
+    let server = wide("").await;
+    for text in [
+        "SELECT * FROM c ORDER BY RANK FullTextScore(c.t, 'x') OFFSET 1 LIMIT 2147483647",
+        "SELECT TOP 4294967295 * FROM c ORDER BY RANK FullTextScore(c.t, 'x')",
+        "SELECT * FROM c ORDER BY c.n OFFSET 2147483648 LIMIT 2147483647",
+        "SELECT TOP 4294967295 * FROM c",
+    ] {
+        let reply = plan(&server, "c", text, None).await.expect_status(200);
+        let mut open = vec![reply.json()];
+        let mut counts = 0;
+        while let Some(value) = open.pop() {
+            match value {
+                Value::Int(count) => {
+                    assert!(count <= i64::from(i32::MAX), "{text}: {count}");
+                    counts += 1;
+                }
+                Value::Array(items) => open.extend(items),
+                Value::Object(members) => open.extend(members.iter().map(|(_, member)| member.clone())),
+                _ => {}
+            }
+        }
+        assert!(counts > 1, "{text}: the plan has counts");
+        let rewritten = reply.text();
+        for word in rewritten.split(|c: char| !c.is_ascii_digit()).filter(|word| word.len() == 10) {
+            assert!(word.parse::<u64>().unwrap() <= 2_147_483_647, "{text}: {word} in {rewritten}");
+        }
+    }
+}

@@ -2,7 +2,11 @@
 
 use document::Value;
 
+use super::info::SortOrder;
 use crate::syntax::ast::{Binary, Name, Node, NodeKind, SelectItem, Span, Step};
+
+/// The score of a row that has none: worse than every score. Six digits are what the service writes.
+pub(super) const WORST: f64 = 1.79769e308;
 
 /// Errors point at texts that clients wrote; what is added here can have none.
 const NOWHERE: Span = Span { start: 0, end: 0 };
@@ -48,6 +52,15 @@ pub(super) fn item(value: Node) -> Node {
 
 pub(super) fn binary(left: Node, operator: Binary, right: Node) -> Node {
     node(NodeKind::Chain { first: Box::new(left), rest: vec![(operator, right)] })
+}
+
+/// A distance as rows are merged by it: one that is missing comes last, as it does from the server.
+pub(super) fn distance(value: Node, order: SortOrder) -> Node {
+    let worst = match order {
+        SortOrder::Ascending => WORST,
+        SortOrder::Descending => -WORST,
+    };
+    binary(value, Binary::Coalesce, literal(worst))
 }
 
 /// `e AS alias`

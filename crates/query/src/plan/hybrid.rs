@@ -15,18 +15,15 @@
 //! Every component shows the scores of all, so a row found by one of them has its rank in the others. It has more rows
 //! than wanted, because a row that is second best everywhere may win.
 
-use super::build::{aliased, array, binary, call, literal, node, object, placeholder};
+use super::build::{WORST, aliased, array, binary, call, literal, node, object, placeholder};
 use super::info::{QueryInfo, SortOrder};
-use super::rewrite::{Window, calls, count, filter, ordered_row, resume, row, row_id, text};
+use super::rewrite::{COUNT_MAX, Window, calls, count, filter, ordered_row, resume, row, row_id, text};
 use crate::logical::{Score, ScoreKind};
 use crate::syntax::ast::{Binary, Direction, Node, NodeKind, Query, Select, SortKey};
 use crate::syntax::print::{Layout, print_query};
 
 /// Rows of a component at least.
 const LEAST_ROWS: u64 = 120;
-
-/// The score of a row that has none: worse than every score. Six digits are what the service writes.
-const WORST: f64 = 1.79769e308;
 
 /// How the rows of a component query look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -195,7 +192,7 @@ fn component_info(
     window: Window,
     rows: HybridRows,
 ) -> QueryInfo {
-    let most = |wanted: u64| wanted.saturating_mul(2).max(LEAST_ROWS);
+    let most = |wanted: u64| wanted.saturating_mul(2).clamp(LEAST_ROWS, COUNT_MAX);
     let top = window.top.map(most);
     let limit = window.offset_limit.map(|(offset, limit)| most(offset.saturating_add(limit)));
     let mut rewritten = query.clone();
@@ -217,7 +214,8 @@ fn component_info(
     match form {
         HybridRows::Ordered => {
             let payload = object([("payload", row(query)), ("componentScores", scores)]);
-            rewritten.select = ordered_row(query, vec![one.score.clone()], payload);
+            // A row without a score is merged as the last, where the server has it.
+            rewritten.select = ordered_row(query, vec![shown_score(one, form)], payload);
             rewritten.filter = filter(query, Some(resume()));
             info.top = top;
             info.offset = limit.map(|_| 0);

@@ -90,7 +90,7 @@ fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Value {
     Value::Array(texts.map(Value::from).collect())
 }
 
-/// Counts are at most 32 bits wide where they come from, and at most twice that where they are computed.
+/// Counts end at [`COUNT_MAX`](super::rewrite::COUNT_MAX), where they come from and where they are computed.
 fn count(count: Option<u64>) -> Value {
     count.and_then(|count| i64::try_from(count).ok()).map_or(Value::Null, Value::Int)
 }

@@ -132,7 +132,8 @@ fn window(query: &ast::Query, parameters: &[(String, Value)]) -> Window {
             }
             _ => None,
         };
-        value.and_then(Value::as_i64).and_then(|count| u64::try_from(count).ok())
+        let count = value.and_then(Value::as_i64).and_then(|count| u64::try_from(count).ok());
+        count.map(|count| count.min(rewrite::COUNT_MAX))
     };
     Window {
         top: query.top.as_ref().and_then(count),

@@ -10,12 +10,14 @@
 //! AVG(e)           {"item": {"sum": SUM(e), "count": COUNT(e)}}
 //! MIN(e)           {"item": MIN(e), "item2": {"min": MIN(e), "count": COUNT(e)}}
 //! TOP, LIMIT       as they are, or not at all where the client still drops or joins rows
-//! OFFSET o LIMIT l OFFSET 0 LIMIT o + l
+//! OFFSET o LIMIT l OFFSET 0 LIMIT o + l, at most 2147483647
 //! ```
 //!
 //! `{"item": ...}` and not the bare value, because an undefined element of an array would be lost.
 
-use super::build::{aliased, array, binary, call, identifier, item, literal, member, object, placeholder};
+use super::build::{
+    aliased, array, binary, call, distance, identifier, item, literal, member, object, placeholder,
+};
 use super::info::{Distinct, QueryInfo, SortOrder};
 use crate::error::{Error, Result};
 use crate::logical::AggregateKind;
@@ -25,6 +27,9 @@ use crate::syntax::print::{Layout, print_node, print_query};
 
 /// The function whose order no index gives row by row.
 const DISTANCE: &str = "VectorDistance";
+
+/// The largest count in a plan: clients keep them in 32 bits with a sign.
+pub(super) const COUNT_MAX: u64 = i32::MAX as u64;
 
 /// The figures of `TOP` and `OFFSET LIMIT`, with parameters replaced.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,7 +50,7 @@ pub(super) fn info(query: &Query, window: Window, orders: &[SortOrder]) -> Resul
     };
     let mut rewritten = query.clone();
     if let Some((offset, limit)) = window.offset_limit {
-        rewritten.window = Some((literal(0), count(offset.saturating_add(limit))));
+        rewritten.window = Some((literal(0), count(offset.saturating_add(limit).min(COUNT_MAX))));
     }
     let aggregated = has_aggregates(&query.select)?;
     let mut changed = query.window.is_some();
@@ -156,7 +161,10 @@ fn order(query: &Query, orders: &[SortOrder], info: &mut QueryInfo, rewritten: &
     info.order_by = orders.iter().copied().zip(keys.clone().map(text)).collect();
     info.has_non_streaming_order_by = keys.clone().any(|key| calls(key, DISTANCE));
     rewritten.distinct = false;
-    rewritten.select = ordered_row(query, keys.cloned().collect(), row(query));
+    let merged = keys
+        .zip(orders)
+        .map(|(key, order)| if calls(key, DISTANCE) { distance(key.clone(), *order) } else { key.clone() });
+    rewritten.select = ordered_row(query, merged.collect(), row(query));
     rewritten.filter = filter(query, Some(resume()));
 }
 
@@ -270,7 +278,7 @@ pub(super) fn member_names(items: &[SelectItem]) -> Vec<String> {
     items.iter().map(|item| name(item).unwrap_or_else(&mut next)).collect()
 }
 
-/// A count as a literal; the language's numbers end at 2^63 all the same.
+/// A count as a literal.
 pub(super) fn count(number: u64) -> Node {
     literal(i64::try_from(number).unwrap_or(i64::MAX))
 }
