@@ -398,3 +398,16 @@ async fn a_number_for_each_item_from_aggregates_in_nested_subqueries() {
     let reply = server.query(&format!("SELECT VALUE ({inner}) FROM root c")).await.expect_status(200);
     assert_eq!(reply.member("Documents").to_json(), "[7,5]");
 }
+
+#[tokio::test]
+async fn parts_of_a_time_with_an_offset_are_those_of_utc() {
+    let server = Server::with_container("").await;
+    let item = r#"{"id":"1","pk":"p","t":"1998-05-04T15:30:10.1234564+01:30"}"#;
+    server.create("p", item).await.expect_status(201);
+    let parts = ["yyyy", "mm", "dd", "hh", "mi", "ss", "ms", "mcs"];
+    let calls: Vec<String> = parts.iter().map(|part| format!("DateTimePart('{part}', c.t)")).collect();
+    let reply = server.query(&format!("SELECT VALUE [{}] FROM c", calls.join(","))).await.expect_status(200);
+    assert_eq!(reply.member("Documents").to_json(), "[[1998,5,4,14,0,10,123,123456]]");
+    let reply = server.query("SELECT VALUE c.id FROM c WHERE DateTimePart('ss', c.t) = 10").await;
+    assert_eq!(reply.expect_status(200).member("Documents").to_json(), r#"["1"]"#);
+}

@@ -1,7 +1,8 @@
 //! Functions of dates and times: text in ISO 8601, ticks of 100 nanoseconds, timestamps of milliseconds.
 //!
 //! Text is read in the forms that the service lists for `IS_DATETIME` and written in one,
-//! `YYYY-MM-DDThh:mm:ss.fffffffZ`. Everything is UTC; text with another offset is no date here. The functions of
+//! `YYYY-MM-DDThh:mm:ss.fffffffZ`. Everything is UTC: a time with an offset, as clients store it that know one
+//! (`1998-05-04T15:30:10+01:30`), is converted when it is read, and is no date to `IS_DATETIME`. The functions of
 //! the current time give the request's time, the same for every item, so those with and without `STATIC` agree.
 //! Ticks pass 2^53 for dates of our time; they stay exact because they never become doubles.
 
@@ -79,6 +80,29 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
     parsed.ticks()
 }
 
+/// Reads what [`parse`] reads, and a time with an offset from UTC in place of the `Z`. Gives ticks since 1970.
+fn parse_with_offset(text: &str) -> Option<i64> {
+    let Some((local, minutes)) = split_offset(text) else { return parse(text) };
+    let ticks = parse(local)? - minutes * calendar::TICKS_PER_MINUTE;
+    (calendar::FIRST..=calendar::LAST).contains(&ticks).then_some(ticks)
+}
+
+/// The time before `+hh:mm` or `-hh:mm`, and the offset in minutes.
+fn split_offset(text: &str) -> Option<(&str, i64)> {
+    const SHORTEST: usize = "YYYY-MM-DDThh:mm:ss".len();
+    let (local, offset) = text.split_at_checked(text.len().checked_sub("+hh:mm".len())?)?;
+    let [sign, hours @ .., b':', _, _] = offset.as_bytes() else { return None };
+    let (hours, minutes) = (digits(hours)?, digits(&offset.as_bytes()[4..])?);
+    if local.len() < SHORTEST || local.ends_with('Z') || hours > 23 || minutes > 59 {
+        return None;
+    }
+    match sign {
+        b'+' => Some((local, hours * 60 + minutes)),
+        b'-' => Some((local, -(hours * 60 + minutes))),
+        _ => None,
+    }
+}
+
 fn read_fraction(text: &[u8]) -> Option<i64> {
     if text.is_empty() {
         return Some(0);
@@ -106,7 +130,7 @@ fn written(ticks: i64) -> Option<Value> {
 }
 
 fn moment(argument: Arg<'_>) -> Option<i64> {
-    parse(text(argument)?)
+    parse_with_offset(text(argument)?)
 }
 
 fn part(argument: Arg<'_>) -> Option<Part> {
@@ -273,6 +297,37 @@ mod tests {
         ] {
             assert_eq!(parse(given), None, "{given}");
         }
+    }
+
+    #[test]
+    fn times_with_an_offset_become_utc() {
+        check(&[
+            ("DATETIMEPART", r#""yyyy", "1998-05-04T15:30:10.1234564+01:30""#, "1998"),
+            ("DATETIMEPART", r#""mm", "1998-05-04T15:30:10.1234564+01:30""#, "5"),
+            ("DATETIMEPART", r#""dd", "1998-05-04T15:30:10.1234564+01:30""#, "4"),
+            ("DATETIMEPART", r#""hh", "1998-05-04T15:30:10.1234564+01:30""#, "14"),
+            ("DATETIMEPART", r#""mi", "1998-05-04T15:30:10.1234564+01:30""#, "0"),
+            ("DATETIMEPART", r#""ss", "1998-05-04T15:30:10.1234564+01:30""#, "10"),
+            ("DATETIMEPART", r#""ms", "1998-05-04T15:30:10.1234564+01:30""#, "123"),
+            ("DATETIMEPART", r#""mcs", "1998-05-04T15:30:10.1234564+01:30""#, "123456"),
+            ("DATETIMEPART", r#""ns", "1998-05-04T15:30:10.1234564+01:30""#, "123456400"),
+            ("DAY", r#""1998-05-04T23:30:10-01:00""#, "5"),
+            ("YEAR", r#""1998-01-01T00:30:00+00:31""#, "1997"),
+            ("DATETIMEADD", r#""hh", 1, "1998-05-04 15:30:10+00:00""#, r#""1998-05-04T16:30:10.0000000Z""#),
+            ("DATETIMETOTICKS", r#""1970-01-01T01:00:00+01:00""#, "0"),
+            ("DATETIMEDIFF", r#""mi", "2020-01-01T00:00:00Z", "2020-01-01T00:00:00-00:30""#, "30"),
+            ("YEAR", r#""0001-01-01T00:00:00+00:01""#, "undefined"),
+            ("YEAR", r#""9999-12-31T23:59:59-00:01""#, "undefined"),
+            ("YEAR", r#""1998-05-04+01:30""#, "undefined"),
+            ("YEAR", r#""1998-05-04T15:30+01:30""#, "undefined"),
+            ("YEAR", r#""1998-05-04T15:30:10Z+01:30""#, "undefined"),
+            ("YEAR", r#""1998-05-04T15:30:10+0130""#, "undefined"),
+            ("YEAR", r#""1998-05-04T15:30:10+24:00""#, "undefined"),
+            ("YEAR", r#""1998-05-04T15:30:10+01:60""#, "undefined"),
+            ("YEAR", r#""1998-05-04T15:30:10*01:30""#, "undefined"),
+            ("YEAR", r#""1998-05-04T15:30:10é1:30""#, "undefined"),
+            ("IS_DATETIME", r#""1998-05-04T15:30:10+01:30""#, "false"),
+        ]);
     }
 
     #[test]
