@@ -64,8 +64,10 @@ for (const partitions of ["1", "4"]) {
       const all = ["0", "1", "2", "3", "5", "6", "7", "8", "9", "10", "11"];
       assert.deepEqual(ids(await read(container, LATEST, ChangeFeedStartFrom.Beginning())), all);
       assert.deepEqual(ids(await read(container, LATEST, goOn(now))), ["3"]);
-      const time = new Date(resource._ts * 1000);
-      assert.deepEqual(ids(await read(container, LATEST, ChangeFeedStartFrom.Time(time))), ["3"]);
+      // The second of the start time is not included.
+      const time = (second) => ChangeFeedStartFrom.Time(new Date(second * 1000));
+      assert.deepEqual(ids(await read(container, LATEST, time(resource._ts - 1))), ["3"]);
+      assert.deepEqual(ids(await read(container, LATEST, time(resource._ts))), []);
       assert.deepEqual(ids(await read(container, LATEST, ChangeFeedStartFrom.Beginning("k3"))), ["3", "7", "11"]);
     });
 

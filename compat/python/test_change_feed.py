@@ -47,9 +47,12 @@ def test_from_now_and_from_a_time(container, each_server):
     assert nothing == []
     each_server.clock.advance(100)
     since = datetime.fromtimestamp(each_server.clock.now(), timezone.utc)
+    # The second of the start time is not included.
+    each_server.clock.advance(1)
     fill(container, 10, first=10)
     assert sorted(read(container, continuation=position)[0]) == names(10, first=10)
     assert sorted(read(container, start_time=since)[0]) == names(10, first=10)
+    assert read(container, start_time=datetime.fromtimestamp(each_server.clock.now() + 1, timezone.utc))[0] == []
 
 
 def test_t14_what_died_before_it_was_read_is_not_in_it(container, each_server):

@@ -25,7 +25,8 @@ pub enum FeedStart {
     Beginning,
     /// With the next change after this call.
     Now,
-    /// With the first change at or after this time, seconds since 1970.
+    /// With the first change after this second, counted from 1970. A change in it is not shown, even if it came later
+    /// than the call.
     Time(u64),
     /// Behind what an earlier page ended with.
     After(String),
@@ -60,7 +61,7 @@ impl Engine {
         let all = |last| partitions.iter().map(|partition| (*partition, last)).collect();
         let (mut places, since) = match start {
             FeedStart::Beginning => (all(Sequence(0)), 0),
-            FeedStart::Time(since) => (all(Sequence(0)), *since),
+            FeedStart::Time(second) => (all(Sequence(0)), second.saturating_add(1)),
             FeedStart::Now => (all(events::last_of_commit(self.store.last_sequence())), 0),
             FeedStart::After(token) => {
                 let token: FeedToken = token.parse()?;

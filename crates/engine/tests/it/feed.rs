@@ -48,6 +48,20 @@ fn a_reader_may_begin_now_at_a_time_or_with_one_key() {
     world.create("b", r#""id":"new""#).expect("created");
     assert_eq!(ids(&world, &scope, &FeedStart::After(token), 9).0, ["new"]);
     assert_eq!(ids(&world, &scope, &FeedStart::Time(START + 5), 9).0, ["new"]);
+    assert_eq!(ids(&world, &scope, &FeedStart::Time(START + 9), 9).0, ["new"]);
+    assert_eq!(
+        ids(&world, &scope, &FeedStart::Time(START), 9).0,
+        ["new"],
+        "not what was written in that second"
+    );
+    let (nothing, token) = ids(&world, &scope, &FeedStart::Time(START + 10), 9);
+    assert!(nothing.is_empty(), "the second of the last write");
+    world.create("b", r#""id":"same second""#).expect("created");
+    assert!(ids(&world, &scope, &FeedStart::After(token.clone()), 9).0.is_empty());
+    world.pass(1);
+    world.create("b", r#""id":"next second""#).expect("created");
+    assert_eq!(ids(&world, &scope, &FeedStart::After(token), 9).0, ["next second"]);
+    assert!(ids(&world, &scope, &FeedStart::Time(u64::MAX), 9).0.is_empty());
     let one = Scope { key: Some(key("a")), range: None };
     assert_eq!(ids(&world, &one, &FeedStart::Beginning, 9).0, ["old"]);
     let foreign = FeedStart::After("nonsense".into());

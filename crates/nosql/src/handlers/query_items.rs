@@ -11,10 +11,11 @@ use crate::call::Call;
 use crate::error::Error;
 use crate::request::PageRequest;
 use crate::response::Reply;
-use crate::{activity, items, query_request};
+use crate::{activity, headers, items, query_request};
 
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
+    refuse_feed(call)?;
     call.check_session(&container)?;
     let request = query_request::parse(call, &container.definition.dialect())?;
     let (scope, range) = call.scope(&container)?;
@@ -35,6 +36,19 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         None => call.cancellable(move |engine, cancel| question.ask(engine, cancel)).await?,
     };
     items::page_reply(call, &container, range, page)
+}
+
+/// Refuses a query over the change feed: answered as a query it would have rows that did not change, and no position to go
+/// on from.
+fn refuse_feed(call: &Call) -> Result<(), Error> {
+    if call.head.text(&headers::A_IM).is_none() {
+        return Ok(());
+    }
+    Err(Error::BadRequest(
+        "A change feed with a query is not supported. Read the feed without a query (GET with the header 'a-im'), or query \
+         the items without the header 'a-im'."
+            .to_owned(),
+    ))
 }
 
 /// A query with everything that it takes to ask it.

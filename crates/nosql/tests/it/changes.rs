@@ -57,9 +57,35 @@ async fn a_feed_can_start_now_or_at_a_time_and_shows_no_dead_t14() {
     assert_eq!(drain(&server, None).await.0, ["new"], "the old one is dead");
     let since = feed(&server, &[("if-modified-since", "Tue, 14 Nov 2023 22:14:00 GMT")]).await;
     assert_eq!(since.expect_status(200).ids("Documents"), ["new"]);
+    // The second itself is not included, as in the service: 22:14:10 is when the item was written.
+    let before = feed(&server, &[("if-modified-since", "Tue, 14 Nov 2023 22:14:09 GMT")]).await;
+    assert_eq!(before.expect_status(200).ids("Documents"), ["new"]);
+    feed(&server, &[("if-modified-since", "Tue, 14 Nov 2023 22:14:10 GMT")]).await.expect_status(304);
     feed(&server, &[("if-none-match", "\"nonsense\"")]).await.expect_error(400, 0, "BadRequest");
     feed(&server, &[("if-modified-since", "yesterday")]).await.expect_error(400, 0, "BadRequest");
     server.get("/dbs/db/colls/c/docs").header("a-im", "x").send().await.expect_error(400, 0, "BadRequest");
+}
+
+#[tokio::test]
+async fn a_start_time_equal_to_an_items_ts_leaves_that_item_out() {
+    let server = Server::with_container("").await;
+    server.create("p", r#"{"id":"first","pk":"p"}"#).await.expect_status(201);
+    server.advance(3);
+    server.create("p", r#"{"id":"second","pk":"p"}"#).await.expect_status(201);
+    let page = feed(&server, &[("if-modified-since", crate::client::DATE)]).await;
+    assert_eq!(page.expect_status(200).ids("Documents"), ["second"]);
+}
+
+#[tokio::test]
+async fn a_change_feed_with_a_query_is_refused_by_name() {
+    let server = Server::with_container(RETENTION).await;
+    server.create("p", r#"{"id":"a","pk":"p"}"#).await.expect_status(201);
+    for mode in ["Incremental Feed", "Full-Fidelity Feed"] {
+        let request = server.post("/dbs/db/colls/c/docs", r#"{"query":"SELECT * FROM c WHERE c.n > 1"}"#);
+        let request = request.header("x-ms-documentdb-isquery", "True").header("a-im", mode).key("p");
+        let refused = request.send().await.expect_error(400, 0, "BadRequest");
+        assert!(refused.message().contains("change feed with a query"), "{}", refused.message());
+    }
 }
 
 const RETENTION: &str = r#""defaultTtl":-1,"changeFeedPolicy":{"retentionDuration":10}"#;
