@@ -20,7 +20,7 @@ use super::desk::Desk;
 use super::numbers::rank;
 use crate::definition::Order;
 use crate::error::Result;
-use crate::index::{Composite, Index, IndexEntry, PartValue, Source};
+use crate::index::{Composite, Index, IndexEntry, PartValue, Source, Term};
 
 /// How a composite index serves an order.
 #[derive(Debug, Clone)]
@@ -152,13 +152,19 @@ impl CompositePlan {
         equal.chain(values.iter().map(|value| value.as_ref().map(Value::view))).collect()
     }
 
-    /// The values of a sort key.
+    /// The values of a sort key, up to the first that the index does not tell from others: what shares that one is put
+    /// into order only afterwards, so all of it has to come by again.
     fn values(&self, mut sort: &[u8]) -> Option<Vec<Option<Value>>> {
         let mut values = Vec::with_capacity(self.sorted);
         for part in &self.composite.parts[self.equal.len()..][..self.sorted] {
             let descends = (part.order == Order::Descending) != (self.direction == Direction::Backward);
             let (value, rest) = if descends { decode_key_descending(sort) } else { decode_key(sort) }.ok()?;
+            let is_told =
+                value.as_ref().is_none_or(|value| Term::new(value.view()).is_some_and(|term| !term.cut));
             values.push(value);
+            if !is_told {
+                break;
+            }
             sort = rest;
         }
         Some(values)

@@ -118,6 +118,30 @@ fn a_composite_index_serves_an_order_and_what_comes_before_it() {
     }
 }
 
+/// A composite index tells no array, object or long text from another: a page that ends among them comes by all of them
+/// again.
+#[test]
+fn pages_of_a_composite_order_end_among_arrays_objects_and_long_texts() {
+    let world = World::new();
+    world.container(r#","indexingPolicy":{"compositeIndexes":[[{"path":"/v"},{"path":"/n"}]]}"#);
+    let text = |end: &str| format!(r#""{}{end}""#, "z".repeat(200));
+    let (arrays, objects) = (["[2]", "[1]", "[]"], [r#"{"k":2}"#, r#"{"k":1}"#, "{}"]);
+    let texts = [text("c"), text("b"), text("a")];
+    let values = texts.iter().map(String::as_str).chain(arrays).chain(objects);
+    for (n, value) in values.enumerate() {
+        world.create("k", &format!(r#""id":"{n}","v":{value},"n":{n}"#)).expect("created");
+    }
+    for (order, expected) in [("c.v, c.n", "2 1 0 5 4 3 8 7 6"), ("c.v DESC, c.n DESC", "6 7 8 3 4 5 0 1 2")]
+    {
+        let query = format!("SELECT VALUE c.n FROM c ORDER BY {order}");
+        let page = world.page(Some(&query), 1, None);
+        assert_eq!(page.index.utilized_composite.len(), 1, "{query}");
+        for size in [1, 2, 4] {
+            assert_eq!(world.rows(&query, size).join(" "), expected, "{query} by {size}");
+        }
+    }
+}
+
 #[test]
 fn the_report_names_what_was_used_and_what_would_help() {
     let world = crowd(r#"{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/word/?"}]}"#);
