@@ -1,0 +1,317 @@
+//! Random items, indexing policies, queries and choices: an answer never depends on the way to it.
+//!
+//! A query is generated as a tree ([`generate`], [`tree`]), printed, and read in every way there is: over the whole
+//! container, a partition key or a range, in pages of any size, and through its plan as a client joins it ([`client`]).
+//! Every choice turns on numbers ([`super::tuning::Tuning`]), and here they are small and random, so that a few dozen
+//! items take every way.
+//!
+//! ```text
+//!  tree --print--> text --+--> engine, page after page ------------+--> the same rows
+//!    |                    +--> plan --> ranges --> client ---------+
+//!    |                    +--> query::Run over a plain listing ----+
+//!    +------ evaluate over the items as they were written ---------+
+//! ```
+//!
+//! `BOLIDE_SEED` runs one seed, `BOLIDE_SEEDS` says how many are run.
+
+mod client;
+mod evaluate;
+mod generate;
+mod json;
+mod tree;
+mod world;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use document::{ItemRid, Value, parse_json};
+use query::{Arrival, Context, PageLimits, Query, Run};
+
+use super::tuning::Tuning;
+use crate::Scope;
+use client::{Client, Manner};
+use evaluate::expected;
+use json::{Digits, Json, spelled};
+use tree::{Expr, Projection, Rows, Select, Source};
+use world::{World, parse};
+
+/// Seeds of one run of the tests, unless `BOLIDE_SEEDS` says how many.
+const SEEDS: u64 = 32;
+
+/// Queries of one seed, between changes of the world.
+const ROUNDS: usize = 4;
+const QUERIES: usize = 12;
+
+/// Runs some seeds; `BOLIDE_SEED` names a single one.
+fn each_seed(test: impl Fn(u64)) {
+    if let Ok(seed) = std::env::var("BOLIDE_SEED") {
+        return test(seed.parse().expect("a number"));
+    }
+    let seeds = std::env::var("BOLIDE_SEEDS").map_or(SEEDS, |seeds| seeds.parse().expect("a number"));
+    for seed in 0..seeds {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(seed)));
+        if let Err(panic) = outcome {
+            eprintln!("BOLIDE_SEED={seed} shows it again");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// Lets time pass, the policy change or the purge run.
+fn turn(world: &mut World, round: usize) {
+    match round {
+        1 => world.clock.advance(Duration::from_secs(15)),
+        2 => world.change_policy(),
+        3 => world.drain(),
+        _ => {}
+    }
+}
+
+/// All pages of a query, each by a way of its own, some of them read twice.
+fn read(world: &mut World, query: &Query, scope: &Scope) -> Vec<String> {
+    let (mut rows, mut token, size) = (Vec::new(), None::<String>, world.random.usize(1..12));
+    for _ in 0..2000 {
+        let page = |world: &mut World| {
+            let tuning = world.tuning();
+            world
+                .page(Some(query), scope, size, token.as_deref(), tuning)
+                .unwrap_or_else(|error| panic!("{error}"))
+        };
+        let mut read = page(world);
+        if world.random.u8(..8) == 0 {
+            // The token was put away and is used again.
+            read = page(world);
+        }
+        assert!(read.rows.len() <= size);
+        rows.extend(read.rows.into_iter().map(|row| String::from_utf8(row).expect("UTF-8")));
+        token = read.continuation;
+        if token.is_none() {
+            return rows;
+        }
+    }
+    panic!("a query does not end");
+}
+
+/// What the crate `query` finds over a plain listing, without index, in as few pages as there are.
+fn run(world: &World, query: &Query, scope: &Scope) -> Vec<String> {
+    let tuning = Tuning { probe: 0, lookups: 0, ..Tuning::default() };
+    let items = world.page(None, scope, 10_000, None, tuning).expect("a listing").rows;
+    let context = Context::new(0, 1);
+    let mut items: Vec<(u64, Value)> = items.iter().map(|row| numbered(row)).collect();
+    items.sort_by_key(|(number, _)| *number);
+    let (mut rows, mut resume) = (Vec::new(), None);
+    loop {
+        let limits = PageLimits { rows: 100_000, bytes: usize::MAX };
+        let mut run = Run::new(query, &context, Arrival::Any, resume, limits);
+        for (number, item) in &items {
+            if run.push(item, *number).expect("no fault") == query::Flow::Enough {
+                break;
+            }
+        }
+        let answer = run.finish().expect("no fault");
+        rows.extend(answer.rows.into_iter().map(|row| String::from_utf8(row).expect("UTF-8")));
+        resume = answer.resume;
+        if resume.is_none() {
+            return rows;
+        }
+    }
+}
+
+fn json(rows: &[String]) -> Vec<Json> {
+    rows.iter().map(|row| serde_json::from_str(row).expect("JSON")).collect()
+}
+
+/// An item of a listing, with its number.
+fn numbered(row: &[u8]) -> (u64, Value) {
+    let item = parse_json(row).expect("a row is JSON");
+    let rid: ItemRid =
+        item.get("_rid").and_then(Value::as_str).expect("a row is an item").parse().expect("a rid");
+    (rid.number, item)
+}
+
+/// How exactly numbers must agree.
+fn digits(text: &str) -> Digits {
+    if text.contains("SUM(") || text.contains("AVG(") { Digits::Twelve } else { Digits::All }
+}
+
+/// T14: rows are the same by every way, before and after an expiry, before and after the purge.
+#[test]
+fn t14_an_answer_does_not_depend_on_the_way_to_it() {
+    each_seed(|seed| {
+        let mut world = World::new(seed);
+        for round in 0..ROUNDS {
+            turn(&mut world, round);
+            assert_listing(&world);
+            for _ in 0..QUERIES {
+                let select = world.query();
+                let (text, scope) = (select.to_string(), world.scope());
+                let query = parse(&text);
+                let digits = digits(&text);
+                let about = |world: &World| format!("{text} in {scope:?} under {}", world.policy);
+                let mut rows = read(&mut world, &query, &scope);
+                if let Err(wrong) = expected(&select, &world.living(&scope)).check(&json(&rows), digits) {
+                    panic!("{wrong}: {} gives {rows:?}", about(&world));
+                }
+                if select.takes_any() {
+                    continue;
+                }
+                let mut listed = run(&world, &query, &scope);
+                for list in [&mut rows, &mut listed] {
+                    // Of equal numbers any spelling may stand for a group.
+                    if ["DISTINCT", "MIN(", "MAX(", "SUM(", "AVG(", "GROUP BY"]
+                        .iter()
+                        .any(|word| text.contains(word))
+                    {
+                        *list = json(list).iter().map(|row| spelled(row, digits)).collect();
+                    }
+                    if !select.has_told_order() {
+                        list.sort();
+                    }
+                }
+                assert_eq!(rows, listed, "{}", about(&world));
+            }
+        }
+    });
+}
+
+/// A listing shows what was written and has not expired.
+fn assert_listing(world: &World) {
+    let listed = json(&run(world, &parse("SELECT * FROM c"), &Scope::default()));
+    let living = world.living(&Scope::default());
+    let [listed, living] = [listed, living].map(|items| {
+        let mut items: Vec<String> = items.iter().map(Json::to_string).collect();
+        items.sort();
+        items
+    });
+    assert_eq!(listed, living);
+}
+
+/// T14: a client that joins the ranges' rows by the plan has the same rows, and does not ask for ever.
+#[test]
+fn t14_a_joined_answer_is_the_answer_and_ends() {
+    each_seed(|seed| {
+        let mut world = World::new(seed + 2000);
+        for round in 0..ROUNDS {
+            turn(&mut world, round);
+            for _ in 0..QUERIES {
+                let select = world.query();
+                let text = select.to_string();
+                let (page_rows, manner) = if world.random.bool() {
+                    (1, Manner::Plain)
+                } else {
+                    (world.random.usize(1..12), Manner::Varied)
+                };
+                let Some(mut client) = Client::new(&world, &text, page_rows, manner) else { continue };
+                let rows = client.rows(&mut world, |_| {});
+                let about = format!("{text} under {} over {} ranges", world.policy, client.ranges());
+                if let Err(wrong) =
+                    expected(&select, &world.living(&Scope::default())).check(&rows, digits(&text))
+                {
+                    panic!("{wrong}: {about} gives {}", Json::from(rows));
+                }
+                let most = client.received + 2 * client.ranges() + 2;
+                let (requests, received) = (client.requests, client.received);
+                assert!(
+                    (manner, page_rows) != (Manner::Plain, 1) || requests <= most,
+                    "{requests} requests for {received} rows: {about}"
+                );
+            }
+        }
+    });
+}
+
+/// A query of whole items, in some order or none.
+fn items_query(world: &mut World) -> Select {
+    let from = vec![Source { name: "c", rows: Rows::Container }];
+    let mut select = Select::new(Projection::Star, from);
+    select.filter = Some(world.filter(&[("c", generate::Kind::Item)], 1));
+    let key = |name| Expr::Path("c", vec![tree::Step::Name(name)]);
+    select.order_by = match world.random.u8(..6) {
+        0 => vec![(key("a"), false)],
+        1 => vec![(key("a"), true)],
+        2 => vec![(key("n"), false), (key("a"), false)],
+        3 => vec![(key("_ts"), false)],
+        _ => Vec::new(),
+    };
+    select
+}
+
+/// The items that a query of whole items shows now, by id.
+fn matching(world: &World, select: &Select) -> BTreeMap<String, Json> {
+    let rows = expected(select, &world.living(&Scope::default())).into_rows();
+    rows.iter().map(|item| (id(item), Json::clone(item))).collect()
+}
+
+fn id(item: &Json) -> String {
+    item["id"].as_str().expect("an item has an id").to_owned()
+}
+
+/// T14, T16: what lives throughout and does not change is found exactly once, whatever happens between two pages; what
+/// has expired by then is not sent.
+#[test]
+fn t16_pages_neither_repeat_nor_lose_what_stays() {
+    each_seed(|seed| {
+        let mut world = World::new(seed + 1000);
+        for _ in 0..6 {
+            let select = items_query(&mut world);
+            let text = select.to_string();
+            let query = parse(&text);
+            let mut staying = matching(&world, &select);
+            let (mut seen, mut token, size) = (Vec::new(), None::<String>, world.random.usize(1..6));
+            loop {
+                let tuning = world.tuning();
+                let page = world.page(Some(&query), &Scope::default(), size, token.as_deref(), tuning);
+                let page = page.unwrap_or_else(|error| panic!("{text}: {error}"));
+                let living = matching(&world, &select);
+                for row in &page.rows {
+                    let item: Json = serde_json::from_slice(row).expect("JSON");
+                    assert_eq!(living.get(&id(&item)), Some(&item), "{text}: shown and should not be");
+                    seen.push(item);
+                }
+                token = page.continuation;
+                if token.is_none() {
+                    break;
+                }
+                world.interfere();
+                let living = matching(&world, &select);
+                staying.retain(|id, item| living.get(id) == Some(item));
+            }
+            assert_once(&staying, &seen, &format!("{text} under {}", world.policy));
+        }
+    });
+}
+
+/// T14, T16: the same for a client that joins the rows of several ranges.
+#[test]
+fn t16_a_joined_answer_neither_repeats_nor_loses_what_stays() {
+    each_seed(|seed| {
+        let mut world = World::new(seed + 3000);
+        for _ in 0..6 {
+            let select = items_query(&mut world);
+            let text = select.to_string();
+            let size = world.random.usize(1..4);
+            let mut client =
+                Client::new(&world, &text, size, Manner::Varied).expect("a plan for every client");
+            let mut staying = matching(&world, &select);
+            let mut versions = staying.values().cloned().collect::<Vec<_>>();
+            let seen = client.rows(&mut world, |world| {
+                world.interfere();
+                let living = matching(world, &select);
+                staying.retain(|id, item| living.get(id) == Some(item));
+                versions.extend(living.into_values());
+            });
+            let about = format!("{text} under {} over {} ranges", world.policy, client.ranges());
+            for item in &seen {
+                assert!(versions.contains(item), "{about}: {item} never matched while it was read");
+            }
+            assert_once(&staying, &seen, &about);
+        }
+    });
+}
+
+fn assert_once(staying: &BTreeMap<String, Json>, seen: &[Json], about: &str) {
+    for (id, item) in staying {
+        let times = seen.iter().filter(|shown| *shown == item).count();
+        assert_eq!(times, 1, "{about}: {id} was shown {times} times");
+    }
+}
