@@ -166,6 +166,10 @@ impl World {
             client
                 .request("POST", "/dbs/db/colls", "", &definition(name, ttl, Indexed::Everything))?
                 .expect(201)?;
+            if WITH_FEED.contains(&at) {
+                let wish = "{\"previousImages\":true}";
+                client.admin("PATCH", &format!("/_bolide/ttl/db/{name}"), wish)?.expect(200)?;
+            }
         }
         let index = Bson::new()
             .document("key", Bson::new().int("at", 1))

@@ -110,6 +110,7 @@ async fn t28_all_versions_and_deletes_with_an_expiry_as_of_its_instant() {
                 ("create", "a")
             ]
         );
+        assert!(events[2].previous().is_none() && events[3].previous().is_some());
         let (created, expired) = (events[0].current().expect("an item"), &events[4]);
         assert_eq!(expired.previous(), Some(created));
         let metadata = expired.metadata().expect("metadata");

@@ -188,6 +188,11 @@ impl Container {
         &self.definition.id
     }
 
+    /// Whether the feed of all versions shows what a replaced item was before; a deleted one always shows it.
+    pub fn shows_previous_images(&self) -> bool {
+        self.partitions.first().is_some_and(|partition| partition.policy.read().lifecycle.previous_images)
+    }
+
     /// Version of the container record.
     pub fn etag(&self) -> Etag {
         self.stamp.etag()

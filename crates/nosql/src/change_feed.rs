@@ -6,7 +6,8 @@
 //!   {"current": {…}, "metadata": {"lsn", "crts", "operationType", "previousImageLSN", …}, "previous": {…}}
 //! ```
 //!
-//! A delete has no current item; its metadata names it. An expiry is a delete with `"timeToLiveExpired": true`.
+//! A delete has no current item; its metadata names it, and `previous` is what it was. A replaced item has `previous` only in
+//! containers whose setting `previousImages` is on: the service's own switch for it has no public name. An expiry is a delete with `"timeToLiveExpired": true`.
 
 use std::io::Write as _;
 
@@ -31,8 +32,10 @@ pub(crate) fn latest(container: &Container, items: &[Item], in_envelopes: bool) 
     })
 }
 
-/// A page of all versions and deletes.
+/// A page of all versions and deletes. What ended comes with its last version; what was replaced only where the container
+/// asks for it.
 pub(crate) fn all_versions(container: &Container, events: &[Event<Item>]) -> Vec<u8> {
+    let shows_replaced = container.shows_previous_images();
     page(container, events, |out, event| {
         out.extend_from_slice(b"{\"current\":");
         match &event.current {
@@ -41,7 +44,7 @@ pub(crate) fn all_versions(container: &Container, events: &[Event<Item>]) -> Vec
         }
         out.extend_from_slice(b",\"metadata\":");
         out.extend_from_slice(metadata(container, event).to_json().as_bytes());
-        if let Some(item) = &event.previous {
+        if let Some(item) = event.previous.as_ref().filter(|_| shows_replaced || event.current.is_none()) {
             out.extend_from_slice(b",\"previous\":");
             item.write_json(out);
         }

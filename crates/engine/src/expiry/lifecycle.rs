@@ -12,6 +12,8 @@ use crate::error::{Error, Result};
 pub struct Lifecycle {
     /// All versions and deletes are kept in the feed for so many minutes (T28).
     pub history_minutes: Option<u32>,
+    /// Whether a replaced item comes in the feed of all versions with the version before it, as a deleted one always does.
+    pub previous_images: bool,
     /// The bytes of a dead item are gone from the data directory after so many seconds (T24).
     pub max_purge_delay: Option<u32>,
     /// A change of rules that would kill more of the living at once, in millionths, wants to be confirmed (T30).
@@ -39,6 +41,7 @@ const HOLD: &str = "hold";
 const TTL_PROPERTY_PATH: &str = "ttlPropertyPath";
 const EXPIRE_AT_PATH: &str = "expireAtPath";
 const SLIDING: &str = "sliding";
+const PREVIOUS_IMAGES: &str = "previousImages";
 
 impl Lifecycle {
     /// Whether somebody is told when each item died: what the rules were then has to be remembered.
@@ -70,7 +73,12 @@ impl Lifecycle {
                 out.insert(name, text);
             }
         }
-        for (name, is_on) in [(DELETION_RECORD, self.deletion_record), (SLIDING, self.sliding)] {
+        let switches = [
+            (DELETION_RECORD, self.deletion_record),
+            (SLIDING, self.sliding),
+            (PREVIOUS_IMAGES, self.previous_images),
+        ];
+        for (name, is_on) in switches {
             if is_on {
                 out.insert(name, Value::Bool(true));
             }
@@ -99,6 +107,7 @@ impl Lifecycle {
                 EXPIRE_AT_PATH => set(&mut lifecycle.expire_at_path, path()),
                 DELETION_RECORD => on(&mut lifecycle.deletion_record),
                 SLIDING => on(&mut lifecycle.sliding),
+                PREVIOUS_IMAGES => on(&mut lifecycle.previous_images),
                 _ => false,
             };
             if !known {
@@ -123,6 +132,7 @@ mod tests {
     fn what_is_stored_reads_back_and_damage_is_told() {
         let all = Lifecycle {
             history_minutes: Some(10),
+            previous_images: true,
             max_purge_delay: Some(60),
             max_instant_expiry: Some(100_000),
             archive: ArchiveDirectory::parse("cold"),

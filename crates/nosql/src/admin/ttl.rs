@@ -92,6 +92,13 @@ pub(super) async fn change(call: &Call) -> Result<Reply, Error> {
         let text = format!("'{}' of a container is what its changeFeedPolicy says.", wishes::HISTORY);
         return Err(Error::BadRequest(text));
     }
+    if holder.api() == Api::MongoDb && body.get(wishes::PREVIOUS_IMAGES).is_some() {
+        let text = format!(
+            "'{}' is for containers; of a collection its changeStreamPreAndPostImages says that.",
+            wishes::PREVIOUS_IMAGES
+        );
+        return Err(Error::BadRequest(text));
+    }
     let consent = call.head.consent()?;
     let change = move |engine: &Engine| {
         engine.change_lifecycle_with(&holder, consent, |wishes| {

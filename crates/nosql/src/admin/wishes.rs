@@ -88,6 +88,16 @@ const WISHES: &[Wish] = &[
         show: |wishes| wishes.max_purge_delay.map_or(Value::Null, |seconds| Value::Int(seconds.into())),
     },
     Wish {
+        name: PREVIOUS_IMAGES,
+        accepts: "true",
+        set: |wishes, value| {
+            wishes.previous_images = *value == Value::Bool(true);
+            wishes.previous_images
+        },
+        clear: |wishes| wishes.previous_images = false,
+        show: |wishes| if wishes.previous_images { Value::Bool(true) } else { Value::Null },
+    },
+    Wish {
         name: "sliding",
         accepts: "true",
         set: |wishes, value| {
@@ -110,6 +120,9 @@ const PATH: &str = "the path of a property, as /createdAt or /meta/createdAt";
 
 /// How long the feed of all versions is kept; of a container its definition says that.
 pub(super) const HISTORY: &str = "historyMinutes";
+
+/// Whether the feed of all versions shows what a replaced item was; change streams ask for that themselves.
+pub(super) const PREVIOUS_IMAGES: &str = "previousImages";
 
 /// Shares are kept in millionths.
 const MILLION: f64 = 1_000_000.0;
@@ -189,6 +202,7 @@ mod tests {
         let mut wishes = Lifecycle::default();
         for (name, good, bad) in [
             ("maxInstantExpiry", &["0", "0.5", "1"][..], &["-0.1", "1.1", "true", "\"0.5\"", "{}"][..]),
+            ("previousImages", &["true"][..], &["false", "1", "\"true\""][..]),
             ("sliding", &["true"][..], &["false", "1", "\"true\""][..]),
             ("expireAtPath", &["\"/a\"", "\"/a/b\""][..], &["\"a\"", "\"\"", "1", "true"][..]),
             ("ttlPropertyPath", &["\"/created\""][..], &["\"created\"", "5"][..]),

@@ -120,7 +120,7 @@ async fn t28_all_versions_and_deletes_come_in_envelopes_with_expiries_as_deletes
     assert_eq!(events[0].get("current").unwrap().get("_etag").unwrap().as_str(), created.header("etag"));
     assert_eq!(events[0].get("previous"), None);
     assert_eq!(events[1].get("current").unwrap(), &replaced.json());
-    assert_eq!(events[1].get("previous").unwrap(), &created.json());
+    assert_eq!(events[1].get("previous"), None, "the container does not ask for it");
     assert_eq!(metadata(1, "previousImageLSN"), metadata(0, "lsn"));
     assert_eq!(events[4].get("current").unwrap().to_json(), "{}");
     assert_eq!(events[4].get("previous").unwrap(), &replaced.json());
@@ -131,6 +131,31 @@ async fn t28_all_versions_and_deletes_come_in_envelopes_with_expiries_as_deletes
     assert_eq!(metadata(4, "crts"), (crate::client::START + 5).to_string(), "as of the instant of expiry");
     assert_eq!((metadata(3, "timeToLiveExpired"), metadata(4, "lsn")), ("false".into(), metadata(3, "lsn")));
     all_versions(&server, &next).await.expect_status(304);
+}
+
+/// The images are kept in any case: a container that begins to ask for them has those of earlier replaces, too.
+#[tokio::test]
+async fn t28_a_replaced_item_comes_with_its_previous_image_where_the_container_asks_for_it() {
+    let server = Server::with_container(RETENTION).await;
+    let start = all_versions(&server, "*").await.header("etag").unwrap().to_owned();
+    let created = server.create("p", r#"{"id":"a","pk":"p","n":1}"#).await.expect_status(201);
+    let put = server.put("/dbs/db/colls/c/docs/a", r#"{"id":"a","pk":"p","n":2}"#).key("p");
+    let replaced = put.send().await.expect_status(200);
+    server.delete("/dbs/db/colls/c/docs/a").key("p").send().await.expect_status(204);
+    let wish = |value: &'static str| {
+        server.admin("PATCH", "/_bolide/ttl/db/c", &format!("{{\"previousImages\":{value}}}")).send()
+    };
+    for (value, shown) in [("null", false), ("true", true), ("null", false)] {
+        wish(value).await.expect_status(200);
+        let page = all_versions(&server, &start).await.expect_status(200).member("Documents");
+        let previous = |at: usize| page.as_array().unwrap()[at].get("previous").cloned();
+        assert_eq!(previous(0), None);
+        assert_eq!(previous(1), shown.then(|| created.json()), "{value}");
+        assert_eq!(previous(2), Some(replaced.json()), "a delete always has it");
+        let metadata = page.as_array().unwrap()[1].get("metadata").unwrap();
+        assert!(metadata.get("previousImageLSN").is_some());
+    }
+    wish("false").await.expect_error(400, 0, "BadRequest");
 }
 
 #[tokio::test]
