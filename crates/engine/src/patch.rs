@@ -5,7 +5,7 @@
 //! still a valid item (its `ttl`, its size) is checked where every write is.
 
 use document::{PartitionKeyDefinition, Path, Pointer, Token, Value};
-use query::Query;
+use query::{Query, Surface};
 
 use crate::item::SYSTEM_PROPERTIES;
 
@@ -119,6 +119,11 @@ type Result<T> = std::result::Result<T, PatchError>;
 impl Patch {
     /// Reads `[operation, ...]` or `{"operations": [...], "condition": "from c where ..."}`.
     pub fn from_value(value: &Value) -> Result<Self> {
+        Self::from_value_on(value, Surface::default())
+    }
+
+    /// The same for a container whose geometries lie on that surface, which a condition may compute with.
+    pub fn from_value_on(value: &Value, surface: Surface) -> Result<Self> {
         let (operations, condition) = match value {
             Value::Array(operations) => (operations.as_slice(), None),
             Value::Object(members) => {
@@ -139,7 +144,10 @@ impl Patch {
         let operations = numbered.map(|(at, value)| PatchOperation::from_value(at + 1, value));
         Ok(Self {
             operations: operations.collect::<Result<_>>()?,
-            condition: condition.map(read_condition).transpose()?.map(Box::new),
+            condition: condition
+                .map(|condition| read_condition(condition, surface))
+                .transpose()?
+                .map(Box::new),
         })
     }
 
@@ -382,9 +390,9 @@ fn overlaps(pointer: &Pointer, path: &Path) -> bool {
     pointer.tokens().iter().zip(path.segments()).all(|(token, segment)| token.name() == segment)
 }
 
-fn read_condition(value: &Value) -> Result<Query> {
+fn read_condition(value: &Value, surface: Surface) -> Result<Query> {
     let text = value.as_str().ok_or_else(|| malformed("'condition' must be a string"))?;
-    query::parse_filter(text, &[]).map_err(PatchError::Condition)
+    query::parse_filter(text, &[], surface).map_err(PatchError::Condition)
 }
 
 fn check_members(value: &Value, known: &[&str]) -> Result<()> {

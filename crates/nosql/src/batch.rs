@@ -5,6 +5,7 @@
 
 use document::{Document, PartitionKey, ValueRef};
 use engine::{Charge, Effect, Item, ItemName, Operation, Outcome, Patch};
+use query::Surface;
 
 use crate::error::Error;
 use crate::items;
@@ -16,18 +17,19 @@ pub(crate) struct Entry {
     pub(crate) operation: Operation,
 }
 
-/// The operations of a request body. The outer error refuses the request, an inner one its operation.
-pub(crate) fn parse(body: &[u8]) -> Result<Vec<Result<Entry, Error>>, Error> {
+/// The operations of a request body, whose conditions compute on that surface. The outer error refuses the request, an inner
+/// one its operation.
+pub(crate) fn parse(body: &[u8], surface: Surface) -> Result<Vec<Result<Entry, Error>>, Error> {
     let body = Document::decode_body(body)?;
     let list = body
         .root()
         .as_array()
         .ok_or_else(|| Error::BadRequest("A batch request must be a JSON array of operations.".to_owned()))?;
     engine::check_batch_size(list.len())?;
-    Ok(list.iter().map(entry).collect())
+    Ok(list.iter().map(|value| entry(value, surface)).collect())
 }
 
-fn entry(value: ValueRef<'_>) -> Result<Entry, Error> {
+fn entry(value: ValueRef<'_>, surface: Surface) -> Result<Entry, Error> {
     let text = |name: &str| value.get(name).and_then(ValueRef::as_str);
     let kind = text("operationType")
         .ok_or_else(|| Error::BadRequest("A batch operation needs a string 'operationType'.".to_owned()))?;
@@ -49,7 +51,8 @@ fn entry(value: ValueRef<'_>) -> Result<Entry, Error> {
         "read" => Operation::Read { name: name()?, precondition },
         "delete" => Operation::Delete { name: name()?, precondition },
         "patch" => {
-            let patch = Patch::from_value(&resource()?.to_value()).map_err(engine::Error::from)?;
+            let patch = Patch::from_value_on(&resource()?.to_value(), surface);
+            let patch = patch.map_err(engine::Error::from)?;
             Operation::Patch { name: name()?, patch, precondition }
         }
         other => return Err(Error::BadRequest(format!("The batch operation type '{other}' is not known."))),
@@ -201,7 +204,7 @@ mod tests {
                 "more operations than what is supported. It has 101",
             ),
         ] {
-            let Err(error) = parse(body.as_bytes()) else { panic!("{body}") };
+            let Err(error) = parse(body.as_bytes(), Surface::Globe) else { panic!("{body}") };
             assert!(error.to_string().contains(part), "{error}");
         }
     }
@@ -212,7 +215,7 @@ mod tests {
             {"operationType":"Delete"}, {"operationType":"Fly"}, {}, 7,
             {"operationType":"Read","id":"1","partitionKey":"nonsense"},
             {"operationType":"delete","id":"1","ifMatch":"e"}]"#;
-        let entries = parse(body.as_bytes()).unwrap();
+        let entries = parse(body.as_bytes(), Surface::Globe).unwrap();
         let good: Vec<bool> = entries.iter().map(Result::is_ok).collect();
         assert_eq!(good, [true, false, false, false, false, false, true]);
     }

@@ -33,7 +33,7 @@ pub use context::{Context, DEFAULT_BUDGET, DEFAULT_MEMORY, Fault};
 pub use error::{Code, CountClause, Error, Report, Result, TokenKind};
 pub use functions::full_text::tokens;
 pub use functions::vector::DistanceFunction;
-pub use logical::{AggregateKind, Comparison, Dialect, Query, Segment};
+pub use logical::{AggregateKind, Comparison, Dialect, Query, Segment, Surface};
 pub use plan::{Distinct, HybridInfo, HybridRows, Plan, QueryInfo, QueryRange, SortOrder, Work, plan};
 pub use row::{Operand, Row, walk};
 pub use run::{Answer, Arrival, Flow, PageLimits, Ranking, Resume, Run, resume_key};
@@ -72,8 +72,8 @@ fn fingerprint(text: &str, parameters: &[(String, Value)]) -> u64 {
 }
 
 /// Parses `FROM c WHERE ...`, the form of a patch condition.
-pub fn parse_filter(text: &str, parameters: &[(String, Value)]) -> Result<Query> {
+pub fn parse_filter(text: &str, parameters: &[(String, Value)], surface: Surface) -> Result<Query> {
     syntax::parse_condition(text)
-        .and_then(|(alias, filter)| resolve::resolve_condition(text, &alias, &filter, parameters))
+        .and_then(|(alias, filter)| resolve::resolve_condition(text, &alias, &filter, parameters, surface))
         .map_err(|error| error.with_positions_of(text))
 }

@@ -316,4 +316,16 @@ pub struct Dialect {
     pub computed: Vec<(String, String)>,
     /// The distance function of each vector embedding path.
     pub embeddings: Vec<(Path, String)>,
+    /// `geospatialConfig`: what the coordinates of the container's geometries lie on.
+    pub surface: Surface,
+}
+
+/// What coordinates lie on, and so what the spatial functions compute.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Surface {
+    /// Longitude and latitude in degrees on the earth; distances are metres.
+    #[default]
+    Globe,
+    /// Any two numbers; distances are in their unit.
+    Plane,
 }

@@ -1,14 +1,21 @@
 //! What a container's definition adds to the query language.
 
 use document::{Path, Value};
-use query::Dialect;
+use query::{Dialect, Surface};
 
 use super::ContainerDefinition;
 
 impl ContainerDefinition {
     /// The names and defaults that queries over the container know.
     pub fn dialect(&self) -> Dialect {
-        Dialect { computed: self.computed(), embeddings: self.embeddings() }
+        Dialect { computed: self.computed(), embeddings: self.embeddings(), surface: self.surface() }
+    }
+
+    /// What the coordinates of the container's geometries lie on (`geospatialConfig`).
+    pub fn surface(&self) -> Surface {
+        let kind =
+            self.rest("geospatialConfig").and_then(|config| config.get("type")).and_then(Value::as_str);
+        if kind == Some("Geometry") { Surface::Plane } else { Surface::Globe }
     }
 
     fn computed(&self) -> Vec<(String, String)> {

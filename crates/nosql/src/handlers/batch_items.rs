@@ -17,7 +17,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
     refuse_triggers(call)?;
     call.check_session(&container)?;
-    let entries = batch::parse(&call.body)?;
+    let entries = batch::parse(&call.body, container.definition.surface())?;
     if call.head.flag(&headers::BATCH_ATOMIC)? {
         return atomic(call, &container, entries).await;
     }

@@ -10,7 +10,8 @@ use crate::{items, json};
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
     let key = call.head.required_partition_key()?;
-    let patch = Patch::from_value(&json::parse(&call.body)?).map_err(engine::Error::from)?;
+    let surface = container.definition.surface();
+    let patch = Patch::from_value_on(&json::parse(&call.body)?, surface).map_err(engine::Error::from)?;
     let operation =
         Operation::Patch { name: call.item_name(&container), patch, precondition: call.head.precondition() };
     items::write(call, &container, Some(key), operation).await

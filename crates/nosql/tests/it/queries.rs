@@ -411,3 +411,62 @@ async fn parts_of_a_time_with_an_offset_are_those_of_utc() {
     let reply = server.query("SELECT VALUE c.id FROM c WHERE DateTimePart('ss', c.t) = 10").await;
     assert_eq!(reply.expect_status(200).member("Documents").to_json(), r#"["1"]"#);
 }
+
+/// On a plane every spatial function computes with plain numbers: constants, filters, orders, conditions of patches, and
+/// what clients get from plans over several ranges.
+#[tokio::test]
+async fn a_container_of_flat_geometry_measures_on_a_plane() {
+    let server = Server::start().await;
+    server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+    let flat = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},
+        "geospatialConfig":{"type":"Geometry"},"indexingPolicy":{"spatialIndexes":[{"path":"/at/*","types":["Point"],
+            "boundingBox":{"xmin":-1000,"ymin":-1000,"xmax":1000,"ymax":1000}}]}}"#;
+    let create = server.post("/dbs/db/colls", flat).header("x-ms-offer-throughput", "40000");
+    create.send().await.expect_status(201);
+    for (id, x, y) in [("a", 3, 4), ("b", 300, -400), ("c", 0, 0)] {
+        let at = format!(r#"{{"type":"Point","coordinates":[{x},{y}]}}"#);
+        server.create(id, &format!(r#"{{"id":"{id}","pk":"{id}","at":{at}}}"#)).await.expect_status(201);
+    }
+    let origin = "{'type':'Point','coordinates':[0,0]}";
+    let square = "{'type':'Polygon','coordinates':[[[-10,-10],[-10,500],[500,500],[500,-10],[-10,-10]]]}";
+    let rows = async |text: &str| {
+        let documents = server.query(&text.replace("ORIGIN", origin).replace("SQUARE", square)).await;
+        let documents = documents.expect_status(200).member("Documents");
+        let mut rows: Vec<String> = documents.as_array().unwrap().iter().map(Value::to_json).collect();
+        rows.sort();
+        rows.join(" ")
+    };
+    for (query, expected) in [
+        ("SELECT VALUE ST_DISTANCE(c.at, ORIGIN) FROM c", "0 5 500"),
+        ("SELECT VALUE ST_DISTANCE({'type':'Point','coordinates':[3,4]}, ORIGIN) FROM c", "5 5 5"),
+        ("SELECT VALUE c.id FROM c WHERE ST_DISTANCE(c.at, ORIGIN) < 6", r#""a" "c""#),
+        ("SELECT VALUE c.id FROM c WHERE ST_WITHIN(c.at, SQUARE)", r#""a" "c""#),
+        ("SELECT VALUE c.id FROM c WHERE ST_INTERSECTS(SQUARE, c.at)", r#""a" "c""#),
+        ("SELECT VALUE ST_ISVALID(c.at) FROM c", "true true true"),
+        ("SELECT VALUE ST_ISVALIDDETAILED(c.at) FROM c WHERE c.id = 'b'", r#"{"valid":true}"#),
+        ("SELECT VALUE ST_AREA(SQUARE) FROM c WHERE c.id = 'a'", "260100"),
+        ("SELECT VALUE s FROM (SELECT VALUE ST_DISTANCE(c.at, ORIGIN) FROM c) s WHERE s > 100", "500"),
+    ] {
+        assert_eq!(rows(query).await, expected, "{query}");
+    }
+    let near = r#"{"condition":"FROM c WHERE ST_DISTANCE(c.at, {'type':'Point','coordinates':[0,0]}) = 5",
+        "operations":[{"op":"set","path":"/n","value":1}]}"#;
+    server.patch("/dbs/db/colls/c/docs/a", near).key("a").send().await.expect_status(200);
+    server.patch("/dbs/db/colls/c/docs/b", near).key("b").send().await.expect_error(
+        412,
+        0,
+        "PreconditionFailed",
+    );
+    let batch = format!(r#"[{{"operationType":"Patch","id":"a","resourceBody":{near}}}]"#);
+    let batch = server.post(DOCS, &batch).key("a").header("x-ms-cosmos-is-batch-request", "True");
+    batch.header("x-ms-cosmos-batch-atomic", "True").send().await.expect_status(200);
+    // Another container of the same account still has the earth.
+    server.create_container("round", "").await.expect_status(201);
+    let body = r#"{"id":"a","pk":"a","at":{"type":"Point","coordinates":[3,4]}}"#;
+    server.post("/dbs/db/colls/round/docs", body).key("a").send().await.expect_status(201);
+    let text = format!("SELECT VALUE ST_DISTANCE(c.at, {origin}) FROM c");
+    let round = server.post("/dbs/db/colls/round/docs", &format!("{{\"query\":\"{text}\"}}")).key("a");
+    let round = round.header("x-ms-documentdb-isquery", "True").send().await.expect_status(200);
+    let metres = round.member("Documents").as_array().unwrap()[0].as_f64().unwrap();
+    assert!((metres - 554_058.9).abs() < 0.1, "{metres}");
+}

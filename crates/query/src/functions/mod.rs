@@ -30,6 +30,7 @@ pub(crate) mod vector;
 use document::{Value, ValueRef};
 
 use crate::context::Context;
+use crate::logical::Surface;
 
 /// An argument; `None` is undefined.
 pub(crate) type Arg<'a> = Option<ValueRef<'a>>;
@@ -51,7 +52,7 @@ pub(crate) struct Entry {
 }
 
 impl PartialEq for Entry {
-    /// Names differ, so they say which function it is.
+    /// Names differ, so they say which function it is: all spatial functions of one query are of one surface.
     fn eq(&self, other: &Entry) -> bool {
         self.name == other.name
     }
@@ -75,9 +76,12 @@ const TABLES: &[&[Entry]] = &[
     item::TABLE,
 ];
 
-/// The function of that name, in any case.
-pub(crate) fn find(name: &str) -> Option<&'static Entry> {
-    TABLES.iter().flat_map(|table| table.iter()).find(|entry| entry.name.eq_ignore_ascii_case(name))
+/// The function of that name, in any case. Spatial functions are those of the surface, so that whatever evaluates a call
+/// computes on it.
+pub(crate) fn find(name: &str, surface: Surface) -> Option<&'static Entry> {
+    let planar = if surface == Surface::Plane { spatial::PLANAR } else { &[] };
+    let entries = planar.iter().chain(TABLES.iter().flat_map(|table| table.iter()));
+    entries.into_iter().find(|entry| entry.name.eq_ignore_ascii_case(name))
 }
 
 /// A computed number: whole ones print without fraction, what is not finite is undefined.

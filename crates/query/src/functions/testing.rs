@@ -4,6 +4,7 @@ use document::{Value, parse_json};
 
 use super::{TABLES, find};
 use crate::context::Context;
+use crate::logical::Surface;
 
 /// The request's time in these tests: 2024-10-14T14:20:30.666Z.
 pub(crate) const NOW_MILLIS: u64 = 1_728_915_630_666;
@@ -29,7 +30,12 @@ pub(crate) fn call(name: &str, arguments: &str) -> Option<Value> {
 
 /// The same in surroundings of one's own.
 pub(crate) fn call_in(context: &Context, name: &str, arguments: &str) -> Option<Value> {
-    let entry = find(name).unwrap_or_else(|| panic!("there is no function {name}"));
+    call_on(Surface::Globe, context, name, arguments)
+}
+
+/// The same with coordinates on that surface.
+pub(crate) fn call_on(surface: Surface, context: &Context, name: &str, arguments: &str) -> Option<Value> {
+    let entry = find(name, surface).unwrap_or_else(|| panic!("there is no function {name}"));
     let arguments: Vec<Option<Value>> = split(arguments).into_iter().map(value).collect();
     assert!((entry.least..=entry.most).contains(&arguments.len()), "{name} with {arguments:?}");
     let arguments: Vec<_> = arguments.iter().map(|argument| argument.as_ref().map(Value::view)).collect();

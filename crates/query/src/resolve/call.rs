@@ -48,7 +48,7 @@ impl Resolver<'_> {
             let message = format!("The {} function is only allowed in the ORDER BY RANK clause.", name.text);
             return self.report("SC9002", span, message);
         }
-        let Some(entry) = functions::find(&name.text) else {
+        let Some(entry) = functions::find(&name.text, self.dialect.surface) else {
             let message = format!("'{}' is not a recognized built-in function name.", name.text);
             return self.report("SC2005", name.span, message);
         };

@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use document::Value;
 
 use crate::error::{Code, Error, Report, Result};
-use crate::logical::{Dialect, Expression, Projection, Query};
+use crate::logical::{Dialect, Expression, Projection, Query, Surface};
 use crate::syntax::ast::{self, Node, Span};
 
 use computed::Computed;
@@ -88,8 +88,9 @@ pub(crate) fn resolve_condition(
     alias: &ast::Name,
     filter: &Node,
     parameters: &[(String, Value)],
+    surface: Surface,
 ) -> Result<Query> {
-    let dialect = Dialect::default();
+    let dialect = Dialect { surface, ..Dialect::default() };
     let mut resolver = Resolver::new(text, parameters, &dialect, Purpose::Run)?;
     resolver.levels.push(Level::of_item(&alias.text));
     let filter = resolver.expression(filter);

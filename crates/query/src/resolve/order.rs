@@ -155,7 +155,7 @@ impl Resolver<'_> {
             let larger_is_better = larger_is_better(arguments);
             ScoreKind::Vector { distance, larger_is_better }
         } else {
-            if functions::find(&name.text).is_some() {
+            if functions::find(&name.text, self.dialect.surface).is_some() {
                 self.no_score(node.span)
             } else {
                 self.expression(node)

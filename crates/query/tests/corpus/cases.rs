@@ -53,7 +53,7 @@ pub(crate) fn check_syntax(data: &[u8]) {
         }
         Err(error) => check_error(&error, text),
     }
-    match query::parse_filter(text, &parameters) {
+    match query::parse_filter(text, &parameters, query::Surface::Globe) {
         Ok(query) => drop(query.analyse(&partition_keys()[0])),
         Err(error) => check_error(&error, text),
     }
@@ -133,6 +133,7 @@ fn dialect() -> Dialect {
     Dialect {
         computed: computed.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
         embeddings: embeddings.map(|(path, kind)| (path.parse().expect("a path"), kind.to_owned())).into(),
+        surface: query::Surface::default(),
     }
 }
 
@@ -158,7 +159,7 @@ pub(crate) fn check_evaluation(data: &[u8]) {
     let stored: Vec<&dyn Row> = stored.iter().map(|item| item as &dyn Row).collect();
     let filters = text.trim_start().get(..4).is_some_and(|word| word.eq_ignore_ascii_case("FROM"));
     let query = if filters {
-        query::parse_filter(text, &parameters)
+        query::parse_filter(text, &parameters, query::Surface::Globe)
     } else {
         query::parse(text, &parameters, &dialect)
     };

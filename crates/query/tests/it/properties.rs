@@ -150,7 +150,7 @@ proptest! {
     fn a_condition_and_its_negation_never_both_hold(condition in condition(), row in row()) {
         let parameters = [("@p".to_owned(), Value::Int(1))];
         let holds = |condition: &str| {
-            query::parse_filter(&format!("FROM c WHERE {condition}"), &parameters).unwrap().matches(&row, &Context::new(0, 1))
+            query::parse_filter(&format!("FROM c WHERE {condition}"), &parameters, query::Surface::Globe).unwrap().matches(&row, &Context::new(0, 1))
         };
         let negation = format!("NOT ({condition})");
         prop_assert!(!holds(&condition) || !holds(&negation), "{}", condition);

@@ -143,7 +143,7 @@ impl Transcript {
     }
 
     fn filter(&mut self, text: &str, parameters: &[(String, Value)]) {
-        match query::parse_filter(text, parameters) {
+        match query::parse_filter(text, parameters, query::Surface::Globe) {
             Ok(query) => {
                 let matching = self.items.iter().filter(|item| query.matches(*item, &context()));
                 let ids: Vec<_> =

@@ -1,17 +1,16 @@
 //! `GeoJSON` in: shapes, or the reason why a value is none.
 //!
-//! Places have longitude first, in degrees; what follows the latitude is ignored, as is a `crs` member: all is
-//! WGS-84.
+//! A place has two coordinates, on the earth longitude and latitude in degrees; what follows them is ignored, as is a
+//! `crs` member: the container says what surface it is, and the earth is WGS-84.
 
 use document::{ArrayRef, ValueRef};
 
-use super::ellipsoid::direction;
-use super::shape::{Polygon, Ring, Shape, opposite};
-use super::sphere::Vector;
+use super::shape::{Polygon, Shape};
+use super::surface::Place;
 use crate::context::Context;
 
 /// Reads a geometry.
-pub(super) fn read(value: ValueRef<'_>, context: &Context) -> Result<Shape, String> {
+pub(super) fn read<P: Place>(value: ValueRef<'_>, context: &Context) -> Result<Shape<P>, String> {
     let kind = value.get("type").and_then(ValueRef::as_str);
     let coordinates = value.get("coordinates").and_then(ValueRef::as_array);
     let (Some(kind), Some(coordinates)) = (kind, coordinates) else {
@@ -39,24 +38,18 @@ fn array(value: ValueRef<'_>) -> Result<ArrayRef<'_>, String> {
         .ok_or_else(|| "Coordinates must be arrays of numbers, nested as the type wants.".to_owned())
 }
 
-fn place(coordinates: ArrayRef<'_>) -> Result<Vector, String> {
+fn place<P: Place>(coordinates: ArrayRef<'_>) -> Result<P, String> {
     let mut numbers = coordinates.iter().map(ValueRef::as_f64);
-    let (Some(Some(longitude)), Some(Some(latitude))) = (numbers.next(), numbers.next()) else {
+    let (Some(Some(first)), Some(Some(second))) = (numbers.next(), numbers.next()) else {
         return Err("A position must have at least two numbers, longitude and latitude.".to_owned());
     };
     if numbers.any(|number| number.is_none()) {
         return Err("A position must hold numbers only.".to_owned());
     }
-    if !(-90.0..=90.0).contains(&latitude) {
-        return Err("Latitude values must be between -90 and 90 degrees.".to_owned());
-    }
-    if !(-180.0..=180.0).contains(&longitude) {
-        return Err("Longitude values must be between -180 and 180 degrees.".to_owned());
-    }
-    Ok(direction(longitude, latitude))
+    P::at(first, second)
 }
 
-fn places(coordinates: ArrayRef<'_>, context: &Context) -> Result<Vec<Vector>, String> {
+fn places<P: Place>(coordinates: ArrayRef<'_>, context: &Context) -> Result<Vec<P>, String> {
     if !context.spend(coordinates.len() as u64 / 8 + 1) {
         return Err("The query has done all it may.".to_owned());
     }
@@ -64,15 +57,15 @@ fn places(coordinates: ArrayRef<'_>, context: &Context) -> Result<Vec<Vector>, S
 }
 
 /// Places in a row, each different from the one before.
-fn chain(mut places: Vec<Vector>) -> Result<Vec<Vector>, String> {
+fn chain<P: Place>(mut places: Vec<P>) -> Result<Vec<P>, String> {
     places.dedup_by(|next, previous| next.is_at(*previous));
-    if places.windows(2).any(|pair| opposite(pair[0], pair[1])) {
-        return Err("An edge must not join positions on opposite sides of the earth.".to_owned());
+    match places.windows(2).find_map(|pair| pair[0].unjoinable(pair[1])) {
+        None => Ok(places),
+        Some(reason) => Err(reason.to_owned()),
     }
-    Ok(places)
 }
 
-fn line(coordinates: ArrayRef<'_>, context: &Context) -> Result<Vec<Vector>, String> {
+fn line<P: Place>(coordinates: ArrayRef<'_>, context: &Context) -> Result<Vec<P>, String> {
     let places = places(coordinates, context)?;
     if places.len() < 2 {
         return Err("A LineString must have at least two positions.".to_owned());
@@ -80,7 +73,7 @@ fn line(coordinates: ArrayRef<'_>, context: &Context) -> Result<Vec<Vector>, Str
     chain(places)
 }
 
-fn polygon(coordinates: ArrayRef<'_>, context: &Context) -> Result<Polygon, String> {
+fn polygon<P: Place>(coordinates: ArrayRef<'_>, context: &Context) -> Result<Polygon<P>, String> {
     let mut rings =
         coordinates.iter().enumerate().map(|(index, positions)| ring(positions, index + 1, context));
     let Some(outer) = rings.next() else {
@@ -89,9 +82,10 @@ fn polygon(coordinates: ArrayRef<'_>, context: &Context) -> Result<Polygon, Stri
     Ok(Polygon::new(outer?, rings.collect::<Result<_, _>>()?))
 }
 
-fn ring(positions: ValueRef<'_>, number: usize, context: &Context) -> Result<Ring, String> {
+/// The corners of a ring, the first of them not again at the end.
+fn ring<P: Place>(positions: ValueRef<'_>, number: usize, context: &Context) -> Result<Vec<P>, String> {
     let positions = array(positions)?;
-    let places = places(positions, context)?;
+    let places: Vec<P> = places(positions, context)?;
     if places.len() < 4 {
         return Err(format!(
             "The Polygon input is not valid because the ring number {number} has fewer than four positions."
@@ -111,5 +105,5 @@ fn ring(positions: ValueRef<'_>, number: usize, context: &Context) -> Result<Rin
             "The Polygon input is not valid because the ring number {number} does not surround an area."
         ));
     }
-    Ok(Ring::new(corners))
+    Ok(corners)
 }

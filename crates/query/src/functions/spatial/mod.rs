@@ -1,5 +1,7 @@
-//! Functions of places on the earth, given as `GeoJSON`: `Point`, `MultiPoint`, `LineString`, `Polygon` with holes
-//! and `MultiPolygon`.
+//! Functions of places on the earth or on a plane, given as `GeoJSON`: `Point`, `MultiPoint`, `LineString`, `Polygon`
+//! with holes and `MultiPolygon`. Which surface it is, a container says (`geospatialConfig`): each has its own table of the
+//! same functions. On a plane coordinates are any numbers, edges straight, distances and areas in the unit of the
+//! coordinates. Of the earth:
 //!
 //! - The earth is the WGS-84 ellipsoid; distances are metres along great ellipses (`ellipsoid`), areas square metres.
 //! - An edge is the shorter great ellipse between its ends, not a line on a map: from 10 degrees east to 20 degrees
@@ -12,80 +14,92 @@
 
 mod ellipsoid;
 mod geojson;
+mod globe;
+mod plane;
 mod relate;
 mod shape;
 mod sphere;
+mod surface;
 mod validity;
 
 use document::{Object, Value, ValueRef};
 
+use self::plane::Point;
 use self::shape::Shape;
 use self::sphere::Vector;
+use self::surface::Place;
 use super::{Arg, Entry, number};
 use crate::context::Context;
 
-/// The functions of this room.
-pub(crate) const TABLE: &[Entry] = &[
-    Entry { name: "ST_AREA", least: 1, most: 1, run: area },
-    Entry { name: "ST_DISTANCE", least: 2, most: 2, run: distance },
-    Entry { name: "ST_INTERSECTS", least: 2, most: 2, run: intersects },
-    Entry { name: "ST_ISVALID", least: 1, most: 1, run: is_valid },
-    Entry { name: "ST_ISVALIDDETAILED", least: 1, most: 1, run: is_valid_detailed },
-    Entry { name: "ST_WITHIN", least: 2, most: 2, run: within },
-];
+/// The functions of places on the earth.
+pub(crate) const TABLE: &[Entry] = &table::<Vector>();
 
-fn shape(argument: Arg<'_>, context: &Context) -> Option<Shape> {
+/// The same functions of places on a plane.
+pub(crate) const PLANAR: &[Entry] = &table::<Point>();
+
+const fn table<P: Place>() -> [Entry; 6] {
+    [
+        Entry { name: "ST_AREA", least: 1, most: 1, run: area::<P> },
+        Entry { name: "ST_DISTANCE", least: 2, most: 2, run: distance::<P> },
+        Entry { name: "ST_INTERSECTS", least: 2, most: 2, run: intersects::<P> },
+        Entry { name: "ST_ISVALID", least: 1, most: 1, run: is_valid::<P> },
+        Entry { name: "ST_ISVALIDDETAILED", least: 1, most: 1, run: is_valid_detailed::<P> },
+        Entry { name: "ST_WITHIN", least: 2, most: 2, run: within::<P> },
+    ]
+}
+
+fn shape<P: Place>(argument: Arg<'_>, context: &Context) -> Option<Shape<P>> {
     geojson::read(argument?, context).ok()
 }
 
-fn both(arguments: &[Arg<'_>], context: &Context) -> Option<(Shape, Shape)> {
+fn both<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<(Shape<P>, Shape<P>)> {
     Some((shape(arguments[0], context)?, shape(arguments[1], context)?))
 }
 
 /// The area of all polygons, holes taken away; places and lines have none.
-fn area(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
-    let shape = shape(arguments[0], context)?;
+fn area<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
+    let shape: Shape<P> = shape(arguments[0], context)?;
     let mut sum = 0.0;
     for polygon in &shape.polygons {
-        sum += ellipsoid::area(&polygon.outer.corners);
+        sum += P::area(&polygon.outer.corners);
         for hole in &polygon.holes {
             // What a hole has to its left is what it leaves.
-            let taken: Vec<Vector> = hole.corners.iter().rev().copied().collect();
-            sum -= ellipsoid::area(&taken);
+            let taken: Vec<P> = hole.corners.iter().rev().copied().collect();
+            sum -= P::area(&taken);
         }
     }
     number(sum.max(0.0))
 }
 
-fn distance(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
-    let (a, b) = both(arguments, context)?;
+fn distance<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
+    let (a, b) = both::<P>(arguments, context)?;
     number(relate::distance(&a, &b, context)?)
 }
 
-fn intersects(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
-    let (a, b) = both(arguments, context)?;
+fn intersects<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
+    let (a, b) = both::<P>(arguments, context)?;
     relate::intersects(&a, &b, context).map(Value::Bool)
 }
 
-fn within(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
-    let (a, b) = both(arguments, context)?;
+fn within<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
+    let (a, b) = both::<P>(arguments, context)?;
     relate::within(&a, &b, context).map(Value::Bool)
 }
 
 /// Why a value is no valid geometry, if so.
-fn flaw(value: ValueRef<'_>, context: &Context) -> Option<String> {
-    match geojson::read(value, context) {
+fn flaw<P: Place>(value: ValueRef<'_>, context: &Context) -> Option<String> {
+    match geojson::read::<P>(value, context) {
         Ok(shape) => validity::flaw(&shape, context),
         Err(reason) => Some(reason),
     }
 }
 
-fn is_valid(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
-    Some(Value::Bool(flaw(arguments[0]?, context).is_none()))
+fn is_valid<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
+    Some(Value::Bool(flaw::<P>(arguments[0]?, context).is_none()))
 }
 
-fn is_valid_detailed(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
-    let flaw = flaw(arguments[0]?, context);
+fn is_valid_detailed<P: Place>(arguments: &[Arg<'_>], context: &Context) -> Option<Value> {
+    let flaw = flaw::<P>(arguments[0]?, context);
     let mut detailed = Object::new();
     detailed.insert("valid", flaw.is_none());
     if let Some(reason) = flaw {
@@ -96,9 +110,10 @@ fn is_valid_detailed(arguments: &[Arg<'_>], context: &Context) -> Option<Value> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{call, call_in, check};
+    use super::super::testing::{call, call_in, call_on, check};
     use super::*;
     use crate::context::Fault;
+    use crate::logical::Surface;
 
     fn point(longitude: f64, latitude: f64) -> String {
         format!(r#"{{"type": "Point", "coordinates": [{longitude}, {latitude}]}}"#)
@@ -364,5 +379,105 @@ mod tests {
         let context = Context::new(0, 1).with_budget(10_000);
         assert_eq!(call_in(&context, "ST_INTERSECTS", &format!("{line}, {line}")), None);
         assert_eq!(context.fault(), Some(Fault::OutOfBudget));
+    }
+
+    #[track_caller]
+    fn planar(name: &str, arguments: &[&str], expected: &str) {
+        let found = call_on(Surface::Plane, &Context::new(0, 1), name, &arguments.join(","));
+        let found = found.map_or("undefined".to_owned(), |value| value.to_json());
+        assert_eq!(found, expected, "{name}({})", arguments.join(", "));
+    }
+
+    #[test]
+    fn distances_on_a_plane_are_those_of_pythagoras() {
+        planar("ST_DISTANCE", &[&point(0.0, 0.0), &point(3.0, 4.0)], "5");
+        planar("ST_DISTANCE", &[&point(1000.0, -2000.0), &point(1003.0, -1996.0)], "5");
+        planar("ST_DISTANCE", &[&point(180.0, 0.0), &point(-180.0, 0.0)], "360");
+        planar("ST_DISTANCE", &[&point(0.0, 90.0), &point(50.0, 90.0)], "50");
+        let line = geometry("LineString", "[[0,0],[10,0],[10,10]]");
+        planar("ST_DISTANCE", &[&point(5.0, 3.0), &line], "3");
+        planar("ST_DISTANCE", &[&point(13.0, 14.0), &line], "5");
+        let area = polygon(&[square(0.0, 0.0, 10.0, 10.0)]);
+        planar("ST_DISTANCE", &[&point(5.0, 5.0), &area], "0");
+        planar("ST_DISTANCE", &[&area, &polygon(&[square(13.0, 14.0, 20.0, 20.0)])], "5");
+        let ring = polygon(&[square(0.0, 0.0, 10.0, 10.0), square(4.0, 4.0, 6.0, 6.0)]);
+        planar("ST_DISTANCE", &[&point(5.0, 4.5), &ring], "0.5");
+        planar("ST_DISTANCE", &[&geometry("MultiPoint", "[[300,0],[13,14]]"), &area], "5");
+        planar("ST_DISTANCE", &[&geometry("LineString", "[[1,1],[1,1]]"), &point(1.0, 1.0)], "0");
+        planar("ST_DISTANCE", &[&point(0.0, 0.0), "1"], "undefined");
+    }
+
+    #[test]
+    fn areas_on_a_plane() {
+        let clockwise = geometry("Polygon", "[[[0,0],[0,500],[400,500],[400,0],[0,0]]]");
+        for shape in [polygon(&[square(0.0, 0.0, 400.0, 500.0)]), clockwise] {
+            planar("ST_AREA", &[&shape], "200000");
+        }
+        planar("ST_AREA", &[&polygon(&[square(0.0, 0.0, 10.0, 10.0), square(4.0, 4.0, 6.0, 6.0)])], "96");
+        let hole = geometry(
+            "Polygon",
+            &format!("[{},[[4,4],[4,6],[6,6],[6,4],[4,4]]]", square(0.0, 0.0, 10.0, 10.0)),
+        );
+        planar("ST_AREA", &[&hole], "96");
+        planar("ST_AREA", &[&point(1.0, 1.0)], "0");
+    }
+
+    #[test]
+    fn what_lies_within_and_what_meets_on_a_plane() {
+        let area = polygon(&[square(1000.0, 1000.0, 1010.0, 1010.0)]);
+        let inverse = geometry("Polygon", "[[[1000,1000],[1000,1010],[1010,1010],[1010,1000],[1000,1000]]]");
+        for area in [&area, &inverse] {
+            for (x, y, within) in [
+                (1005.0, 1005.0, "true"),
+                (1000.0, 1005.0, "true"),
+                (1010.0, 1010.0, "true"),
+                (1011.0, 1005.0, "false"),
+                (999.0, 1010.0, "false"),
+                (0.0, 0.0, "false"),
+            ] {
+                planar("ST_WITHIN", &[&point(x, y), area], within);
+                planar("ST_INTERSECTS", &[area, &point(x, y)], within);
+            }
+        }
+        // On the earth the edge in the north runs north of the parallel, and this place lies south of it.
+        let wide = polygon(&[square(0.0, 0.0, 80.0, 50.0)]);
+        holds("ST_WITHIN", &point(40.0, 51.0), &wide, true);
+        planar("ST_WITHIN", &[&point(40.0, 51.0), &wide], "false");
+        planar("ST_WITHIN", &[&point(40.0, 50.0), &wide], "true");
+        let ring = polygon(&[square(0.0, 0.0, 10.0, 10.0), square(4.0, 4.0, 6.0, 6.0)]);
+        for (shape, within, meets) in [
+            (geometry("LineString", "[[1,1],[9,1]]"), "true", "true"),
+            (geometry("LineString", "[[1,5],[9,5]]"), "false", "true"),
+            (geometry("LineString", "[[4.5,5],[5.5,5]]"), "false", "false"),
+            (polygon(&[square(4.5, 4.5, 5.5, 5.5)]), "false", "false"),
+            (polygon(&[square(3.0, 3.0, 7.0, 7.0)]), "false", "true"),
+            (polygon(&[square(1.0, 1.0, 2.0, 2.0)]), "true", "true"),
+            (polygon(&[square(10.0, 0.0, 20.0, 10.0)]), "false", "true"),
+            (polygon(&[square(10.1, 0.0, 20.0, 10.0)]), "false", "false"),
+            (geometry("MultiPoint", "[[1,1],[11,1]]"), "false", "true"),
+        ] {
+            planar("ST_WITHIN", &[&shape, &ring], within);
+            planar("ST_INTERSECTS", &[&shape, &ring], meets);
+        }
+    }
+
+    #[test]
+    fn valid_on_a_plane_are_all_coordinates_but_not_all_shapes() {
+        for (shape, valid) in [
+            (point(31.9, -132.8), "true"),
+            (point(4e9, -1e12), "true"),
+            (geometry("Point", "[1]"), "false"),
+            (geometry("LineString", "[[0,10],[180,-10]]"), "true"),
+            (polygon(&[square(-1000.0, -1000.0, 1000.0, 1000.0)]), "true"),
+            (geometry("Polygon", "[[[0,0],[0,500],[500,500],[500,0],[0,0]]]"), "true"),
+            (geometry("Polygon", "[[[0,0],[500,0],[500,500],[0,500]]]"), "false"),
+            (geometry("Polygon", "[[[0,0],[500,500],[500,0],[0,500],[0,0]]]"), "false"),
+            (polygon(&[square(0.0, 0.0, 500.0, 500.0), square(10.0, 10.0, 20.0, 20.0)]), "true"),
+            (polygon(&[square(0.0, 0.0, 500.0, 500.0), square(10.0, 10.0, 900.0, 20.0)]), "false"),
+            (polygon(&[square(0.0, 0.0, 500.0, 500.0), square(600.0, 10.0, 900.0, 20.0)]), "false"),
+        ] {
+            planar("ST_ISVALID", &[&shape], valid);
+        }
+        planar("ST_ISVALIDDETAILED", &[&point(133.75, -184.38)], r#"{"valid":true}"#);
     }
 }

@@ -6,6 +6,8 @@
 
 use std::ops::{Add, Mul, Neg, Sub};
 
+use super::surface::{Edge, Place};
+
 /// Places nearer than this are one: about half a millimetre.
 pub(super) const SAME: f64 = 1e-10;
 
@@ -43,10 +45,6 @@ impl Vector {
     /// The chord between two directions: as good as the angle for telling which is nearer.
     pub(super) fn chord(self, other: Vector) -> f64 {
         (self - other).length()
-    }
-
-    pub(super) fn is_at(self, other: Vector) -> bool {
-        self.chord(other) <= SAME
     }
 
     /// The normal of the plane through two directions and the centre, of twice the length of their product. Made of
@@ -100,7 +98,7 @@ impl Neg for Vector {
 
 /// An arc between two different places that are not opposite each other.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Edge {
+pub(super) struct Arc {
     pub(super) start: Vector,
     pub(super) end: Vector,
     pub(super) normal: Vector,
@@ -109,15 +107,24 @@ pub(super) struct Edge {
     pub(super) reach: f64,
 }
 
-impl Edge {
-    pub(super) fn new(start: Vector, end: Vector) -> Edge {
+impl Edge for Arc {
+    type Place = Vector;
+
+    fn new(start: Vector, end: Vector) -> Arc {
         let middle = (start + end).unit();
         let reach = middle.chord(start);
-        Edge { start, end, normal: start.normal(end).unit(), middle, reach }
+        Arc { start, end, normal: start.normal(end).unit(), middle, reach }
     }
 
-    /// The place of the arc nearest to a place.
-    pub(super) fn nearest(&self, place: Vector) -> Vector {
+    fn start(&self) -> Vector {
+        self.start
+    }
+
+    fn end(&self) -> Vector {
+        self.end
+    }
+
+    fn nearest(&self, place: Vector) -> Vector {
         let flat = place - self.normal * self.normal.dot(place);
         let foot = flat.unit();
         let between =
@@ -132,19 +139,16 @@ impl Edge {
         }
     }
 
-    /// Whether a place lies on the arc.
-    pub(super) fn holds(&self, place: Vector) -> bool {
+    fn holds(&self, place: Vector) -> bool {
         place.chord(self.middle) <= self.reach + SAME && self.nearest(place).is_at(place)
     }
 
-    /// Whether the arcs are near enough that they could meet.
-    pub(super) fn may_meet(&self, other: &Edge) -> bool {
+    fn may_meet(&self, other: &Arc) -> bool {
         self.middle.chord(other.middle) <= self.reach + other.reach + SAME
     }
 
-    /// Where the arcs cross at a place that is an end of neither.
-    pub(super) fn crossing(&self, other: &Edge) -> Option<Vector> {
-        let apart = |edge: &Edge, by: &Edge| by.normal.dot(edge.start) * by.normal.dot(edge.end) < 0.0;
+    fn crossing(&self, other: &Arc) -> Option<Vector> {
+        let apart = |edge: &Arc, by: &Arc| by.normal.dot(edge.start) * by.normal.dot(edge.end) < 0.0;
         if !apart(self, other) || !apart(other, self) {
             return None;
         }
@@ -154,23 +158,8 @@ impl Edge {
         (place.dot(other.middle) > 0.0).then_some(place)
     }
 
-    /// Whether the arcs have a place in common.
-    pub(super) fn meets(&self, other: &Edge) -> bool {
-        self.may_meet(other)
-            && (self.holds(other.start)
-                || self.holds(other.end)
-                || other.holds(self.start)
-                || other.holds(self.end)
-                || self.crossing(other).is_some())
-    }
-
-    /// Appends the places where another arc divides this one.
-    pub(super) fn cuts(&self, other: &Edge, places: &mut Vec<Vector>) {
-        if !self.may_meet(other) {
-            return;
-        }
-        places.extend([other.start, other.end].into_iter().filter(|end| self.holds(*end)));
-        places.extend(self.crossing(other));
+    fn span(&self) -> (f64, f64) {
+        (self.middle.x - self.reach, self.middle.x + self.reach)
     }
 }
 
@@ -198,10 +187,10 @@ mod tests {
 
     #[test]
     fn arcs_meet_on_their_own_side_of_the_earth_only() {
-        let equator = Edge::new(place(1.0, -0.5, 0.0), place(1.0, 0.5, 0.0));
-        let meridian = Edge::new(place(1.0, 0.1, -0.5), place(1.0, 0.1, 0.5));
-        let behind = Edge::new(place(-1.0, 0.1, -0.5), place(-1.0, 0.1, 0.5));
-        let touching = Edge::new(place(1.0, 0.5, 0.0), place(1.0, 0.9, 0.3));
+        let equator = Arc::new(place(1.0, -0.5, 0.0), place(1.0, 0.5, 0.0));
+        let meridian = Arc::new(place(1.0, 0.1, -0.5), place(1.0, 0.1, 0.5));
+        let behind = Arc::new(place(-1.0, 0.1, -0.5), place(-1.0, 0.1, 0.5));
+        let touching = Arc::new(place(1.0, 0.5, 0.0), place(1.0, 0.9, 0.3));
         assert!(equator.crossing(&meridian).is_some_and(|found| found.is_at(place(1.0, 0.1, 0.0))));
         assert!(equator.meets(&meridian) && meridian.meets(&equator));
         assert!(!equator.meets(&behind));
@@ -210,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_nearest_place_is_a_foot_or_an_end() {
-        let edge = Edge::new(place(1.0, -0.5, 0.0), place(1.0, 0.5, 0.0));
+        let edge = Arc::new(place(1.0, -0.5, 0.0), place(1.0, 0.5, 0.0));
         assert!(edge.nearest(place(1.0, 0.0, 0.7)).is_at(place(1.0, 0.0, 0.0)));
         assert!(edge.nearest(place(0.0, 1.0, 0.1)).is_at(edge.end));
         assert!(edge.holds(edge.nearest(place(0.0, 0.0, 1.0))), "all are equally near the pole");

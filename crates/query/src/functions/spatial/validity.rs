@@ -1,12 +1,12 @@
 //! What can be wrong with a shape that was read: rings that cross themselves or each other.
 
 use super::shape::{Polygon, Shape, Side};
-use super::sphere::Edge;
+use super::surface::{Edge, Place};
 use crate::context::Context;
 
 /// An edge and whose it is.
-struct Owned {
-    edge: Edge,
+struct Owned<E> {
+    edge: E,
     polygon: usize,
     ring: usize,
     /// Its place in the ring, and how many edges the ring has.
@@ -16,13 +16,13 @@ struct Owned {
 
 /// The first flaw, if the shape has one. When finding out costs more than is left, the context has the fault and the
 /// answer says nothing.
-pub(super) fn flaw(shape: &Shape, context: &Context) -> Option<String> {
+pub(super) fn flaw<P: Place>(shape: &Shape<P>, context: &Context) -> Option<String> {
     crossing(shape, context).or_else(|| nesting(shape, context))
 }
 
 /// Rings that meet where they must not. Edges are sorted along one axis, so that only those are compared which
 /// overlap there.
-fn crossing(shape: &Shape, context: &Context) -> Option<String> {
+fn crossing<P: Place>(shape: &Shape<P>, context: &Context) -> Option<String> {
     let mut edges = Vec::new();
     for (polygon, area) in shape.polygons.iter().enumerate() {
         for (ring, line) in area.rings().enumerate() {
@@ -38,7 +38,7 @@ fn crossing(shape: &Shape, context: &Context) -> Option<String> {
     }
     edges.sort_by(|a, b| begin(a).total_cmp(&begin(b)));
     for (index, one) in edges.iter().enumerate() {
-        let end = one.edge.middle.x + one.edge.reach;
+        let (_, end) = one.edge.span();
         let overlapping = edges[index + 1..].iter().take_while(|other| begin(other) <= end);
         let mut compared = 0_u64;
         let found = overlapping.inspect(|_| compared += 1).find(|other| disturbs(one, other));
@@ -52,20 +52,20 @@ fn crossing(shape: &Shape, context: &Context) -> Option<String> {
     None
 }
 
-fn begin(owned: &Owned) -> f64 {
-    owned.edge.middle.x - owned.edge.reach
+fn begin<E: Edge>(owned: &Owned<E>) -> f64 {
+    owned.edge.span().0
 }
 
 /// Whether two edges meet in a way that a valid shape does not have.
-fn disturbs(one: &Owned, other: &Owned) -> bool {
+fn disturbs<E: Edge>(one: &Owned<E>, other: &Owned<E>) -> bool {
     if (one.polygon, one.ring) != (other.polygon, other.ring) {
         // Rings may touch, but not cross or run along each other.
-        let along = [other.edge.start, other.edge.end].iter().filter(|end| one.edge.holds(**end)).count()
-            + [one.edge.start, one.edge.end].iter().filter(|end| other.edge.holds(**end)).count();
-        let shared = one.edge.start.is_at(other.edge.start)
-            || one.edge.start.is_at(other.edge.end)
-            || one.edge.end.is_at(other.edge.start)
-            || one.edge.end.is_at(other.edge.end);
+        let along = [other.edge.start(), other.edge.end()].iter().filter(|end| one.edge.holds(**end)).count()
+            + [one.edge.start(), one.edge.end()].iter().filter(|end| other.edge.holds(**end)).count();
+        let shared = one.edge.start().is_at(other.edge.start())
+            || one.edge.start().is_at(other.edge.end())
+            || one.edge.end().is_at(other.edge.start())
+            || one.edge.end().is_at(other.edge.end());
         return one.edge.crossing(&other.edge).is_some() || along > if shared { 2 } else { 1 };
     }
     let (first, second) = if one.place < other.place { (one, other) } else { (other, one) };
@@ -74,12 +74,12 @@ fn disturbs(one: &Owned, other: &Owned) -> bool {
     if follows || closes {
         // Neighbours share a corner and nothing else.
         let (before, after) = if follows { (first, second) } else { (second, first) };
-        return before.edge.holds(after.edge.end) || after.edge.holds(before.edge.start);
+        return before.edge.holds(after.edge.end()) || after.edge.holds(before.edge.start());
     }
     one.edge.meets(&other.edge)
 }
 
-fn describe(one: &Owned, other: &Owned) -> String {
+fn describe<E>(one: &Owned<E>, other: &Owned<E>) -> String {
     if one.polygon != other.polygon {
         return "The MultiPolygon input is not valid because two of its polygons overlap.".to_owned();
     }
@@ -94,7 +94,7 @@ fn describe(one: &Owned, other: &Owned) -> String {
 }
 
 /// Holes outside their polygon, polygons inside others.
-fn nesting(shape: &Shape, context: &Context) -> Option<String> {
+fn nesting<P: Place>(shape: &Shape<P>, context: &Context) -> Option<String> {
     let size: u64 = shape.corners().count() as u64;
     let rings = shape.rings().count() as u64;
     if rings < 2 || !context.spend(size.saturating_mul(rings) / 16 + 1) {
@@ -110,7 +110,7 @@ fn nesting(shape: &Shape, context: &Context) -> Option<String> {
             }
         }
     }
-    let inside = |polygon: &Polygon, other: &Polygon| {
+    let inside = |polygon: &Polygon<P>, other: &Polygon<P>| {
         polygon.outer.corners.iter().any(|corner| other.side(*corner) == Side::Inside)
     };
     for (index, polygon) in shape.polygons.iter().enumerate() {

@@ -1,0 +1,94 @@
+//! What shapes need to know of the surface that they lie on: the earth (`globe`) or a plane (`plane`).
+//!
+//! Reading, containment, distance and validity are written once over these two traits; a container's `geospatialConfig`
+//! decides which table of functions a query gets, so that constants, filters and conditions of patches all agree.
+
+use std::fmt::Debug;
+
+use super::shape::Ring;
+
+/// A place on a surface.
+pub(super) trait Place: Copy + Debug + 'static {
+    /// The line between two places.
+    type Edge: Edge<Place = Self>;
+    /// What is worked out once for each ring, to tell its sides.
+    type Compass: Debug;
+
+    /// The place of two coordinates, or why there is none.
+    fn at(first: f64, second: f64) -> Result<Self, String>;
+
+    /// Why no edge joins two places, if so.
+    fn unjoinable(self, other: Self) -> Option<&'static str>;
+
+    /// Whether both are one place.
+    fn is_at(self, other: Self) -> bool;
+
+    /// A measure that grows with the distance and costs less.
+    fn apart(self, other: Self) -> f64;
+
+    /// The distance, in metres or in the plane's own unit.
+    fn distance(self, other: Self) -> f64;
+
+    /// The place in the middle.
+    fn midway(self, other: Self) -> Self;
+
+    /// The corners of an outer ring, in the direction that has the area to its left.
+    fn outer(corners: Vec<Self>) -> Vec<Self>;
+
+    /// The corners of a hole, in the direction that has what it leaves to its left.
+    fn hole(corners: Vec<Self>) -> Vec<Self>;
+
+    /// What tells the sides of a ring of at least three corners.
+    fn compass(corners: &[Self]) -> Self::Compass;
+
+    /// Whether a place off the line lies to the left of a ring.
+    fn is_left_of(self, ring: &Ring<Self>) -> bool;
+
+    /// The area to the left of a closed line, in square metres or in the plane's own unit.
+    fn area(corners: &[Self]) -> f64;
+}
+
+/// A line between two different places.
+pub(super) trait Edge {
+    type Place: Place;
+
+    fn new(start: Self::Place, end: Self::Place) -> Self;
+
+    fn start(&self) -> Self::Place;
+
+    fn end(&self) -> Self::Place;
+
+    /// The place of the edge nearest to a place.
+    fn nearest(&self, place: Self::Place) -> Self::Place;
+
+    /// Whether a place lies on the edge.
+    fn holds(&self, place: Self::Place) -> bool;
+
+    /// Whether the edges are near enough that they could meet.
+    fn may_meet(&self, other: &Self) -> bool;
+
+    /// Where the edges cross at a place that is an end of neither.
+    fn crossing(&self, other: &Self) -> Option<Self::Place>;
+
+    /// The least and the greatest that the edge can have along one axis.
+    fn span(&self) -> (f64, f64);
+
+    /// Whether the edges have a place in common.
+    fn meets(&self, other: &Self) -> bool {
+        self.may_meet(other)
+            && (self.holds(other.start())
+                || self.holds(other.end())
+                || other.holds(self.start())
+                || other.holds(self.end())
+                || self.crossing(other).is_some())
+    }
+
+    /// Appends the places where another edge divides this one.
+    fn cuts(&self, other: &Self, places: &mut Vec<Self::Place>) {
+        if !self.may_meet(other) {
+            return;
+        }
+        places.extend([other.start(), other.end()].into_iter().filter(|end| self.holds(*end)));
+        places.extend(self.crossing(other));
+    }
+}
