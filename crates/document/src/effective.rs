@@ -181,7 +181,7 @@ impl PartitionKey {
         if self.is_empty() {
             return EffectiveKey::min();
         }
-        EffectiveKey(match (definition.kind, definition.version) {
+        EffectiveKey(match (definition.kind, definition.hash_version()) {
             (PartitionKeyKind::Hash, HashVersion::V1) => effective_v1(self.parts()),
             (PartitionKeyKind::Hash, HashVersion::V2) => effective_v2(self.parts()).to_vec(),
             (PartitionKeyKind::MultiHash, _) => {
@@ -207,7 +207,7 @@ impl PartitionKey {
 
 /// Where the `index`th of `count` equal pieces of the hashes begins.
 fn hash_bound(index: u32, count: u32, definition: &PartitionKeyDefinition) -> Vec<u8> {
-    match (definition.kind, definition.version) {
+    match (definition.kind, definition.hash_version()) {
         (PartitionKeyKind::Hash, HashVersion::V1) => {
             let mut out = Vec::new();
             write_ordered_number(((u64::from(index) << 32) / u64::from(count)) as f64, &mut out);

@@ -36,14 +36,14 @@ pub enum HashVersion {
 }
 
 /// The partition key of a container: fixed when it is created.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct PartitionKeyDefinition {
     /// Where the parts stand in an item.
     pub paths: Vec<Path>,
     /// Flat or hierarchical.
     pub kind: PartitionKeyKind,
-    /// Which hash.
-    pub version: HashVersion,
+    /// Which hash, if the definition says so: clients get it back as they gave it.
+    pub version: Option<HashVersion>,
     /// Whether the container was made without a key and this one stands in for it.
     pub system_key: bool,
 }
@@ -51,8 +51,8 @@ pub struct PartitionKeyDefinition {
 impl PartitionKeyDefinition {
     /// Reads the JSON form `{"paths":[…],"kind":"Hash","version":2}`.
     ///
-    /// Without `kind` it is `Hash`; without `version` it is 1 for `Hash` and 2 for `MultiHash`, which knows no
-    /// other.
+    /// Without `kind` it is `Hash`. Without `version` a `Hash` is of version 1 and stays without; a `MultiHash` gets version 2:
+    /// it knows no other, and clients refuse one that does not say it.
     pub fn from_value(value: &Value) -> Result<PartitionKeyDefinition> {
         let object = value.as_object().ok_or_else(|| {
             Error::invalid(format!("partitionKey must be an object, but is of type {}", value.type_name()))
@@ -76,13 +76,26 @@ impl PartitionKeyDefinition {
         Ok(PartitionKeyDefinition { paths, kind, version, system_key })
     }
 
-    /// The JSON form, always with `kind` and `version`.
+    /// Refuses paths that a new container cannot have. Containers that were made before this was checked keep theirs.
+    pub fn check_new_paths(&self) -> Result<()> {
+        let flawed = |path: &Path| first_flaw(path.as_str()).map(|at| unacceptable(path.as_str(), at));
+        self.paths.iter().find_map(flawed).map_or(Ok(()), Err)
+    }
+
+    /// The hash that keys are made with; without a version it is the first.
+    pub fn hash_version(&self) -> HashVersion {
+        self.version.unwrap_or(HashVersion::V1)
+    }
+
+    /// The JSON form, always with `kind`.
     pub fn to_value(&self) -> Value {
         let mut object = Object::new();
         let paths = self.paths.iter().map(|path| path.as_str().into()).collect::<Vec<Value>>();
         object.insert("paths", paths);
         object.insert("kind", if self.kind == PartitionKeyKind::Hash { "Hash" } else { "MultiHash" });
-        object.insert("version", if self.version == HashVersion::V1 { 1 } else { 2 });
+        if let Some(version) = self.version {
+            object.insert("version", if version == HashVersion::V1 { 1 } else { 2 });
+        }
         if self.system_key {
             object.insert("systemKey", true);
         }
@@ -90,14 +103,24 @@ impl PartitionKeyDefinition {
     }
 }
 
-fn read_version(object: &Object, kind: PartitionKeyKind) -> Result<HashVersion> {
+/// Two definitions are equal if they make the same keys: one without a version is of version 1.
+impl PartialEq for PartitionKeyDefinition {
+    fn eq(&self, other: &PartitionKeyDefinition) -> bool {
+        let shape = |it: &PartitionKeyDefinition| (it.kind, it.hash_version(), it.system_key);
+        self.paths == other.paths && shape(self) == shape(other)
+    }
+}
+
+impl Eq for PartitionKeyDefinition {}
+
+fn read_version(object: &Object, kind: PartitionKeyKind) -> Result<Option<HashVersion>> {
     match (object.get("version"), kind) {
-        (None | Some(Value::Null), PartitionKeyKind::Hash) => Ok(HashVersion::V1),
-        (None | Some(Value::Null), PartitionKeyKind::MultiHash) => Ok(HashVersion::V2),
+        (None | Some(Value::Null), PartitionKeyKind::Hash) => Ok(None),
+        (None | Some(Value::Null), PartitionKeyKind::MultiHash) => Ok(Some(HashVersion::V2)),
         (Some(version), kind) => match version.as_i64() {
-            Some(1) if kind == PartitionKeyKind::Hash => Ok(HashVersion::V1),
+            Some(1) if kind == PartitionKeyKind::Hash => Ok(Some(HashVersion::V1)),
             Some(1) => Err(Error::invalid("a partition key of kind MultiHash must have version 2")),
-            Some(2) => Ok(HashVersion::V2),
+            Some(2) => Ok(Some(HashVersion::V2)),
             _ => Err(Error::invalid(format!(
                 "the partition key version {} is not supported; use 1 or 2",
                 version.to_json()
@@ -125,16 +148,59 @@ fn read_paths(object: &Object, kind: PartitionKeyKind) -> Result<Vec<Path>> {
         let text = text.as_str().ok_or_else(|| {
             Error::invalid(format!("a partition key path must be a string, not {}", text.to_json()))
         })?;
-        let path = Path::parse(text)?;
-        if text.split('/').any(|segment| matches!(segment, "*" | "?" | "[]")) {
-            return Err(Error::invalid(format!("the partition key path {text:?} must not have wildcards")));
-        }
+        let is_wildcard = |segment: &str| matches!(segment, "*" | "?" | "[]");
+        let path = match Path::parse(text) {
+            Ok(path) if !text.split('/').any(is_wildcard) => path,
+            _ => return Err(unacceptable(text, first_flaw(text).unwrap_or(text.chars().count()))),
+        };
         if paths.contains(&path) {
             return Err(Error::invalid(format!("the partition key path {text:?} is given twice")));
         }
         paths.push(path);
     }
     Ok(paths)
+}
+
+/// The service's words for a path that no partition key can have; clients look for them.
+fn unacceptable(path: &str, position: usize) -> Error {
+    Error::invalid(format!(
+        "The partition key component definition path '{path}' could not be accepted, failed near position '{position}'. \
+         Partition key paths must contain only valid characters and not contain a trailing slash or wildcard character."
+    ))
+}
+
+/// The first character of a path, counted from 0, that a new container cannot have there; its length if more was expected.
+///
+/// A name is made of letters, digits, `_`, `-` and `$`; any other is written in quotes. Blanks are passed over, so that
+/// what follows one in the middle of a name is what cannot be accepted.
+fn first_flaw(path: &str) -> Option<usize> {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '$');
+    let mut characters = path.chars().enumerate().peekable();
+    let end = path.chars().count();
+    loop {
+        match characters.next() {
+            Some((_, '/')) => {}
+            Some((at, _)) => return Some(at),
+            None => return Some(end),
+        }
+        match characters.next() {
+            Some((_, quote @ ('"' | '\''))) => loop {
+                match characters.next() {
+                    Some((_, '\\')) => drop(characters.next()),
+                    Some((_, c)) if c == quote => break,
+                    Some(_) => {}
+                    None => return Some(end),
+                }
+            },
+            Some((_, c)) if plain(c) => while characters.next_if(|(_, c)| plain(*c)).is_some() {},
+            Some((at, _)) => return Some(at),
+            None => return Some(end),
+        }
+        if characters.peek().is_none() {
+            return None;
+        }
+        while characters.next_if(|(_, c)| c.is_whitespace()).is_some() {}
+    }
 }
 
 /// One part of a key.

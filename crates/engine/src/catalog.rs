@@ -13,7 +13,7 @@ use crate::archive;
 use crate::budget::SharedBucket;
 use crate::collection::Collection;
 use crate::container::{Api, Container, Database, Partition, Provision, Stamp};
-use crate::definition::{ContainerDefinition, check_replacement};
+use crate::definition::{ContainerDefinition, check_new, check_replacement};
 use crate::deletions;
 use crate::error::{Error, Result};
 use crate::events::Events;
@@ -297,6 +297,7 @@ impl Engine {
         ranges: Vec<EffectiveRange>,
     ) -> Result<Arc<Container>> {
         check_resource_id(&definition.id)?;
+        check_new(&definition)?;
         throughput.map(Throughput::check).transpose()?;
         let _change = self.changes.lock();
         let owner = self

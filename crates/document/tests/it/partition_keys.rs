@@ -17,13 +17,13 @@ fn hierarchical(levels: &[&str]) -> PartitionKeyDefinition {
     PartitionKeyDefinition {
         paths: levels.iter().map(|path| Path::parse(path).expect("the test has paths")).collect(),
         kind: PartitionKeyKind::MultiHash,
-        version: HashVersion::V2,
+        version: Some(HashVersion::V2),
         system_key: false,
     }
 }
 
 fn flat(version: HashVersion) -> PartitionKeyDefinition {
-    PartitionKeyDefinition { kind: PartitionKeyKind::Hash, version, ..hierarchical(&["/pk"]) }
+    PartitionKeyDefinition { kind: PartitionKeyKind::Hash, version: Some(version), ..hierarchical(&["/pk"]) }
 }
 
 /// A key of any number of parts; headers stop at three.
@@ -129,7 +129,9 @@ fn a_prefix_range_ends_with_ff() {
 #[test]
 fn definitions_are_read_with_their_defaults() {
     for (json, echoed) in [
-        (r#"{"paths":["/pk"]}"#, r#"{"paths":["/pk"],"kind":"Hash","version":1}"#),
+        (r#"{"paths":["/pk"]}"#, r#"{"paths":["/pk"],"kind":"Hash"}"#),
+        (r#"{"paths":["/pk"],"version":null}"#, r#"{"paths":["/pk"],"kind":"Hash"}"#),
+        (r#"{"paths":["/pk"],"version":1}"#, r#"{"paths":["/pk"],"kind":"Hash","version":1}"#),
         (r#"{"paths":["/pk"],"kind":"Hash","version":2}"#, r#"{"paths":["/pk"],"kind":"Hash","version":2}"#),
         (
             r#"{"paths":["/a","/b/c"],"kind":"MultiHash","version":2}"#,
@@ -147,6 +149,35 @@ fn definitions_are_read_with_their_defaults() {
     }
 }
 
+/// Stored definitions of older containers may have such paths, so reading a definition does not refuse them.
+#[test]
+fn new_paths_are_made_of_plain_or_quoted_names() {
+    for (path, position) in [
+        ("/pk", None),
+        ("/a_b/C9/$x-y/größe", None),
+        (r#"/"id ds"/'a.b'"#, None),
+        (r#"/"q\"r""#, None),
+        ("/id ds", Some(4)),
+        ("/asdwqr31 @#$#$WRadf", Some(10)),
+        ("/a.b", Some(2)),
+        ("/a+b/c", Some(2)),
+        ("/id ", Some(4)),
+        ("/a/b c/d", Some(5)),
+    ] {
+        let text = format!(r#"{{"paths":[{}]}}"#, document::Value::from(path).to_json());
+        let checked = definition(&text).unwrap().check_new_paths().map_err(|error| error.to_string());
+        let expected = match position {
+            None => Ok(()),
+            Some(position) => Err(format!(
+                "The partition key component definition path '{path}' could not be accepted, failed near position \
+                 '{position}'. Partition key paths must contain only valid characters and not contain a trailing slash \
+                 or wildcard character."
+            )),
+        };
+        assert_eq!(checked, expected, "{path}");
+    }
+}
+
 #[test]
 fn bad_definitions_say_what_is_wrong() {
     for (json, message) in [
@@ -157,9 +188,10 @@ fn bad_definitions_say_what_is_wrong() {
         (r#"{"paths":["/a","/b","/c","/d"],"kind":"MultiHash"}"#, "1 to 3 paths, not 4"),
         (r#"{"paths":["/a","/a"],"kind":"MultiHash"}"#, "given twice"),
         (r#"{"paths":[5]}"#, "must be a string, not 5"),
-        (r#"{"paths":["a"]}"#, "must start with '/'"),
-        (r#"{"paths":["/a/*"]}"#, "wildcards"),
-        (r#"{"paths":["/a/?"]}"#, "wildcards"),
+        (r#"{"paths":["a"]}"#, "path 'a' could not be accepted, failed near position '0'"),
+        (r#"{"paths":["/a/*"]}"#, "path '/a/*' could not be accepted, failed near position '3'"),
+        (r#"{"paths":["/a/?"]}"#, "path '/a/?' could not be accepted, failed near position '3'"),
+        (r#"{"paths":["/a/"]}"#, "not contain a trailing slash or wildcard character."),
         (r#"{"paths":["/a"],"kind":"Range"}"#, "kind \"Range\" is not supported"),
         (r#"{"paths":["/a"],"version":3}"#, "version 3 is not supported"),
         (r#"{"paths":["/a"],"kind":"MultiHash","version":1}"#, "must have version 2"),

@@ -10,6 +10,7 @@ use super::error::{
     Result, invalid, list, malformed, members, optional, optional_list, quote, required, text, word,
 };
 use super::index_path::IndexPath;
+use super::spatial::SpatialIndex;
 
 const PATHS_MAX: usize = 1000;
 const COMPOSITES_MAX: usize = 100;
@@ -17,8 +18,6 @@ const COMPOSITE_PATHS_MAX: usize = 8;
 const SPATIAL_MAX: usize = 100;
 /// Vector and full-text indexes, each.
 pub(super) const SEARCH_MAX: usize = 100;
-
-const SPATIAL_TYPES: [&str; 4] = ["Point", "LineString", "Polygon", "MultiPolygon"];
 
 /// When writes reach the index.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -82,17 +81,6 @@ pub enum Order {
     Descending,
 }
 
-/// One spatial index.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SpatialIndex {
-    /// Where the shapes stand.
-    pub path: IndexPath,
-    /// Which shapes, in the spelling of the definition.
-    pub types: Vec<&'static str>,
-    /// The plane's extent, for flat geometry.
-    pub bounding_box: Option<Value>,
-}
-
 impl Default for IndexingPolicy {
     fn default() -> Self {
         Self {
@@ -139,7 +127,7 @@ impl IndexingPolicy {
             included,
             excluded,
             composites: composites.iter().map(composite).collect::<Result<_>>()?,
-            spatial: spatial.iter().map(spatial_index).collect::<Result<_>>()?,
+            spatial: spatial.iter().map(SpatialIndex::from_value).collect::<Result<_>>()?,
             vectors: optional_list(policy, "vectorIndexes", SEARCH_MAX)?.to_vec(),
             full_text: optional_list(policy, "fullTextIndexes", SEARCH_MAX)?.to_vec(),
         })
@@ -266,38 +254,4 @@ pub(super) fn property_path(value: &Value, owner: &str) -> Result<Path> {
         return Err(invalid(format!("{owner} has an invalid path '{text}': wildcards are not allowed.")));
     }
     Path::parse(text).map_err(|error| invalid(format!("{owner} has an invalid path: {error}.")))
-}
-
-fn spatial_index(value: &Value) -> Result<SpatialIndex> {
-    let entry = members(value, "spatialIndexes", &["path", "types", "boundingBox"])?;
-    let path = IndexPath::from_value(required(entry, "path")?)?;
-    let mut types = Vec::new();
-    for value in optional_list(entry, "types", SPATIAL_TYPES.len())? {
-        types.push(word(value, "types", &SPATIAL_TYPES)?);
-    }
-    if types.is_empty() {
-        types = SPATIAL_TYPES.to_vec();
-    }
-    let bounding_box = optional(entry, "boundingBox").cloned();
-    if let Some(extent) = &bounding_box {
-        let corners = ["xmin", "ymin", "xmax", "ymax"];
-        let extent = members(extent, "boundingBox", &corners)?;
-        for corner in corners {
-            let value = required(extent, corner)?;
-            value.as_f64().ok_or_else(|| malformed(corner, "a number", value))?;
-        }
-    }
-    Ok(SpatialIndex { path, types, bounding_box })
-}
-
-impl SpatialIndex {
-    fn to_value(&self) -> Value {
-        let mut entry = Object::new();
-        entry.insert("path", self.path.as_str());
-        entry.insert("types", self.types.iter().map(|name| Value::from(*name)).collect::<Vec<_>>());
-        if let Some(extent) = &self.bounding_box {
-            entry.insert("boundingBox", extent.clone());
-        }
-        entry.into()
-    }
 }

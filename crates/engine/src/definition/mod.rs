@@ -11,6 +11,7 @@ mod extras;
 mod index_path;
 mod indexing;
 mod search;
+mod spatial;
 mod ttl;
 mod unique;
 
@@ -21,7 +22,8 @@ use crate::item::SYSTEM_PROPERTIES;
 
 pub use error::DefinitionError;
 pub use index_path::{IndexPath, Reach, Step};
-pub use indexing::{CompositePath, IndexingMode, IndexingPolicy, Order, SpatialIndex};
+pub use indexing::{CompositePath, IndexingMode, IndexingPolicy, Order};
+pub use spatial::SpatialIndex;
 pub use ttl::{DefaultTtl, InvalidTtl, OwnTtl};
 pub use unique::UniqueKey;
 
@@ -137,6 +139,10 @@ impl ContainerDefinition {
     /// Takes over the policy of the feed and the base of countdowns where a replacement has none: not every client can send
     /// them, and none means to give them up by changing something else. A retention of 0 and an empty path do.
     pub(crate) fn keep_what_clients_leave_out(&mut self, old: &ContainerDefinition) {
+        // Two forms of the same key: it stays as its container was made with.
+        if self.partition_key == old.partition_key {
+            self.partition_key.clone_from(&old.partition_key);
+        }
         for name in [CHANGE_FEED_POLICY, TTL_PROPERTY_PATH] {
             if let (None, Some(kept)) = (self.rest(name), old.rest(name)) {
                 self.rest.push((name.to_owned(), kept.clone()));
@@ -148,6 +154,12 @@ impl ContainerDefinition {
     fn rest(&self, name: &str) -> Option<&Value> {
         self.rest.iter().find(|(kept, _)| kept == name).map(|(_, value)| value)
     }
+}
+
+/// Refuses what no new container may have. Stored definitions are not held to it, so that older containers open.
+pub fn check_new(definition: &ContainerDefinition) -> Result<()> {
+    definition.partition_key.check_new_paths().map_err(|error| invalid(error.to_string()))?;
+    spatial::check(definition)
 }
 
 /// Refuses what may not be changed: the name, the partition key, the unique keys, vectors that are already there.
@@ -167,6 +179,7 @@ pub fn check_replacement(old: &ContainerDefinition, new: &ContainerDefinition) -
     if new.unique_keys != old.unique_keys {
         return immutable(format!("The unique key policy of the container '{}' cannot be changed.", old.id));
     }
+    spatial::check_change(old, new)?;
     let (before, after) = (Value::Array(old.indexing.vectors.clone()), &new.indexing.vectors);
     if changes_entry(Some(&before), after) {
         return immutable(
@@ -210,8 +223,10 @@ fn check_names(members: &Object) -> Result<()> {
 
 fn partition_key(members: &Object) -> Result<PartitionKeyDefinition> {
     let value = required(members, "partitionKey")?;
-    let definition = PartitionKeyDefinition::from_value(value)
-        .map_err(|error| invalid(format!("partitionKey: {error}.")))?;
+    let definition = PartitionKeyDefinition::from_value(value).map_err(|error| match error.to_string() {
+        sentence if sentence.ends_with('.') => invalid(sentence),
+        reason => invalid(format!("partitionKey: {reason}.")),
+    })?;
     let owned =
         |path: &&Path| path.segments().first().is_some_and(|name| SYSTEM_PROPERTIES.contains(&name.as_str()));
     match definition.paths.iter().find(owned) {

@@ -12,7 +12,16 @@ use super::indexing::{SEARCH_MAX, property_path};
 
 const DIMENSIONS_MAX: i64 = 4096;
 const QUANTIZATION_BYTES_MAX: i64 = 512;
-const LANGUAGES: [&str; 7] = ["en-US", "de-DE", "es-ES", "fr-FR", "it-IT", "pt-BR", "pt-PT"];
+/// Languages by their tags and by the numbers that Windows has for them, which clients write as text.
+const LANGUAGES: [(&str, &str); 7] = [
+    ("en-US", "1033"),
+    ("de-DE", "1031"),
+    ("es-ES", "3082"),
+    ("fr-FR", "1036"),
+    ("it-IT", "1040"),
+    ("pt-BR", "1046"),
+    ("pt-PT", "2070"),
+];
 
 /// Checks `vectorEmbeddingPolicy`.
 pub(super) fn check_embeddings(policy: &Value) -> Result<()> {
@@ -145,12 +154,12 @@ pub(super) fn check_full_text(policy: &Value) -> Result<()> {
 fn check_language(object: &Object, member: &str) -> Result<()> {
     let Some(value) = optional(object, member) else { return Ok(()) };
     let language = text(value, member)?;
-    if LANGUAGES.iter().any(|known| known.eq_ignore_ascii_case(language)) {
+    if LANGUAGES.iter().any(|(tag, number)| tag.eq_ignore_ascii_case(language) || *number == language) {
         return Ok(());
     }
     Err(invalid(format!(
-        "The Full Text Policy contains an unsupported language {language}. Supported are {}.",
-        LANGUAGES.join(", ")
+        "The Full Text Policy contains an unsupported language {language}. Supported languages are: {}.",
+        LANGUAGES.map(|(tag, _)| tag).join(", ")
     )))
 }
 

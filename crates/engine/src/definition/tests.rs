@@ -151,11 +151,78 @@ fn composite_and_spatial_indexes_come_back() {
         r#""boundingBox":{"xmin":0,"ymin":0,"xmax":10,"ymax":1.5}}]}"#,
     );
     assert_eq!(echo(&format!(r#""indexingPolicy":{given}"#), "indexingPolicy").as_deref(), Some(given));
-    let sparse =
-        r#"{"compositeIndexes":[[{"path":"/a"},{"path":"/b"}]],"spatialIndexes":[{"path":"/loc/?"}]}"#;
+    let sparse = r#"{"compositeIndexes":[[{"path":"/a"},{"path":"/b"}]],"spatialIndexes":[{"path":"/loc/?","types":["point"]}]}"#;
     let policy = read(&format!(r#""indexingPolicy":{sparse}"#)).unwrap().indexing;
     assert!(policy.composites[0].iter().all(|path| path.order == Order::Ascending));
-    assert_eq!(policy.spatial[0].types, ["Point", "LineString", "Polygon", "MultiPolygon"]);
+    assert_eq!(policy.spatial[0].types, ["Point"]);
+}
+
+/// A definition with a spatial index of that surface and extent.
+fn spatial(surface: &str, extent: &str) -> ContainerDefinition {
+    let members = format!(
+        r#""geospatialConfig":{{"type":"{surface}"}},
+           "indexingPolicy":{{"spatialIndexes":[{{"path":"/loc/*","types":["Point"]{extent}}}]}}"#
+    );
+    read(&members).unwrap()
+}
+
+#[test]
+fn a_plane_has_an_extent_and_the_earth_has_none() {
+    let extent = |corners: &str| format!(r#","boundingBox":{{{corners}}}"#);
+    let good = extent(r#""xmin":-10,"ymin":-5.5,"xmax":10,"ymax":5"#);
+    for (surface, extent, reason) in [
+        ("Geography", String::new(), ""),
+        ("Geometry", good.clone(), ""),
+        ("Geography", good.clone(), "'/loc/*' must not have a boundingBox"),
+        ("Geometry", String::new(), "'/loc/*' must have a boundingBox"),
+        (
+            "Geometry",
+            extent(r#""xmin":10,"ymin":0,"xmax":10,"ymax":5"#),
+            "xmin below xmax, but has 10 and 10",
+        ),
+        ("Geometry", extent(r#""xmin":0,"ymin":5,"xmax":10,"ymax":-5"#), "ymin below ymax, but has 5 and -5"),
+    ] {
+        let checked = check_new(&spatial(surface, &extent)).map_err(|error| error.to_string());
+        match reason {
+            "" => assert_eq!(checked, Ok(()), "{surface} {extent}"),
+            reason => assert!(checked.is_err_and(|error| error.contains(reason)), "{surface} {extent}"),
+        }
+    }
+    // A container from before this was checked may change anything else, and what is wrong only for the better.
+    let old = spatial("Geometry", "");
+    let mut other = old.clone();
+    other.default_ttl = DefaultTtl::Never;
+    assert_eq!(check_replacement(&old, &other), Ok(()));
+    assert_eq!(check_replacement(&old, &spatial("Geometry", &good)), Ok(()));
+    assert!(check_replacement(&spatial("Geometry", &good), &old).is_err());
+    assert!(check_replacement(&spatial("Geography", ""), &old).is_err());
+}
+
+#[test]
+fn a_partition_key_comes_back_as_it_was_given() {
+    let made = |key: &str| {
+        ContainerDefinition::from_value(&json(&format!(r#"{{"id":"c","partitionKey":{key}}}"#))).unwrap()
+    };
+    let (without, with) = (made(r#"{"paths":["/pk"]}"#), made(r#"{"paths":["/pk"],"version":1}"#));
+    let shown = |it: &ContainerDefinition| it.partition_key.to_value().get("version").and_then(Value::as_i64);
+    assert_eq!((shown(&without), shown(&with)), (None, Some(1)));
+    assert_eq!(
+        shown(&ContainerDefinition::from_value(&without.to_value()).unwrap()),
+        None,
+        "as it is stored"
+    );
+    // The same key in another form: the container keeps its own.
+    for (old, mut new) in [(&without, with.clone()), (&with, without.clone())] {
+        assert_eq!(check_replacement(old, &new), Ok(()));
+        new.keep_what_clients_leave_out(old);
+        assert_eq!(shown(&new), shown(old));
+    }
+    let second = made(r#"{"paths":["/pk"],"version":2}"#);
+    assert!(check_replacement(&without, &second).is_err());
+    // An older container may have a path that no new one can have.
+    let old = made(r#"{"paths":["/id ds"]}"#);
+    assert!(check_new(&old).unwrap_err().to_string().contains("'/id ds' could not be accepted"));
+    assert_eq!(check_replacement(&old, &old.clone()), Ok(()));
 }
 
 #[test]
@@ -182,6 +249,7 @@ fn wrong_indexing_policies_are_refused() {
         (r#"{"compositeIndexes":[[{"path":"/a"},{"path":"/b/?"}]]}"#, "wildcards are not allowed"),
         (r#"{"compositeIndexes":[[{"path":"/a"},{"path":"/b","order":"up"}]]}"#, "ascending, descending"),
         (r#"{"spatialIndexes":[{"path":"/a/*","types":["Circle"]}]}"#, "Point, LineString"),
+        (r#"{"spatialIndexes":[{"path":"/a/*"}]}"#, "must name in 'types' at least one of Point"),
         (r#"{"fullTextIndexes":[{"path":"/text"}]}"#, "path::/text not matching"),
         (r#"{"fullTextIndexes":[{"not_path":"/text"}]}"#, "unknown property 'not_path'"),
         (r#"{"fullTextIndexes":[{"path":"text"}]}"#, "must start with '/'"),
@@ -304,7 +372,7 @@ fn id_and_partition_key_are_required() {
         (r#"{"id":5,"partitionKey":{"paths":["/pk"]}}"#, "'id' must be a string"),
         (r#"{"id":"a/b","partitionKey":{"paths":["/pk"]}}"#, "a/b"),
         (r#"{"id":"c"}"#, "'partitionKey' is required"),
-        (r#"{"id":"c","partitionKey":{"paths":["pk"]}}"#, "must start with '/'"),
+        (r#"{"id":"c","partitionKey":{"paths":["pk"]}}"#, "path 'pk' could not be accepted"),
         (r#"{"id":"c","partitionKey":{"paths":["/_ts"]}}"#, "'/_ts' is a property of the system"),
     ] {
         let error = ContainerDefinition::from_value(&json(definition)).unwrap_err().to_string();

@@ -161,3 +161,66 @@ async fn a_recreated_container_is_not_the_one_the_client_means() {
     server.create_container("c", "").await.expect_status(201);
     read(&rid).await.expect_error(400, 1024, "BadRequest");
 }
+
+#[tokio::test]
+async fn a_definition_comes_back_with_what_it_says_and_no_version_that_it_does_not() {
+    let server = Server::start().await;
+    server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+    for (id, version, shown) in
+        [("none", "", None), ("one", r#","version":1"#, Some(1)), ("two", r#","version":2"#, Some(2))]
+    {
+        let key = format!(r#""partitionKey":{{"paths":["/pk"],"kind":"Hash"{version}}}"#);
+        let body = format!(r#"{{"id":"{id}",{key},"indexingPolicy":{{"indexingMode":"consistent"}}}}"#);
+        let created = server.post("/dbs/db/colls", &body).send().await.expect_status(201);
+        let path = format!("/dbs/db/colls/{id}");
+        let replaced = server.put(&path, &body).send().await.expect_status(200);
+        let read = server.get(&path).send().await.expect_status(200);
+        for answer in [&created, &replaced, &read] {
+            let key = answer.member("partitionKey");
+            assert_eq!(key.get("version").and_then(Value::as_i64), shown, "{id}");
+            assert_eq!(answer.member("indexingPolicy").get("automatic"), Some(&Value::Bool(true)));
+        }
+    }
+    // The same key in other words is no change, and does not change what is shown.
+    let spelled = r#"{"id":"none","partitionKey":{"paths":["/pk"],"kind":"Hash","version":1}}"#;
+    let replaced = server.put("/dbs/db/colls/none", spelled).send().await.expect_status(200);
+    assert_eq!(replaced.member("partitionKey").get("version"), None);
+    let other = r#"{"id":"none","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
+    assert_eq!(server.put("/dbs/db/colls/none", other).send().await.status, 400);
+}
+
+#[tokio::test]
+async fn what_a_new_container_cannot_have_is_refused_in_the_words_of_the_service() {
+    let server = Server::with_container("").await;
+    let create = |definition: String| server.post("/dbs/db/colls", &definition).send();
+    for (path, position) in [("/id ds", 4), ("pk", 0), ("//pk", 1), ("/a/", 3), ("/a/*", 3), ("/a.b", 2)] {
+        let refused = create(format!(r#"{{"id":"x","partitionKey":{{"paths":["{path}"]}}}}"#)).await;
+        let message = refused.expect_error(400, 0, "BadRequest").message();
+        let words = format!(
+            "The partition key component definition path '{path}' could not be accepted, failed near position \
+             '{position}'. Partition key paths must contain only valid characters and not contain a trailing slash or \
+             wildcard character."
+        );
+        assert!(message.contains(&words), "{path}: {message}");
+    }
+    create(r#"{"id":"quoted","partitionKey":{"paths":["/\"id ds\""],"version":2}}"#.to_owned())
+        .await
+        .expect_status(201);
+    let language =
+        |tag: &str| format!(r#""fullTextPolicy":{{"defaultLanguage":"{tag}","fullTextPaths":[]}}"#);
+    let made = server.create_container("lcid", &language("1033")).await.expect_status(201);
+    assert_eq!(made.member("fullTextPolicy").get("defaultLanguage").and_then(Value::as_str), Some("1033"));
+    let refused = server.create_container("x", &language("1049")).await.expect_error(400, 0, "BadRequest");
+    assert!(refused.message().contains("unsupported language 1049. Supported languages are:"));
+    for (surface, index) in [
+        ("Geometry", r#""types":["Point"]"#),
+        ("Geography", r#""types":["Point"],"boundingBox":{"xmin":0,"ymin":0,"xmax":1,"ymax":1}"#),
+        ("Geometry", r#""types":["Point"],"boundingBox":{"xmin":1,"ymin":0,"xmax":1,"ymax":1}"#),
+        ("Geography", r#""types":[]"#),
+    ] {
+        let members = format!(
+            r#""geospatialConfig":{{"type":"{surface}"}},"indexingPolicy":{{"spatialIndexes":[{{"path":"/loc/*",{index}}}]}}"#
+        );
+        server.create_container("x", &members).await.expect_error(400, 0, "BadRequest");
+    }
+}

@@ -259,7 +259,7 @@ fn key(paths: &str) -> PartitionKeyDefinition {
     PartitionKeyDefinition {
         kind: if paths.len() > 1 { PartitionKeyKind::MultiHash } else { PartitionKeyKind::Hash },
         paths: paths.into_iter().map(|path| Path::parse(path).expect("a script has valid paths")).collect(),
-        version: HashVersion::V2,
+        version: Some(HashVersion::V2),
         system_key: false,
     }
 }
