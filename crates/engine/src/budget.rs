@@ -1,7 +1,7 @@
 //! Budgets: how much of a provisioned throughput is left in each second, and who may spend it.
 //!
 //! Nothing here runs unless throughput is enforced. Every physical partition has a bucket, and so has every database whose
-//! containers share its throughput. Time is real time, in whole seconds of the machine's monotonic clock (T29); nothing ticks:
+//! containers share its throughput. Time is real time, in whole seconds of the machine's boot-time clock (T29); nothing ticks:
 //! whoever comes to a bucket first turns it to the second that it is.
 //!
 //! ```text
@@ -46,7 +46,7 @@ pub enum Enforcement {
     /// They are not.
     #[default]
     Off,
-    /// They are, by the machine's monotonic clock.
+    /// They are, by the machine's boot-time clock.
     On {
         /// Real time, whatever the test clock says (T29).
         clock: Arc<dyn WallClock>,
@@ -200,7 +200,7 @@ impl Budget {
     /// Lets a request in, or refuses it for its rate.
     pub fn admit(&self) -> Result<Toll> {
         if let Some(Account { bucket, rate, clock }) = &self.0 {
-            let admitted = bucket.lock().admit(clock.monotonic(), *rate);
+            let admitted = bucket.lock().admit(clock.boot_time(), *rate);
             admitted.map_err(|wait| Error::TooManyRequests { retry_after_ms: milliseconds(wait) })?;
         }
         Ok(Toll(self.0.clone()))
@@ -209,13 +209,13 @@ impl Budget {
     /// What users left unused in the second before this one and the purge has not spent; none if nothing is enforced.
     pub fn left_over(&self) -> Option<Charge> {
         let Account { bucket, rate, clock } = self.0.as_ref()?;
-        Some(bucket.lock().left_over(clock.monotonic(), *rate))
+        Some(bucket.lock().left_over(clock.boot_time(), *rate))
     }
 
     /// Takes from what users left unused what the purge has done. It may take more than there is: later seconds make up for it.
     pub fn spend_left_over(&self, charge: Charge) {
         if let Some(Account { bucket, rate, clock }) = &self.0 {
-            bucket.lock().spend_left_over(clock.monotonic(), *rate, charge);
+            bucket.lock().spend_left_over(clock.boot_time(), *rate, charge);
         }
     }
 }
@@ -238,7 +238,7 @@ impl Toll {
     /// Pays what a part of the request has cost, which goes on.
     pub(crate) fn pay_part(&self, charge: Charge) {
         if let Some(Account { bucket, rate, clock }) = &self.0 {
-            bucket.lock().pay(clock.monotonic(), *rate, charge);
+            bucket.lock().pay(clock.boot_time(), *rate, charge);
         }
     }
 
@@ -277,7 +277,7 @@ impl Engine {
     /// How long it takes until what users leave unused in this second is known; none if nothing is enforced.
     pub fn next_left_over(&self) -> Option<Duration> {
         let Enforcement::On { clock, .. } = &self.options.enforcement else { return None };
-        let into_second = Duration::from_nanos(u64::from(clock.monotonic().subsec_nanos()));
+        let into_second = Duration::from_nanos(u64::from(clock.boot_time().subsec_nanos()));
         Some(Duration::from_secs(1).saturating_sub(into_second))
     }
 
@@ -422,7 +422,7 @@ mod tests {
         let rate = rate(400, Burst::Off);
         let spent = |pay: &dyn Fn(Toll)| {
             let (bucket, clock) = (SharedBucket::default(), Arc::clone(&clock));
-            bucket.lock().pay(clock.monotonic(), rate, units(0));
+            bucket.lock().pay(clock.boot_time(), rate, units(0));
             let before = bucket.lock().balance;
             pay(Toll(Some(Account { bucket: bucket.clone(), rate, clock })));
             before - bucket.lock().balance

@@ -41,7 +41,7 @@ impl ClockLog {
 
     /// Logs what is new in `status`.
     pub(crate) fn tell(&self, status: &ClockStatus) {
-        let lines = self.told.lock().news(status, self.clock.monotonic());
+        let lines = self.told.lock().news(status, self.clock.boot_time());
         for line in lines {
             match line {
                 Line::Error(text) => tracing::error!("{text}"),
@@ -56,7 +56,7 @@ impl ClockLog {
         loop {
             let found = self.distance_ms();
             let moved = before.is_none_or(|before: i64| before.abs_diff(found) >= STEP_MS);
-            if moved || self.told.lock().is_due(self.clock.monotonic()) {
+            if moved || self.told.lock().is_due(self.clock.boot_time()) {
                 let engine = Arc::clone(engine);
                 // An error stops the store and is told by the loops that need it.
                 if let Ok(Ok(status)) = spawn_blocking(move || engine.clock_status()).await {
@@ -68,10 +68,10 @@ impl ClockLog {
         }
     }
 
-    /// How far the wall clock is ahead of the monotonic one.
+    /// How far the wall clock is ahead of the boot-time clock.
     fn distance_ms(&self) -> i64 {
-        let monotonic = i64::try_from(self.clock.monotonic().as_millis()).unwrap_or(i64::MAX);
-        i64::try_from(self.clock.wall().millis()).unwrap_or(i64::MAX).saturating_sub(monotonic)
+        let boot_time = i64::try_from(self.clock.boot_time().as_millis()).unwrap_or(i64::MAX);
+        i64::try_from(self.clock.wall().millis()).unwrap_or(i64::MAX).saturating_sub(boot_time)
     }
 }
 
@@ -162,7 +162,16 @@ mod tests {
 
     fn status(ahead_ms: i64) -> ClockStatus {
         let now = Time::from_seconds(1_700_000_000);
-        ClockStatus { now, trusted: now, suspect: None, test_clock: TestClock::Off, advanced_ms: 0, ahead_ms }
+        let (test_clock, advanced_ms) = (TestClock::Off, 0);
+        ClockStatus {
+            now,
+            trusted: now,
+            suspect: None,
+            test_clock,
+            advanced_ms,
+            ahead_ms,
+            slewing: ahead_ms > 0,
+        }
     }
 
     fn warned(text: &str) -> Vec<Line> {

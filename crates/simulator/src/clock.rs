@@ -5,7 +5,9 @@
 //! Times are in milliseconds and *raw*: without what the test clock was advanced by.
 
 /// How far ahead of the shown time a store may have promised not to go back behind.
-const LEASE_MS: u64 = 10_000;
+pub(crate) const LEASE_MS: u64 = 2_000;
+/// How far beyond its recorded line a store may show a time.
+pub(crate) const SLACK_MS: u64 = 100;
 /// `maxClockJump`.
 const JUMP_MS: u64 = 3_600_000;
 /// How far past the last known time a start may find the wall clock.
@@ -29,8 +31,8 @@ pub(crate) struct Shown {
 pub(crate) struct Machine {
     /// The wall clock.
     pub(crate) wall_ms: u64,
-    /// The monotonic clock.
-    pub(crate) monotonic_ms: u64,
+    /// The boot-time clock.
+    pub(crate) boot_ms: u64,
 }
 
 /// What an operator or a test asked of the clock in a step that may have been cut off.
@@ -46,32 +48,54 @@ pub(crate) enum Asked {
     Advance(u64),
 }
 
+/// What the store was restarted over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// The process alone: boot time goes on.
+    Process,
+    /// The machine: boot time begins anew.
+    Machine,
+}
+
 /// The model of the clock.
 #[derive(Debug, Clone)]
 pub(crate) struct Clock {
-    now: u64,
-    trusted: u64,
-    monotonic: u64,
+    /// The time shown, in tenths of milliseconds: it may run at nine tenths.
+    tenths: u64,
+    /// How far the trusted time is behind it.
+    gap: u64,
+    boot: u64,
     suspect: bool,
-    /// How far the wall clock is ahead by a leap that an operator has rejected.
-    rejected: u64,
+    /// How far a wall clock that an operator has rejected is ahead.
+    rejected: i64,
+    /// How far behind an operator has accepted the wall clock to be.
+    accepted: u64,
     advanced: u64,
-    /// Set by a crash: no time beyond this had been promised.
-    ceiling: u64,
+    /// A commit has failed: time stays until the store is opened again.
+    held: bool,
 }
 
 impl Clock {
     /// A new store trusts the wall clock.
     pub(crate) fn new(machine: Machine) -> Clock {
         Clock {
-            now: machine.wall_ms,
-            trusted: machine.wall_ms,
-            monotonic: machine.monotonic_ms,
+            tenths: machine.wall_ms * 10,
+            gap: 0,
+            boot: machine.boot_ms,
             suspect: false,
             rejected: 0,
+            accepted: 0,
             advanced: 0,
-            ceiling: 0,
+            held: false,
         }
+    }
+
+    fn now(&self) -> u64 {
+        self.tenths / 10
+    }
+
+    fn trusted(&self) -> u64 {
+        self.now() - self.gap
     }
 
     /// What an operator or a test asked for has been done.
@@ -87,35 +111,52 @@ impl Clock {
 
     /// What must be shown now, the store having run since the last look.
     pub(crate) fn look(&mut self, machine: Machine) -> Shown {
-        let passed = machine.monotonic_ms - self.monotonic;
-        self.monotonic = machine.monotonic_ms;
-        self.now += passed;
-        if self.suspect {
-            self.trusted += passed;
-            return self.shown();
+        if !self.held {
+            self.run(machine);
         }
-        let believable = self.now + JUMP_MS;
-        if machine.wall_ms <= believable {
-            self.now = self.now.max(machine.wall_ms);
-        } else {
-            let without_leap = machine.wall_ms - self.rejected;
-            if without_leap <= believable {
-                self.now = self.now.max(without_leap);
-            } else {
-                self.suspect = true;
-            }
-        }
-        self.trusted = self.now;
         self.shown()
     }
 
-    /// The operator believes the wall clock.
+    /// A commit of now has failed.
+    pub(crate) fn hold(&mut self, machine: Machine) {
+        self.look(machine);
+        self.held = true;
+    }
+
+    fn run(&mut self, machine: Machine) {
+        let passed = machine.boot_ms - self.boot;
+        self.boot = machine.boot_ms;
+        let (full, slow) = (self.tenths + passed * 10, self.tenths + passed * 9);
+        self.tenths = full;
+        if self.suspect {
+            return;
+        }
+        let without_rejected = machine.wall_ms.saturating_add_signed(-self.rejected);
+        for wall in [machine.wall_ms, without_rejected] {
+            if wall <= full / 10 + JUMP_MS && slow / 10 <= wall + JUMP_MS + self.accepted {
+                self.tenths = slow.max(wall * 10);
+                if slow / 10 <= wall + JUMP_MS {
+                    self.accepted = 0;
+                }
+                return;
+            }
+        }
+        self.suspect = true;
+    }
+
+    fn turn(&mut self, now: u64) {
+        self.tenths = now * 10;
+        self.gap = 0;
+        self.suspect = false;
+        self.rejected = 0;
+        self.accepted = 0;
+    }
+
+    /// The operator believes the wall clock: it is taken over, or run towards.
     fn accept(&mut self, machine: Machine) {
         if self.suspect {
-            self.now = self.now.max(machine.wall_ms);
-            self.trusted = self.now;
-            self.suspect = false;
-            self.rejected = 0;
+            self.turn(self.now().max(machine.wall_ms));
+            self.accepted = self.now().saturating_sub(machine.wall_ms);
         }
     }
 
@@ -123,36 +164,44 @@ impl Clock {
     /// the leap by itself and is believable, it is the leap that is rejected and not the wall clock.
     fn reject(&mut self, machine: Machine) {
         if self.suspect {
-            let came_back = machine.wall_ms + JUMP_MS < self.now;
-            let believable = machine.wall_ms <= self.trusted + START_GAP_MS;
-            self.now = if came_back && believable { self.trusted.max(machine.wall_ms) } else { self.trusted };
-            self.trusted = self.now;
-            self.suspect = false;
-            self.rejected = machine.wall_ms.saturating_sub(self.now);
+            let came_back = machine.wall_ms + JUMP_MS < self.now();
+            let believable = machine.wall_ms <= self.trusted() + START_GAP_MS;
+            let wall = if came_back && believable { machine.wall_ms } else { 0 };
+            self.turn(self.trusted().max(wall));
+            self.rejected = machine.wall_ms as i64 - self.now() as i64;
         }
     }
 
     /// The store has started again after an orderly end at the last look.
-    pub(crate) fn restart_clean(&mut self, machine: Machine) -> Shown {
-        let believable = machine.wall_ms <= self.trusted + START_GAP_MS;
-        self.now = self.now.max(machine.wall_ms);
-        self.suspect = self.suspect || !believable;
-        if !self.suspect {
-            self.trusted = self.now;
-        }
-        self.monotonic = machine.monotonic_ms;
+    pub(crate) fn restart_clean(&mut self, machine: Machine, over: Over) -> Shown {
+        self.held = false;
         self.rejected = 0;
-        self.shown()
-    }
-
-    /// The process dies, perhaps while it was doing what was asked.
-    pub(crate) fn crash(&mut self, machine: Machine, asked: Asked) {
-        let mut probe = self.clone();
-        probe.look(machine);
-        if asked == Asked::Accept {
-            probe.accept(machine);
+        match over {
+            Over::Process => {
+                // Whole milliseconds are recorded, and gone on from.
+                self.tenths = self.now() * 10;
+                let known = self.now() + (machine.boot_ms - self.boot);
+                if !self.suspect && machine.wall_ms > known + START_GAP_MS {
+                    self.gap = machine.wall_ms - known;
+                    self.tenths = machine.wall_ms * 10;
+                    self.suspect = true;
+                } else {
+                    self.run(machine);
+                    self.tenths = self.now() * 10;
+                }
+            }
+            Over::Machine => {
+                let (now, trusted) = (self.now(), self.trusted());
+                let started = now.max(machine.wall_ms);
+                let is_behind = now > machine.wall_ms + JUMP_MS + self.accepted;
+                let is_ahead = machine.wall_ms > trusted + START_GAP_MS;
+                self.suspect |= is_behind || is_ahead;
+                self.gap = if self.suspect { started - trusted } else { 0 };
+                self.tenths = started * 10;
+            }
         }
-        self.ceiling = probe.now + LEASE_MS;
+        self.boot = machine.boot_ms;
+        self.shown()
     }
 
     /// The store has started again after a crash and shows `seen`. `certain` is false if the crash struck a commit that
@@ -160,6 +209,7 @@ impl Clock {
     pub(crate) fn restart_after_crash(
         &mut self,
         machine: Machine,
+        over: Over,
         seen: Shown,
         asked: Asked,
         certain: bool,
@@ -170,33 +220,55 @@ impl Clock {
         check(advances.contains(&seen.advanced_ms), "the test clock's advance", &seen)?;
         let (now, trusted) = (seen.now_ms - seen.advanced_ms, seen.trusted_ms - seen.advanced_ms);
         let judged = matches!(asked, Asked::Accept | Asked::Reject);
-        let floor = if asked == Asked::Reject { self.trusted } else { self.now };
-        check(now >= floor.max(wall), "time fell over a crash", &seen)?;
-        check(now <= self.ceiling.max(wall), "time leapt over a crash", &seen)?;
-        let far_ahead = wall > self.ceiling + START_GAP_MS;
-        if self.suspect && certain && !judged || far_ahead {
+        // What was shown, and what would be if the store had run on.
+        let passed = if over == Over::Process { machine.boot_ms - self.boot } else { 0 };
+        let floor = if asked == Asked::Reject { self.trusted() } else { self.now() };
+        let (full, slow) = (self.now() + passed, floor + passed * 9 / 10);
+        check(now >= floor, "time fell over a crash", &seen)?;
+        check(now + SLACK_MS + LEASE_MS >= slow, "time was lost over a crash", &seen)?;
+        check(now <= full.max(wall) + SLACK_MS + LEASE_MS, "time leapt over a crash", &seen)?;
+        let known = self.trusted() + passed;
+        if over == Over::Machine {
+            check(now >= wall, "a start in another boot shows no earlier time than the wall clock's", &seen)?;
+            let far_ahead = wall > known + SLACK_MS + LEASE_MS + START_GAP_MS;
+            if self.suspect && certain && !judged || far_ahead {
+                check(seen.suspect, "the clock must be suspect", &seen)?;
+            }
+        } else if self.suspect && certain && !judged {
             check(seen.suspect, "the clock must be suspect", &seen)?;
         }
-        if !self.suspect && certain && wall <= self.trusted + START_GAP_MS {
+        let believable = match over {
+            Over::Process => wall <= full + JUMP_MS - LEASE_MS,
+            Over::Machine => wall <= known + START_GAP_MS,
+        };
+        let behind = full + SLACK_MS + LEASE_MS > wall + JUMP_MS + self.accepted;
+        if !self.suspect && certain && believable && !behind {
             check(!seen.suspect, "the clock must not be suspect", &seen)?;
         }
-        check(trusted >= self.trusted, "trusted time fell over a crash", &seen)?;
+        check(trusted >= self.trusted(), "trusted time fell over a crash", &seen)?;
         check(trusted <= now, "trusted time is ahead of time", &seen)?;
         check(seen.suspect || trusted == now, "a clock that nobody suspects is trusted", &seen)?;
-        self.now = now;
-        self.trusted = trusted;
-        self.monotonic = machine.monotonic_ms;
+        check(seen.suspect || now >= wall, "a believable wall clock is followed", &seen)?;
+        self.tenths = now * 10;
+        self.gap = now - trusted;
+        self.boot = machine.boot_ms;
         self.suspect = seen.suspect;
         self.rejected = 0;
+        self.held = false;
         self.advanced = seen.advanced_ms;
+        if asked == Asked::Accept && !seen.suspect {
+            // It may have been done; what is believable by itself needs no acceptance.
+            let ahead = now.saturating_sub(wall);
+            self.accepted = if ahead <= JUMP_MS { 0 } else { ahead };
+        }
         Ok(())
     }
 
     /// What the model shows.
     pub(crate) fn shown(&self) -> Shown {
         Shown {
-            now_ms: self.now + self.advanced,
-            trusted_ms: self.trusted + self.advanced,
+            now_ms: self.now() + self.advanced,
+            trusted_ms: self.trusted() + self.advanced,
             suspect: self.suspect,
             advanced_ms: self.advanced,
         }
@@ -205,40 +277,4 @@ impl Clock {
 
 fn check(condition: bool, what: &str, seen: &Shown) -> Result<(), String> {
     if condition { Ok(()) } else { Err(format!("clock: {what}; shown: {seen:?}")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DAY: u64 = 24 * JUMP_MS;
-
-    fn at(wall_ms: u64, monotonic_ms: u64) -> Machine {
-        Machine { wall_ms, monotonic_ms }
-    }
-
-    #[test]
-    fn t34_a_set_back_clock_runs_on() {
-        let mut clock = Clock::new(at(DAY, 0));
-        assert_eq!(clock.look(at(5, 7)).now_ms, DAY + 7);
-    }
-
-    #[test]
-    fn t34_a_running_leap_is_not_followed_until_accepted() {
-        let mut clock = Clock::new(at(DAY, 0));
-        let shown = clock.look(at(2 * DAY, 7));
-        assert!(shown.suspect && shown.now_ms == DAY + 7 && shown.trusted_ms == DAY + 7);
-        clock.obey(at(2 * DAY, 8), Asked::Accept);
-        assert_eq!(clock.shown().now_ms, 2 * DAY);
-    }
-
-    #[test]
-    fn t34_a_leap_at_start_hides_and_falls_back_when_rejected() {
-        let mut clock = Clock::new(at(DAY, 0));
-        let shown = clock.restart_clean(at(60 * DAY, 0));
-        assert!(shown.suspect && shown.now_ms == 60 * DAY && shown.trusted_ms == DAY);
-        clock.obey(at(60 * DAY, 5), Asked::Reject);
-        assert_eq!((clock.shown().now_ms, clock.shown().suspect), (DAY + 5, false));
-        assert_eq!(clock.look(at(60 * DAY + 10, 15)).now_ms, DAY + 15);
-    }
 }

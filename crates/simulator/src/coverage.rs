@@ -59,6 +59,10 @@ situations! {
     TestClockAdvanced,
     /// A leap while running made the clock suspect.
     SuspectWhileRunning,
+    /// A wall clock too far behind made the clock suspect.
+    SuspectBehind,
+    /// The system clock was put right while time was ahead of it.
+    ClockSlewed,
     /// A leap found at start made the clock suspect.
     SuspectAtStart,
     /// A write refused because only a suspect time calls its predecessor dead.
@@ -85,6 +89,10 @@ situations! {
     CrashUndidAPurge,
     /// A commit that failed, and what was read and refused afterwards.
     CommitFailed,
+    /// A restart after a failed commit whose record, and write, may be there all the same.
+    FailedCommitKept,
+    /// The machine was restarted.
+    Rebooted,
     /// A write while an index was being built.
     WriteDuringIndexBuild,
     /// A crash inside a step of an index build.

@@ -2,7 +2,7 @@
 //! model of TTL.md.
 //!
 //! Rooms:
-//! - `model`, `clock`: what must be true. They share no code with the engine and depend on nothing but `std`.
+//! - `model`, `clock`, `truth`: what must be true. They share no code with the engine and depend on nothing but `std`.
 //! - `operation`: what happens next, drawn from the seed.
 //! - `world`: the real engine over a memory store, with a disk that survives crashes and clocks that are moved by hand;
 //!   `translate`, `body` and `calendar` put the model's words into the engine's and back.
@@ -41,6 +41,7 @@ mod requests;
 mod run;
 mod situation;
 mod translate;
+mod truth;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -6,11 +6,11 @@ use std::time::Duration;
 use storage::{Time, WallClock};
 
 use crate::check;
-use crate::clock::{Asked, Shown};
+use crate::clock::{Asked, Over, Shown};
 use crate::coverage::Reach;
 use crate::model::Model;
 use crate::operation::{CONTAINERS, Fault};
-use crate::run::{Death, Ending, Run, read};
+use crate::run::{Death, Ending, Run, Unknown, read};
 use crate::world::World;
 
 /// More purge steps than any run can need.
@@ -31,8 +31,12 @@ impl Run {
         if main != expected {
             return Err(format!("T34: the clock shows {main:?}, should show {expected:?}"));
         }
+        self.truth.see(self.machine.wall().millis());
+        self.truth.check(main.now_ms - main.advanced_ms, self.main.is_poisoned())?;
         let suspect_now = main.suspect && !self.shown.suspect;
         self.situation.coverage.reach_if(suspect_now, Reach::SuspectWhileRunning);
+        let is_behind = self.machine.wall().millis() < main.now_ms - main.advanced_ms;
+        self.situation.coverage.reach_if(suspect_now && is_behind, Reach::SuspectBehind);
         if suspect_now {
             self.recorded = !self.main.is_poisoned();
         }
@@ -47,8 +51,19 @@ impl Run {
 
     /// Time passes between two requests.
     pub(crate) fn pass(&mut self, ms: u64) -> Result<(), String> {
-        self.machine.advance(Duration::from_millis(ms));
+        self.advance(ms);
         self.look()
+    }
+
+    /// Time passes on all clocks.
+    pub(crate) fn advance(&mut self, ms: u64) {
+        self.machine.advance(Duration::from_millis(ms));
+        self.truth.pass(ms);
+    }
+
+    /// The time shown, without the test clock's advance.
+    pub(crate) fn raw_ms(&self) -> u64 {
+        self.shown.now_ms - self.shown.advanced_ms
     }
 
     /// A step that is about the clock alone.
@@ -69,8 +84,11 @@ impl Run {
             Some(Fault::Crash { .. }) if struck => {
                 Ok(Ending::Dead(Death { forks: vec![self.model.clone()], asked, certain: false }))
             }
-            Some(Fault::Fail { .. }) if struck => match (asked, main) {
-                (Asked::Nothing, _) | (_, Err(_)) => Ok(Ending::Running),
+            Some(Fault::Fail { kept, .. }) if struck => match (asked, main) {
+                (Asked::Nothing, _) | (_, Err(_)) => {
+                    self.unknown = kept.then_some(Unknown { after: None, asked });
+                    Ok(Ending::Running)
+                }
                 (_, Ok(())) => Err("a clock command was acknowledged although its commit failed".to_owned()),
             },
             _ => {
@@ -203,7 +221,7 @@ impl Run {
     pub(crate) fn restart(
         &mut self,
         clean: bool,
-        down_ms: u64,
+        (over, down_ms): (Over, u64),
         drift_ms: i64,
         fault: Option<Fault>,
     ) -> Result<Ending, String> {
@@ -220,10 +238,16 @@ impl Run {
                 main?;
             }
         }
-        self.clock.crash(read(&self.machine), Asked::Nothing);
         self.main.crash();
         self.twin.crash();
-        self.machine.advance(Duration::from_millis(down_ms));
+        match over {
+            Over::Process => self.advance(down_ms),
+            Over::Machine => {
+                self.machine.reboot(Duration::from_millis(down_ms));
+                self.truth.reboot(down_ms);
+            }
+        }
+        self.situation.coverage.reach_if(over == Over::Machine, Reach::Rebooted);
         let wall = self.machine.wall();
         let drifted = if drift_ms < 0 {
             wall.minus_millis(drift_ms.unsigned_abs())
@@ -231,20 +255,29 @@ impl Run {
             wall.plus_millis(drift_ms.unsigned_abs())
         };
         self.machine.set_wall(drifted);
-        let forks = vec![self.model.clone()];
-        let death = Death { forks, asked: Asked::Nothing, certain: self.recorded };
-        self.revive(death, clean)?;
+        let death = self.death();
+        self.revive(death, clean, over)?;
         Ok(Ending::Running)
+    }
+
+    /// The end of a process between two steps: if a commit had failed, it may be found all the same.
+    fn death(&mut self) -> Death {
+        let mut forks = vec![self.model.clone()];
+        let unknown = self.unknown.take();
+        self.situation.coverage.reach_if(unknown.is_some(), Reach::FailedCommitKept);
+        let asked = unknown.as_ref().map_or(Asked::Nothing, |unknown| unknown.asked);
+        let certain = self.recorded && unknown.is_none();
+        forks.extend(unknown.and_then(|unknown| unknown.after));
+        Death { forks, asked, certain }
     }
 
     /// The process dies and another starts at once.
     pub(crate) fn crash_and_restart(&mut self, death: Death) -> Result<(), String> {
         self.leave();
         self.situation.coverage.reach_if(self.situation.backlog > 0, Reach::CrashBetweenDeathAndPurge);
-        self.clock.crash(read(&self.machine), death.asked);
         self.main.crash();
         self.twin.crash();
-        self.revive(death, false)
+        self.revive(death, false, Over::Process)
     }
 
     fn leave(&mut self) {
@@ -255,7 +288,7 @@ impl Run {
     }
 
     /// Starts a process and finds out in which state the last one left things.
-    fn revive(&mut self, death: Death, clean: bool) -> Result<(), String> {
+    fn revive(&mut self, death: Death, clean: bool, over: Over) -> Result<(), String> {
         self.main.start()?;
         self.twin.start()?;
         let (main, twin) = (self.main.look()?, self.twin.look()?);
@@ -264,13 +297,15 @@ impl Run {
         }
         let machine = read(&self.machine);
         if clean {
-            let expected = self.clock.restart_clean(machine);
+            let expected = self.clock.restart_clean(machine, over);
             if main != expected {
                 return Err(format!("T34: the clock restarts at {main:?}, should at {expected:?}"));
             }
         } else {
-            self.clock.restart_after_crash(machine, main, death.asked, death.certain)?;
+            self.clock.restart_after_crash(machine, over, main, death.asked, death.certain)?;
         }
+        self.truth.see(machine.wall_ms);
+        self.truth.check(main.now_ms - main.advanced_ms, false)?;
         self.situation.coverage.reach_if(main.suspect && !self.shown.suspect, Reach::SuspectAtStart);
         let undone = self.main.undone();
         self.situation.coverage.reach_if(undone > self.undone, Reach::CrashUndidAPurge);
@@ -320,6 +355,7 @@ impl Run {
 
     /// The end of every step: time, then everything that can be seen.
     pub(crate) fn settle(&mut self) -> Result<(), String> {
+        let healthy = !self.poisoned;
         self.poisoned = self.main.is_poisoned();
         if !self.poisoned && !self.twin.is_poisoned() {
             self.finish_indexes()?;
@@ -329,8 +365,10 @@ impl Run {
         }
         if self.poisoned && self.main.look().is_err() {
             // The lease on time has run out and cannot be renewed: nothing more can be asked of this process.
-            let forks = vec![self.model.clone()];
-            self.crash_and_restart(Death { forks, asked: Asked::Nothing, certain: self.recorded })?;
+            let death = self.death();
+            self.crash_and_restart(death)?;
+        } else if self.poisoned && healthy {
+            self.clock.hold(read(&self.machine));
         }
         self.look()?;
         self.poisoned = self.main.is_poisoned();

@@ -7,7 +7,7 @@ use crate::model::{
     Answer, Change, Consent, Countdown, DefaultTtl, Guard, Indexing, Item, Model, Name, Stamp,
 };
 use crate::operation::{Fault, Filter, Reachable};
-use crate::run::{Death, Ending, Run};
+use crate::run::{Death, Ending, Run, Unknown};
 use crate::world::{Reply, SeenItem, World};
 
 const PAGES_MAX: usize = 200;
@@ -45,6 +45,11 @@ impl Run {
             self.situation.coverage.reach(Reach::CommitFailed);
             if main.answer.is_write() {
                 return Err(format!("a store that takes no writes answered {:?}", main.answer));
+            }
+            if struck && matches!(fault, Some(Fault::Fail { kept: true, .. })) {
+                let mut after = self.model.clone();
+                apply(&mut after, &mut Vec::new());
+                self.unknown = Some(Unknown { after: Some(after), asked: Asked::Nothing });
             }
             return Ok(Ending::Running);
         }

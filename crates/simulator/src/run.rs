@@ -8,7 +8,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use storage::{ManualClock, Time, WallClock};
 
@@ -18,6 +17,7 @@ use crate::history::Reader;
 use crate::model::{Countdown, Model};
 use crate::operation::{CONTAINERS, ClockStep, Fault, Generator, Obstacles, OwnerStep, Planned, Sight, Step};
 use crate::situation::Situation;
+use crate::truth::Truth;
 use crate::world::{Purging, World};
 
 /// Why a seed failed.
@@ -47,18 +47,29 @@ pub(crate) struct Death {
     pub(crate) certain: bool,
 }
 
+/// A commit that failed and may be found by the next process.
+pub(crate) struct Unknown {
+    /// The state with it, if it changes one.
+    pub(crate) after: Option<Model>,
+    /// What it asked of the clock.
+    pub(crate) asked: Asked,
+}
+
 /// A run in progress.
 pub(crate) struct Run {
     generator: Generator,
     pub(crate) model: Model,
     pub(crate) situation: Situation,
     pub(crate) clock: Clock,
+    pub(crate) truth: Truth,
     pub(crate) shown: Shown,
     pub(crate) machine: Arc<ManualClock>,
     pub(crate) main: World,
     pub(crate) twin: World,
     /// A commit has failed and no write is taken until a restart.
     pub(crate) poisoned: bool,
+    /// That commit, if the next process may find it.
+    pub(crate) unknown: Option<Unknown>,
     /// How many commits crashes have undone so far.
     pub(crate) undone: u64,
     /// Whether a suspicion, if there is one, is known to be on disk.
@@ -100,11 +111,13 @@ impl Run {
             model: Model::default(),
             situation: Situation::default(),
             clock: Clock::new(read(&machine)),
+            truth: Truth::new(machine.wall().millis()),
             shown: Shown::default(),
             machine,
             main,
             twin,
             poisoned: false,
+            unknown: None,
             undone: 0,
             recorded: true,
             sequence: 0,
@@ -222,7 +235,9 @@ impl Run {
             Step::Clock(step) => self.clock_step(step, fault),
             Step::Purge { limit } => self.purge(limit, fault),
             Step::Drain => self.drain(fault),
-            Step::Restart { clean, down_ms, drift_ms } => self.restart(clean, down_ms, drift_ms, fault),
+            Step::Restart { clean, over, down_ms, drift_ms } => {
+                self.restart(clean, (over, down_ms), drift_ms, fault)
+            }
         }
     }
 
@@ -230,7 +245,7 @@ impl Run {
     fn clock_step(&mut self, step: ClockStep, fault: Option<Fault>) -> Result<Ending, String> {
         let look = |world: &mut World| world.look().map(drop);
         match step {
-            ClockStep::Wait { ms } => self.machine.advance(Duration::from_millis(ms)),
+            ClockStep::Wait { ms } => self.advance(ms),
             ClockStep::SetBack { ms } => {
                 self.machine.set_wall(self.machine.wall().minus_millis(ms));
                 self.situation.coverage.reach(Reach::ClockBackward);
@@ -238,6 +253,10 @@ impl Run {
             ClockStep::SetForward { ms } => {
                 self.machine.set_wall(self.machine.wall().plus_millis(ms));
                 self.situation.coverage.reach(Reach::ClockForward);
+            }
+            ClockStep::Correct => {
+                self.machine.set_wall(Time::from_millis(self.truth.real_ms()));
+                self.situation.coverage.reach_if(self.truth.real_ms() < self.raw_ms(), Reach::ClockSlewed);
             }
             ClockStep::AdvanceTestClock { seconds } => {
                 self.situation.coverage.reach(Reach::TestClockAdvanced);
@@ -251,6 +270,7 @@ impl Run {
                 self.situation.coverage.reach_if(self.shown.suspect, Reach::ClockRejected);
                 // What the leap hid comes back behind readers that passed it meanwhile: they start anew.
                 self.consumers.clear();
+                self.truth.reject();
                 return self.watch(fault, Asked::Reject, |world| world.judge_clock(false));
             }
         }
@@ -260,7 +280,7 @@ impl Run {
 
 /// The machine's clocks as the model of the clock takes them.
 pub(crate) fn read(machine: &ManualClock) -> Machine {
-    Machine { wall_ms: machine.wall().millis(), monotonic_ms: machine.monotonic().as_millis() as u64 }
+    Machine { wall_ms: machine.wall().millis(), boot_ms: machine.boot_time().as_millis() as u64 }
 }
 
 /// Which faults make sense with which step. A purge that fails for good would let the twin, which has none, go on alone.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use storage::{
-    ClockOptions, Durability, EmbeddedOptions, EmbeddedStore, Error, Keyspace, Lanes, Store, Time,
+    BootId, ClockOptions, Durability, EmbeddedOptions, EmbeddedStore, Error, Keyspace, Lanes, Store, Time,
     Transaction, WallClock, transact,
 };
 
@@ -134,8 +134,12 @@ impl WallClock for Machine {
         Time::from_seconds(1_800_000_000).plus(self.0.elapsed())
     }
 
-    fn monotonic(&self) -> Duration {
+    fn boot_time(&self) -> Duration {
         self.0.elapsed()
+    }
+
+    fn boot_id(&self) -> Option<BootId> {
+        None
     }
 }
 

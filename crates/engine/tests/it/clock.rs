@@ -16,7 +16,30 @@ fn t34_a_clock_set_back_neither_stops_nor_revives() {
     world.pass(5);
     world.engine.now().expect("looked at");
     world.clock.set_wall(Time::from_seconds(START - 1_000_000));
-    world.clock.advance_monotonic(Duration::from_secs(5));
+    world.clock.advance_boot_time(Duration::from_secs(5));
+    assert!(!world.is_alive("a", "x"));
+}
+
+/// T13: a write whose sync failed may be replayed; until then no reader is told that its item has expired.
+#[test]
+fn t13_t16_what_a_failed_write_keeps_alive_is_not_called_expired_before_the_restart() {
+    let mut world = World::new();
+    world.container(r#","defaultTtl":10"#);
+    world.create("a", r#""id":"x""#).expect("created");
+    world.pass(9);
+    let failed = world.engine.now().expect("looked at");
+    world.fail_next_sync();
+    world.replace("a", "x", r#""id":"x","v":1"#).expect_err("the sync fails");
+    for _ in 0..5 {
+        world.pass(1);
+        assert!(world.is_alive("a", "x"), "its last write may have restarted the countdown");
+        assert_eq!(world.engine.now().expect("a time"), failed);
+    }
+    world.restart();
+    assert!(world.is_alive("a", "x"), "it has");
+    world.pass(4);
+    assert!(world.is_alive("a", "x"), "18.1 seconds at most");
+    world.pass(1);
     assert!(!world.is_alive("a", "x"));
 }
 

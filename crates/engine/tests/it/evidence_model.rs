@@ -173,7 +173,7 @@ impl Life {
             7..10 => self.read(),
             10 => self.delete(),
             11 | 12 => {
-                self.world.pass(self.random.u64(1..4));
+                self.world.pass(self.random.u64(1..9));
                 self.look_at_the_clock();
             }
             13 => self.change_rules(),

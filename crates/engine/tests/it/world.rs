@@ -43,6 +43,11 @@ impl World {
         self.disk.crash_after(commits, mode);
     }
 
+    /// The next commit is written and its sync fails: nothing more is written before the next start, which replays it.
+    pub(crate) fn fail_next_sync(&self) {
+        self.disk.fail_sync_after(0);
+    }
+
     /// Leaves room on the disk for nothing but what makes room, or for everything again.
     pub(crate) fn set_disk_short(&self, short: bool) {
         self.disk.set_room(short.then_some(Room {

@@ -232,7 +232,7 @@ pub(crate) static TABLE: &[Setting] = &[
     flag(Time, "stopped-clock",
         "Let time stand still but for what the admin API moves it, for tests that are never too slow; needs 'test-clock'"),
     seconds(Time, "max-clock-jump",
-        "How far the wall clock may leap ahead while the server runs, before it is suspect").or("3600"),
+        "How far the wall clock may get ahead of the boot-time clock, or behind the time shown, before it is suspect").or("3600"),
     seconds(Time, "max-start-gap",
         "How far past the last known time the wall clock may be at the start, before it is suspect").or("2592000"),
 

@@ -78,7 +78,7 @@ impl Life {
     }
 
     fn real_ms(&self) -> u64 {
-        self.clock.monotonic().as_millis() as u64
+        self.clock.boot_time().as_millis() as u64
     }
 
     /// The time by which items die; after a crash it may be ahead of the machine's.

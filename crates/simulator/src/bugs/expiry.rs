@@ -17,7 +17,10 @@ const INDEX_BUILD: &str = "crates/engine/src/index/build.rs";
 const BY_STAMP: &str = "crates/engine/src/query/by_stamp.rs";
 const PAGES: &str = "crates/engine/src/query/pages.rs";
 const TTL: &str = "crates/engine/src/definition/ttl.rs";
-const CLOCK: &str = "crates/storage/src/clock/mod.rs";
+const RUNNING: &str = "crates/storage/src/clock/running.rs";
+const START: &str = "crates/storage/src/clock/start.rs";
+const SLEW: &str = "crates/storage/src/clock/slew.rs";
+const WRITER: &str = "crates/storage/src/writer.rs";
 
 /// What goes wrong with a life and its end.
 pub(super) const BUGS: &[Bug] = &[
@@ -224,10 +227,42 @@ pub(super) const BUGS: &[Bug] = &[
     },
     Bug {
         name: "the clock follows a set-back",
-        edits: &[edit(CLOCK, "} else if wall > line {", "} else {")],
+        edits: &[edit(RUNNING, "self.shown = slewed.max(wall.into());", "self.shown = wall.into();")],
     },
     Bug {
         name: "time falls over a crash",
-        edits: &[edit(CLOCK, "at: wall.max(durable.bound), since", "at: wall, since")],
+        edits: &[edit(
+            START,
+            "Self::at(wall.max(durable.bound), boot, durable)",
+            "Self::at(wall, boot, durable)",
+        )],
+    },
+    Bug {
+        // A step of the wall clock is shown within the bound without a commit, and a start goes by the line alone.
+        name: "a step within the bound falls over a crash",
+        edits: &[
+            edit(RUNNING, "self.durable.limit(self.boot)", "Some(self.durable.bound)"),
+            edit(
+                RUNNING,
+                "|| record.limit(self.boot).is_none_or(|limit| limit < now)",
+                "|| record.boot.is_some_and(|line| Some(line.id) != self.boot.id)",
+            ),
+        ],
+    },
+    Bug {
+        name: "every crash puts time ahead by a lease",
+        edits: &[edit(START, "durable.limit(boot).unwrap_or(durable.bound)", "durable.bound")],
+    },
+    Bug {
+        name: "time that is ahead does not slow down",
+        edits: &[edit(SLEW, "elapsed.as_nanos() * 9)", "elapsed.as_nanos() * 10)")],
+    },
+    Bug {
+        name: "time goes on after a commit of unknown outcome",
+        edits: &[edit(
+            WRITER,
+            "                self.shared.stop(&error);\n                Err(error)",
+            "                self.shared.stop(&error);\n                self.shared.clock.publish(self.committed.clock, None);\n                Err(error)",
+        )],
     },
 ];

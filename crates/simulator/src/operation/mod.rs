@@ -8,6 +8,7 @@ mod owner;
 
 use std::collections::VecDeque;
 
+use crate::clock::Over;
 use crate::model::{
     BadTtl, Body, Change, Consent, Countdown, DefaultTtl, Edit, Guard, Indexing, Instant, Item, MAX_TTL,
     Model, Name, Ttl,
@@ -53,8 +54,8 @@ pub(crate) enum Step {
     Purge { limit: usize },
     /// The purge until nothing is left.
     Drain,
-    /// The process ends and starts again after a while, with the wall clock moved by `drift_ms` besides.
-    Restart { clean: bool, down_ms: u64, drift_ms: i64 },
+    /// The process, or the machine, ends and starts again after a while, with the wall clock moved by `drift_ms` besides.
+    Restart { clean: bool, over: Over, down_ms: u64, drift_ms: i64 },
 }
 
 impl Step {
@@ -73,6 +74,8 @@ pub(crate) enum ClockStep {
     SetBack { ms: u64 },
     /// The system clock is set forward.
     SetForward { ms: u64 },
+    /// The system clock is put right.
+    Correct,
     /// The test clock is moved.
     AdvanceTestClock { seconds: u64 },
     /// The operator believes the suspect clock.
@@ -116,10 +119,12 @@ pub(crate) enum Fault {
         /// Whether the commit survives.
         kept: bool,
     },
-    /// The n-th commit of the step fails; the store takes no more writes until a restart.
+    /// The n-th commit of the step fails; the store takes no more writes until a restart, which may find it all the same.
     Fail {
         /// Counted from 1.
         nth: u64,
+        /// Whether the restart finds it.
+        kept: bool,
     },
 }
 
@@ -200,7 +205,7 @@ impl Generator {
     fn fault(&mut self) -> Fault {
         let nth = if self.random.u8(..4) == 0 { 2 } else { 1 };
         let kept = self.random.bool();
-        if self.random.u8(..5) == 0 { Fault::Fail { nth } } else { Fault::Crash { nth, kept } }
+        if self.random.u8(..5) == 0 { Fault::Fail { nth, kept } } else { Fault::Crash { nth, kept } }
     }
 
     fn draw(&mut self, model: &Model, sight: Sight) -> Step {
@@ -242,8 +247,9 @@ impl Generator {
             640..790 => Step::Clock(ClockStep::Wait { ms: self.wait_ms(model, sight) }),
             790..840 => self.late(container, model, sight),
             840..850 => self.ghost(container, model),
-            850..865 => Step::Clock(ClockStep::SetBack { ms: self.random.u64(1..2 * DAY) }),
-            865..880 => self.forward(),
+            850..860 => self.back(),
+            860..873 => self.forward(),
+            873..880 => Step::Clock(ClockStep::Correct),
             880..935 => Step::Purge { limit: self.random.usize(1..4) },
             935..960 => self.reindex(container, model),
             960..975 => Step::Drain,
@@ -562,12 +568,27 @@ impl Generator {
         Step::Ghost { container, key, change }
     }
 
-    fn forward(&mut self) -> Step {
-        let ms = if self.random.bool() {
-            self.random.u64(1..HOUR - SECOND)
-        } else {
-            self.random.u64(2 * HOUR..90 * DAY)
+    fn back(&mut self) -> Step {
+        let ms = match self.random.u8(..3) {
+            0 => self.random.u64(1..5 * SECOND),
+            1 => self.random.u64(1..HOUR - SECOND),
+            _ => self.random.u64(1..2 * DAY),
         };
+        Step::Clock(ClockStep::SetBack { ms })
+    }
+
+    /// Often it is wrong for a while only.
+    fn forward(&mut self) -> Step {
+        let ms = match self.random.u8(..4) {
+            0 => self.random.u64(1..100),
+            1 => self.random.u64(1..5 * SECOND),
+            2 => self.random.u64(1..HOUR - SECOND),
+            _ => self.random.u64(2 * HOUR..90 * DAY),
+        };
+        if self.random.bool() {
+            let wait = Step::Clock(ClockStep::Wait { ms: self.random.u64(..2 * SECOND) });
+            self.queued.extend([wait, Step::Clock(ClockStep::SetBack { ms })]);
+        }
         Step::Clock(ClockStep::SetForward { ms })
     }
 
@@ -580,6 +601,7 @@ impl Generator {
             2 => self.random.i64(0..20 * DAY as i64),
             _ => 0,
         };
-        Step::Restart { clean, down_ms, drift_ms }
+        let over = if self.random.u8(..3) == 0 { Over::Machine } else { Over::Process };
+        Step::Restart { clean, over, down_ms, drift_ms }
     }
 }

@@ -212,7 +212,8 @@ impl World {
                 let mode = if kept { CrashMode::AfterCommit } else { CrashMode::BeforeCommit };
                 self.disk.crash_after(nth - 1, mode);
             }
-            Fault::Fail { nth } => self.disk.fail_after(nth - 1),
+            Fault::Fail { nth, kept: false } => self.disk.fail_after(nth - 1),
+            Fault::Fail { nth, kept: true } => self.disk.fail_sync_after(nth - 1),
         }
     }
 

@@ -33,13 +33,13 @@ impl Backup {
     pub(crate) fn new(snapshot: Arc<dyn Snapshot>, mut record: StoreRecord, clock: &ClockStatus) -> Self {
         let raw = |time: Time| time.minus_millis(clock.advanced_ms);
         let suspicion = |Suspicion { leap, .. }| RecordedSuspicion { leap, trusted: raw(clock.trusted) };
-        // Without the boot: wherever the backup is restored, no time before that of the backup is shown.
+        // Without the boot, so that a restored store shows no time before that of the backup, and without what an operator has
+        // accepted of this machine's clock.
         record.clock = ClockRecord {
             bound: raw(clock.now),
             advanced_ms: clock.advanced_ms,
             suspicion: clock.suspect.map(suspicion),
-            boot: None,
-            accepted_ms: record.clock.accepted_ms,
+            ..ClockRecord::default()
         };
         let info = BackupInfo::new(clock.now, record);
         Self { snapshot, info, stage: Stage::Head, hash: Sha256::new(), sum: Sum::default() }

@@ -1,6 +1,6 @@
 //! The clock's state in words: one place, so that tools, explorer, log and admin API say the same (T34).
 
-use super::{ClockStatus, Leap, TestClock};
+use super::{ClockStatus, Leap};
 use std::fmt::{self, Display, Formatter};
 
 /// A distance between shown time and the system clock below this is no news: commits and the scheduler cause it.
@@ -61,8 +61,7 @@ impl Leap {
 impl ClockStatus {
     /// The offset of shown time, without the test clock's advance.
     pub fn offset(&self) -> ClockOffset {
-        let slowing = self.ahead_ms > 0 && self.suspect.is_none() && self.test_clock != TestClock::Stopped;
-        ClockOffset { ahead_ms: self.ahead_ms, slowing, advanced: self.advanced_ms > 0 }
+        ClockOffset { ahead_ms: self.ahead_ms, slowing: self.slewing, advanced: self.advanced_ms > 0 }
     }
 
     /// Why the clock is suspect, as a clause: `while the server ran, the system clock leapt 2 h ahead`.
@@ -105,11 +104,20 @@ impl Display for Span {
 mod tests {
     use super::*;
     use crate::Time;
-    use crate::clock::Suspicion;
+    use crate::clock::{Suspicion, TestClock};
 
     fn status(ahead_ms: i64) -> ClockStatus {
         let now = Time::from_seconds(1_700_000_000);
-        ClockStatus { now, trusted: now, suspect: None, test_clock: TestClock::Off, advanced_ms: 0, ahead_ms }
+        let (test_clock, advanced_ms) = (TestClock::Off, 0);
+        ClockStatus {
+            now,
+            trusted: now,
+            suspect: None,
+            test_clock,
+            advanced_ms,
+            ahead_ms,
+            slewing: ahead_ms > 0,
+        }
     }
 
     #[test]
@@ -132,7 +140,7 @@ mod tests {
 
     #[test]
     fn t34_a_clock_that_does_not_slow_down_does_not_say_so() {
-        let stopped = ClockStatus { test_clock: TestClock::Stopped, ..status(5_000) };
+        let stopped = ClockStatus { test_clock: TestClock::Stopped, slewing: false, ..status(5_000) };
         assert_eq!(stopped.offset().to_string(), "5.0 s ahead of the system clock");
         let advanced = ClockStatus { advanced_ms: 1_000, ..status(0) };
         assert_eq!(
@@ -140,7 +148,7 @@ mod tests {
             "in step with the system clock (the test clock's advance apart)"
         );
         let suspect = Suspicion { leap: Leap::Behind, wall: Time::ZERO, ahead_ms: 0 };
-        let suspect = ClockStatus { suspect: Some(suspect), ..status(7_200_000) };
+        let suspect = ClockStatus { suspect: Some(suspect), slewing: false, ..status(7_200_000) };
         assert_eq!(suspect.offset().to_string(), "2 h ahead of the system clock");
     }
 

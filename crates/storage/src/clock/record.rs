@@ -1,8 +1,13 @@
-//! What is durable about the clock, and the floor that follows from it (T13).
+//! What is durable about the clock, and the limit that follows from it.
+//!
+//! One function serves both sides of a crash (T13): a running store shows no time beyond [`ClockRecord::limit`], and a
+//! start takes the same limit as its floor. Boot time does not go back within a boot, so the floor is never below what
+//! was shown.
 
-use super::Leap;
 use super::wall::BootId;
+use super::{LEASE_MS, Leap, SLACK_MS};
 use crate::Time;
+use std::time::Duration;
 
 /// The durable part of the clock; every commit may carry a new one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +40,39 @@ pub(crate) struct BootLine {
     pub(crate) id: BootId,
     /// The boot time at which the record was made, in milliseconds.
     pub(crate) boot_ms: u64,
-    /// The raw time at `boot_ms`.
+    /// The raw time at `boot_ms`. If it was ahead of the wall clock, up to [`SLACK_MS`] less: the limit covers it all the
+    /// same, and crashes in quick succession do not add up.
     pub(crate) line: Time,
+}
+
+/// The machine's boot: which one, and how long ago it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Boot {
+    /// None if the machine does not tell.
+    pub(super) id: Option<BootId>,
+    /// Time since then, suspends included.
+    pub(super) time: Duration,
+}
+
+impl ClockRecord {
+    /// The latest raw time that may be shown under this record. None if another boot wrote it: its boot time means nothing here,
+    /// so a record of this boot must be durable before anything is shown.
+    pub(super) fn limit(&self, boot: Boot) -> Option<Time> {
+        let Some(line) = self.boot else { return Some(self.bound) };
+        line.elapsed(boot).map(|elapsed| self.bound.min(line.line.plus(elapsed).plus_millis(SLACK_MS)))
+    }
+
+    /// Raises the bound to a lease from `now`.
+    pub(super) fn lease_from(&mut self, now: Time) {
+        self.bound = self.bound.max(now.plus_millis(LEASE_MS));
+    }
+}
+
+impl BootLine {
+    /// How long ago the record was made; none if that was in another boot, or boot time has gone back (a snapshot of the
+    /// machine's memory, a time namespace).
+    pub(super) fn elapsed(&self, boot: Boot) -> Option<Duration> {
+        let elapsed = boot.time.checked_sub(Duration::from_millis(self.boot_ms))?;
+        (boot.id == Some(self.id)).then_some(elapsed)
+    }
 }

@@ -38,6 +38,9 @@ const BIG_MEMTABLE_BYTES: u64 = 16 << 20;
 const MAX_SEALED: usize = 2;
 /// The least that fjall allows; it is exceeded by at most one journal file.
 const JOURNAL_BYTES: u64 = 64 << 20;
+/// The marker is written anew when the clock's bound has moved by so much since: not with every renewal of the lease, because
+/// it costs two syncs of its own.
+const MARK_MS: u64 = 5_000;
 /// fjall's own threads: one, which flushes. Compaction is ours.
 const WORKERS: usize = 1;
 
@@ -316,7 +319,7 @@ impl Backend for Committer {
         batch.commit().map_err(|error| cannot("commit", &error))?;
         self.memtables.committed(&self.database);
         pace::rest_after(&self.database, entries);
-        if is_synced && record.clock.bound != self.marked_bound {
+        if is_synced && record.clock.bound.millis().abs_diff(self.marked_bound.millis()) >= MARK_MS {
             self.marked_bound = record.clock.bound;
             Marker { commit: record.commit, state: State::Open }.write(&self.path)?;
         }

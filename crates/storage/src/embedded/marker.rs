@@ -2,8 +2,8 @@
 //! to be in it.
 //!
 //! fjall ends recovery quietly at the first journal record that does not parse. So the number of commits known to
-//! be durable is kept in a file of its own, raised with every renewal of the clock's lease (every few seconds
-//! under load, never when idle) and on close: a recovery that finds fewer commits has lost some, and says so.
+//! be durable is kept in a file of its own, raised with a renewal of the clock's lease every few seconds under load
+//! (never when idle) and on close: a recovery that finds fewer commits has lost some, and says so.
 //!
 //! Text, so that an operator can read it: `bolide store 1`, `commit 4711`, and `clean`, `open` or `making`, each on its line.
 

@@ -45,6 +45,8 @@ struct Faults {
 enum Fault {
     Crash(CrashMode),
     Full,
+    /// The sync fails after the write: the next opening replays it.
+    Unsynced,
 }
 
 #[derive(Default)]
@@ -55,6 +57,8 @@ struct Tables {
     commit: u64,
     /// That of the newest one that was synced, and its record.
     synced: (u64, Option<StoreRecord>),
+    /// A commit whose sync has failed. Nobody sees it until the disk is opened again.
+    unsynced: Option<(Overlay, StoreRecord)>,
     /// Open snapshots by commit.
     snapshots: BTreeMap<u64, usize>,
     /// Entries that had a version replaced, by the commit that did it.
@@ -80,6 +84,12 @@ impl MemoryDisk {
     /// Lets the next `commits` commits pass and fails the one after them as a full disk would.
     pub fn fail_after(&self, commits: u64) {
         self.plan(commits, Fault::Full);
+    }
+
+    /// Lets the next `commits` commits pass; the one after them is written, but its sync fails: it is answered with an error, the
+    /// store is poisoned and goes on showing the state before it, and opening the disk again replays it.
+    pub fn fail_sync_after(&self, commits: u64) {
+        self.plan(commits, Fault::Unsynced);
     }
 
     /// From now on so much is left on it; none is enough for everything.
@@ -116,7 +126,7 @@ impl MemoryDisk {
         self.0.faults.lock().room
     }
 
-    /// Claims the disk for one store.
+    /// Claims the disk for one store, and recovers it.
     pub(super) fn claim(&self) -> Result<u64> {
         let mut faults = self.0.faults.lock();
         if faults.in_use {
@@ -124,6 +134,11 @@ impl MemoryDisk {
         }
         faults.in_use = true;
         faults.user += 1;
+        let mut tables = self.0.tables.write();
+        if let Some((overlay, record)) = tables.unsynced.take() {
+            faults.commits += 1;
+            tables.apply(overlay, &record, Extent::Synced);
+        }
         Ok(faults.user)
     }
 
@@ -162,6 +177,10 @@ impl MemoryDisk {
             faults.in_use = false;
             match fault {
                 Fault::Full => return Err(Error::io("commit", &"no space left on the disk")),
+                Fault::Unsynced => {
+                    self.0.tables.write().unsynced = Some((overlay, *record));
+                    return Err(Error::io("commit", &"the sync failed"));
+                }
                 Fault::Crash(CrashMode::BeforeCommit) => {
                     faults.undone += self.0.tables.write().lose_what_is_not_synced();
                     return Err(crash());

@@ -1,8 +1,8 @@
 //! The memory disk's failures: a commit that fails is whole or not there, and nothing is written after it.
 
-use crate::support::{Bench, get, put, run};
+use crate::support::{Bench, START, get, put, run};
 use std::time::Duration;
-use storage::{CrashMode, Error, Extent, Keyspace, Lanes, Room, Time, transact_to};
+use storage::{CrashMode, Durability, Error, Extent, Keyspace, Lanes, Room, Time, WallClock, transact_to};
 
 /// Writes two entries per commit until one fails; how many were acknowledged.
 fn write_until_failure(bench: &Bench) -> u64 {
@@ -104,10 +104,72 @@ fn after_a_full_disk_nothing_is_written_and_reads_go_on() {
         );
     }
     assert_eq!(get(bench.store(), "a").as_deref(), Some("1"));
-    assert_eq!(bench.store().now(), Ok(Time::from_seconds(crate::support::START)));
+    assert_eq!(bench.store().now(), Ok(Time::from_seconds(START)));
     assert!(bench.store().stats().poisoned);
     bench.pass(Duration::from_mins(1));
+    assert_eq!(bench.store().now(), Ok(Time::from_seconds(START)), "the outcome is unknown: time stays");
+}
+
+#[test]
+fn a_commit_beyond_the_lease_that_fails_leaves_no_time_to_show() {
+    let bench = Bench::memory();
+    put(bench.store(), "a", "1").unwrap();
+    bench.pass(Duration::from_mins(1));
+    bench.disk().fail_after(0);
+    put(bench.store(), "a", "2").unwrap_err();
     assert!(matches!(bench.store().now(), Err(Error::Poisoned { .. })), "no time beyond the bound is shown");
+}
+
+/// How long after one renewal of the lease a write carries the next.
+const RENEWAL: Duration = Duration::from_millis(1_100);
+
+/// Lets the disk keep a commit and say that it failed, and looks at the store until it is opened again.
+fn check_time_after_a_failed_commit(mut bench: Bench, fail: impl Fn(), repair: impl Fn()) {
+    put(bench.store(), "a", "1").unwrap();
+    for _ in 0..3 {
+        // In a directory the fifth renewal is the one that also writes the marker.
+        for _ in 0..4 {
+            bench.pass(RENEWAL);
+            put(bench.store(), "b", "1").unwrap();
+        }
+        bench.pass(RENEWAL);
+        fail();
+        put(bench.store(), "a", "2").unwrap_err();
+        let failed = bench.clock.wall();
+        assert!(bench.store().stats().poisoned);
+        for _ in 0..5 {
+            bench.pass(Duration::from_secs(3));
+            let (_, snapshot, now) = bench.store().snapshot_now().unwrap();
+            assert_eq!(now, failed, "T13: no later time is shown while recovery may replay the write");
+            assert!(snapshot.get(Keyspace::Item, b"a").unwrap().is_some(), "reads go on");
+        }
+        repair();
+        bench.abandon();
+        bench.open().unwrap();
+        assert_eq!(get(bench.store(), "a").as_deref(), Some("2"), "what was written is there");
+        let status = bench.store().clock_status().unwrap();
+        assert!((0..=100).contains(&status.ahead_ms), "and time is that of the machine: {status:?}");
+        put(bench.store(), "a", "1").unwrap();
+    }
+}
+
+#[test]
+fn t13_t16_after_a_failed_sync_time_stays_until_the_store_is_opened_again() {
+    let bench = Bench::memory();
+    let disk = bench.disk().clone();
+    check_time_after_a_failed_commit(bench, move || disk.fail_sync_after(0), || ());
+}
+
+/// In a directory: the commit is in the journal, and the marker cannot be written.
+#[test]
+fn t13_t16_after_a_failed_commit_in_a_directory_time_stays_until_it_is_opened_again() {
+    let mut bench = Bench::embedded();
+    bench.durability = Durability::Sync;
+    bench.reopen();
+    let obstacle = bench.path().join("bolide.store.new");
+    let other = obstacle.clone();
+    let fail = move || std::fs::create_dir(&obstacle).unwrap();
+    check_time_after_a_failed_commit(bench, fail, move || std::fs::remove_dir(&other).unwrap());
 }
 
 #[test]

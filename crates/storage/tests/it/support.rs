@@ -16,6 +16,7 @@ pub(crate) const START: u64 = 1_800_000_000;
 pub(crate) struct Bench {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) options: ClockOptions,
+    pub(crate) durability: Durability,
     place: Place,
     store: Option<Arc<dyn Store>>,
 }
@@ -43,7 +44,7 @@ impl Bench {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let mut options = ClockOptions::new(clock.clone());
         options.test_clock = TestClock::Runs;
-        let mut bench = Self { clock, options, place, store: None };
+        let mut bench = Self { clock, options, durability: Durability::Buffered, place, store: None };
         bench.open().unwrap();
         bench
     }
@@ -80,7 +81,7 @@ impl Bench {
 
     fn embedded_options(&self, path: &Path) -> EmbeddedOptions {
         let mut options = EmbeddedOptions::new(path, self.options.clone());
-        options.durability = Durability::Buffered;
+        options.durability = self.durability;
         options
     }
 
@@ -97,6 +98,12 @@ impl Bench {
     /// Lets the store go without closing it, as a crash would. Memory only: an embedded store closes when dropped.
     pub(crate) fn crash(&mut self) {
         assert!(matches!(self.place, Place::Memory(_)));
+        self.store = None;
+    }
+
+    /// Lets a store go whose writes have stopped, without closing it in order.
+    pub(crate) fn abandon(&mut self) {
+        assert!(self.store().stats().poisoned);
         self.store = None;
     }
 

@@ -1,0 +1,46 @@
+//! What the clock says of itself.
+
+use super::TestClock;
+use crate::Time;
+
+/// What made the clock suspect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leap {
+    /// The wall clock leapt ahead of the boot-time clock; time goes on without it.
+    Running,
+    /// The wall clock was too far ahead at the start; items are hidden by it, nothing is destroyed by it.
+    Start,
+    /// The wall clock is too far behind the time shown, which goes on without it.
+    Behind,
+}
+
+/// Why the clock is suspect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suspicion {
+    /// What happened.
+    pub leap: Leap,
+    /// What the wall clock says now.
+    pub wall: Time,
+    /// How far the wall clock is ahead of the trusted time, without the test clock's advance; zero if it is behind.
+    pub ahead_ms: u64,
+}
+
+/// The state of a store's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockStatus {
+    /// The time of every request.
+    pub now: Time,
+    /// The time by which data may be destroyed.
+    pub trusted: Time,
+    /// Set until an operator has accepted or rejected a leap.
+    pub suspect: Option<Suspicion>,
+    /// Whether the clock may be moved.
+    pub test_clock: TestClock,
+    /// By how much the test clock was moved, in all.
+    pub advanced_ms: u64,
+    /// How far `now`, without the test clock's advance, is ahead of the machine's wall clock; negative if it is behind. A stopped
+    /// test clock is compared with the wall clock as it was at the start.
+    pub ahead_ms: i64,
+    /// Whether time runs at nine tenths of its rate because it is noticeably ahead of the wall clock.
+    pub slewing: bool,
+}
