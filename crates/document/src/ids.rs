@@ -379,9 +379,10 @@ pub fn check_resource_id(id: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether an item may have this id.
+/// Whether an item may have this id. The service's documentation forbids `?` and `#` as well, but the service takes them;
+/// only what no path can name is refused.
 pub fn check_item_id(id: &str) -> Result<()> {
-    check_id(id, &['/', '\\', '#'])?;
+    check_id(id, &['/', '\\'])?;
     if id.len() > limits::ITEM_ID_BYTES {
         return Err(Error::invalid(format!(
             "The input id is invalid: it has {} bytes. Ensure to provide a unique non-empty string less than '{}' \

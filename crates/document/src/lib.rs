@@ -16,6 +16,7 @@ mod cosmos_binary;
 mod effective;
 mod encoder;
 mod error;
+mod fingerprint;
 mod ids;
 mod json;
 mod key;
@@ -31,6 +32,7 @@ mod view;
 pub use binary::Document;
 pub use effective::{EffectiveKey, EffectiveRange};
 pub use error::{Error, Result};
+pub use fingerprint::fingerprint;
 pub use ids::{
     ContainerRid, DatabaseRid, Etag, ItemNumber, ItemRid, OfferRid, PermissionRid, RangeRid, ScriptKind,
     ScriptRid, Sequence, UserRid, check_item_id, check_resource_id,

@@ -50,6 +50,12 @@ pub enum Error {
         /// The whole explanation.
         message: String,
     },
+    /// A continuation token is not as it was given out, or was given for something else.
+    #[error("the continuation token is invalid: {why}")]
+    InvalidContinuation {
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The item's own `ttl` is not acceptable (T5).
     #[error("the input ttl '{text}' is invalid")]
     InvalidTtl {

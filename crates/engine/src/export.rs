@@ -13,6 +13,7 @@ use crate::Engine;
 use crate::budget::Toll;
 use crate::charge::Charge;
 use crate::container::Partition;
+use crate::continuation::{decode_token, encode_token};
 use crate::error::{Error, Result};
 use crate::gate::View;
 use crate::header::{Body, Record};
@@ -20,6 +21,9 @@ use crate::holder::Holder;
 use crate::item::Item;
 use crate::keys::{self, Key};
 use crate::limits::PAGE_ENTRIES_MAX;
+
+/// Kind and version of an export's token.
+const KIND: &[u8] = &[0x45, 1];
 
 /// Living items, as whoever made the container or collection stored them.
 #[derive(Debug, Clone)]
@@ -127,19 +131,24 @@ impl Engine {
     }
 }
 
-/// `partition.number`: what was dealt with last. Numbers of partitions are never given twice, so a token of a container that
-/// was deleted does not fit the one that has its name now.
+/// Partition and number of what was dealt with last. Numbers of partitions are never given twice, so a token of a container
+/// that was deleted does not fit the one that has its name now.
 fn token(partition: &Partition, number: ItemNumber) -> String {
-    format!("{}.{}", partition.id.0, number.0)
+    encode_token([KIND, &partition.id.0.to_be_bytes(), &number.0.to_be_bytes()].concat())
 }
 
 fn place(holder: &Holder, token: &str) -> Result<(usize, Option<ItemNumber>)> {
     let parse = || {
-        let (partition, number) = token.split_once('.')?;
-        Some((partition.parse::<u32>().ok()?, ItemNumber(number.parse().ok()?)))
+        // `partition.number`, as exports were given that are resumed from a file of then.
+        if let Some((partition, number)) = token.split_once('.') {
+            return Some((partition.parse::<u32>().ok()?, ItemNumber(number.parse().ok()?)));
+        }
+        let bytes = decode_token(token)?;
+        let (partition, number) = bytes.strip_prefix(KIND)?.split_first_chunk()?;
+        Some((u32::from_be_bytes(*partition), ItemNumber(u64::from_be_bytes(number.try_into().ok()?))))
     };
-    let (partition, number) =
-        parse().ok_or_else(|| Error::invalid("that is not a place at which an export can go on"))?;
+    let damaged = || Error::InvalidContinuation { why: "it was cut or changed, or is no token of an export" };
+    let (partition, number) = parse().ok_or_else(damaged)?;
     let at = holder.partitions().iter().position(|known| known.id.0 == partition);
     let at = at.ok_or_else(|| {
         Error::invalid(format!(

@@ -79,6 +79,7 @@ pub use changes::{Changes, FeedStart};
 pub use charge::Charge;
 pub use collection::{Collection, CollectionDefinition};
 pub use container::{Api, Container, Database, Partition};
+pub use continuation::{decode_token, encode_token};
 pub use counters::{Count, Tally};
 pub use definition::{ContainerDefinition, DefaultTtl};
 pub use delete_partition::Emptied;

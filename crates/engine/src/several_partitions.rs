@@ -168,5 +168,6 @@ fn t28_both_feeds_go_through_all_partitions() {
     let one = Scope { key: None, range: Some(container.partitions[1].range.clone()) };
     engine.history(&container, &one, &from, 3).expect("a part of what the position is for");
     let foreign = HistoryFrom::After("nonsense".into());
-    assert!(matches!(engine.history(&container, &scope, &foreign, 3), Err(Error::Invalid { .. })));
+    let refused = engine.history(&container, &scope, &foreign, 3);
+    assert!(matches!(refused, Err(Error::InvalidContinuation { .. })));
 }

@@ -186,6 +186,7 @@ impl From<engine::Error> for Error {
             E::UniqueKeyTaken { .. } => Error::new(Code::DUPLICATE_KEY, text),
             E::PreconditionFailed { .. } => Error::new(Code::WRITE_CONFLICT, text),
             E::Invalid { .. }
+            | E::InvalidContinuation { .. }
             | E::InvalidTtl { .. }
             | E::KeyMismatch { .. }
             | E::Definition(_)
@@ -240,6 +241,7 @@ mod tests {
             (E::UniqueKeyTaken { paths: "/a".into() }, 11000, "DuplicateKey"),
             (E::PreconditionFailed { what: what() }, 112, "WriteConflict"),
             (E::Invalid { message: "no".into() }, 2, "BadValue"),
+            (E::InvalidContinuation { why: "no" }, 2, "BadValue"),
             (E::InvalidTtl { text: "\"x\"".into() }, 2, "BadValue"),
             (E::TooLarge { what: "document", actual: 2, limit: 1 }, 10334, "BSONObjectTooLarge"),
             (E::NotSupported { what: what() }, 115, "CommandNotSupported"),

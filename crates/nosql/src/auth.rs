@@ -36,7 +36,23 @@ enum Credential {
     Resource(Claim, Holder),
 }
 
-/// Checks what a data request came with.
+/// Checks what a data request came with, and settles which resource it is about: clients differ in what of an id they escape,
+/// but they sign the id as it is.
+fn check_readings(keys: &Keyring, head: &mut Head, now: u64) -> Result<Credential, Error> {
+    let first = check(keys, &head.method, &head.path, head.headers(), now);
+    if !matches!(first, Err(Error::Unauthorized(_))) {
+        return first;
+    }
+    for path in head.other_readings() {
+        let other = check(keys, &head.method, &path, head.headers(), now);
+        if !matches!(other, Err(Error::Unauthorized(_))) {
+            head.path = path;
+            return other;
+        }
+    }
+    first
+}
+
 fn check(
     keys: &Keyring,
     method: &Method,
@@ -165,9 +181,9 @@ impl Gate {
     }
 
     /// Checks the credentials of a data request, and whether they suffice for it.
-    pub(crate) fn admit(&self, head: &Head) -> Result<Pass, Error> {
+    pub(crate) fn admit(&self, head: &mut Head) -> Result<Pass, Error> {
         let now = (self.wall_seconds)();
-        let (holder, kept_id) = match check(&self.keys, &head.method, &head.path, head.headers(), now)? {
+        let (holder, kept_id) = match check_readings(&self.keys, head, now)? {
             Credential::Master(holder) => {
                 if holder.right() == Right::ReadOnly && !grant::is_for_readers(head)? {
                     return Err(unauthorized(READ_ONLY));

@@ -98,7 +98,8 @@ pub(crate) struct Wire {
 
 const KEY_MISMATCH: &str = "Partition key provided either doesn't correspond to definition in the collection or \
                             doesn't match partition key field values specified in the document.";
-const MISSING: &str = "Entity with the specified id does not exist in the system.";
+/// Both wordings of the service: its backend's, and its gateway's older one.
+const MISSING: &str = "Resource Not Found. Entity with the specified id does not exist in the system.";
 const EXISTS: &str = "Entity with the specified id already exists in the system.";
 
 /// Our own substatus: a change would make more items expire at once than the owner wants (T30).
@@ -177,11 +178,10 @@ fn engine_wire(error: &engine::Error) -> Wire {
             412,
             0,
             "PreconditionFailed",
-            &format!(
-                "Operation cannot be performed because one of the specified precondition is not met. ({what})"
-            ),
+            &format!("One of the specified pre-condition is not met. ({what})"),
         ),
         E::Invalid { message } => bad_request(message),
+        E::InvalidContinuation { why } => bad_request(&format!("Invalid Continuation Token ({why})")),
         E::InvalidTtl { text } => bad_request(&format!(
             "The input ttl '{text}' is invalid. Ensure to provide a nonzero positive integer less than or equal to \
              '2147483647', or '-1' which means never expire."
@@ -206,7 +206,7 @@ fn engine_wire(error: &engine::Error) -> Wire {
         E::ClockSuspect { .. } | E::Unarchived | E::NoRoom(_) | E::Unavailable(_) => {
             errors(503, 0, "ServiceUnavailable", &error.to_string())
         }
-        E::HistoryGone => bad_request(&error.to_string()),
+        E::HistoryGone => bad_request("You must read the change feed from within the retention period."),
         E::Cancelled => errors(408, 0, "RequestTimeout", &error.to_string()),
         // Containers know none of these.
         E::DuplicateKey { .. } | E::Conflict { .. } | E::TooOld { .. } | E::Language(_) => {
@@ -296,7 +296,7 @@ mod tests {
         let table = [
             (
                 E::NotFound { what: text() }.into(),
-                "404/0 NotFound Entity with the specified id does not exist in the system. (x)",
+                "404/0 NotFound Resource Not Found. Entity with the specified id does not exist in the system. (x)",
             ),
             (
                 E::OwnerNotFound { what: text() }.into(),
@@ -312,9 +312,10 @@ mod tests {
             ),
             (
                 E::PreconditionFailed { what: text() }.into(),
-                "412/0 PreconditionFailed Operation cannot be performed because one of the specified precondition is not met. (x)",
+                "412/0 PreconditionFailed One of the specified pre-condition is not met. (x)",
             ),
             (E::Invalid { message: text() }.into(), "400/0 BadRequest x"),
+            (E::InvalidContinuation { why: "x" }.into(), "400/0 BadRequest Invalid Continuation Token (x)"),
             (
                 E::InvalidTtl { text: "null".to_owned() }.into(),
                 "400/0 BadRequest The input ttl 'null' is invalid. Ensure to provide a nonzero positive integer less than or equal to '2147483647', or '-1' which means never expire.",
@@ -352,7 +353,7 @@ mod tests {
             (E::Unavailable(text()).into(), "503/0 ServiceUnavailable the store is unavailable: x"),
             (
                 E::HistoryGone.into(),
-                "400/0 BadRequest the change feed does not go back so far: what is older than its retention is gone",
+                "400/0 BadRequest You must read the change feed from within the retention period.",
             ),
             (E::Cancelled.into(), "408/0 RequestTimeout the request was given up"),
             (E::Corrupt(text()).into(), "500/0 InternalServerError the store is damaged: x"),

@@ -1,21 +1,22 @@
 //! Feeds: the envelope around lists, queries over small lists, and paging through them.
 //!
 //! Databases, containers, offers and ranges are few, so their feeds are made whole, filtered and cut into pages
-//! here. A page's token names the last resource shown; a feed that changes meanwhile neither repeats nor skips
+//! here. A page's token names the last resource shown and is bound to the list; a feed that changes meanwhile neither repeats nor skips
 //! what stays in it. Items have a feed of their own in the engine.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use document::Value;
+use document::{Value, fingerprint};
 use engine::{Charge, QueryMetrics};
 use hyper::StatusCode;
-use query::{Arrival, Context, Dialect, Flow, PageLimits, Run};
+use query::{Arrival, Context, Dialect, Flow, PageLimits, Query, Run};
 
 use crate::call::Call;
 use crate::error::Error;
 use crate::request::Verb;
 use crate::response::Reply;
 use crate::{activity, headers, query_request};
+
+/// Kind and version of a list's token.
+const KIND: &[u8] = &[0x4C, 1];
 
 /// Answers a list or a query of control-plane resources, each an object with an `id`.
 pub(crate) fn reply(
@@ -29,9 +30,10 @@ pub(crate) fn reply(
         _ => query::parse("SELECT * FROM r", &[], &Dialect::default())?,
     };
     let page = call.head.page()?;
+    let binding = binding(parent, envelope, &query);
     resources.sort_by(|a, b| id(a).cmp(id(b)));
     if let Some(token) = &page.continuation {
-        let after = decode(token)?;
+        let after = read_token(token, binding)?;
         resources.retain(|resource| id(resource) > after.as_str());
     }
     // What is more than a selection is computed from everything, so it comes on one page.
@@ -62,7 +64,7 @@ pub(crate) fn reply(
     let charge = Charge::query(&metrics, 1);
     let reply = Reply::json(StatusCode::OK, body).charged(charge).with(headers::ITEM_COUNT, rows.len());
     Ok(match last {
-        Some(last) if more => reply.with(headers::CONTINUATION, URL_SAFE_NO_PAD.encode(last)),
+        Some(last) if more => reply.with(headers::CONTINUATION, token(last, binding)),
         _ => reply,
     })
 }
@@ -102,9 +104,55 @@ fn id(resource: &Value) -> &str {
     resource.get("id").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn decode(token: &str) -> Result<String, Error> {
-    let bytes = URL_SAFE_NO_PAD.decode(token).ok();
-    bytes
-        .and_then(|bytes| String::from_utf8(bytes).ok())
-        .ok_or_else(|| Error::BadRequest("The continuation token is invalid.".to_owned()))
+/// Returns what a page's token is bound to: the list, and what is selected of it.
+fn binding(parent: &str, envelope: &str, query: &Query) -> u64 {
+    let query = query.resume_fingerprint().to_be_bytes();
+    fingerprint(&[parent.as_bytes(), b"/", envelope.as_bytes(), b"/", &query].concat())
+}
+
+/// The text behind which a page begins: kind and version, binding, the last id.
+fn token(last: &str, binding: u64) -> String {
+    engine::encode_token([&KIND[..], &binding.to_be_bytes(), last.as_bytes()].concat())
+}
+
+fn read_token(text: &str, binding: u64) -> Result<String, engine::Error> {
+    let wrong = |why| engine::Error::InvalidContinuation { why };
+    let read = || {
+        let bytes = engine::decode_token(text)?;
+        let (given, last) = bytes.strip_prefix(KIND)?.split_first_chunk()?;
+        Some((u64::from_be_bytes(*given), String::from_utf8(last.to_vec()).ok()?))
+    };
+    let (given, last) = read().ok_or_else(|| wrong("it was cut or changed, or is no token of a list"))?;
+    if given == binding { Ok(last) } else { Err(wrong("it was given for another list or query")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_of_one_list_and_refused_when_cut_or_changed() {
+        let query = |text: &str| query::parse(text, &[], &Dialect::default()).unwrap();
+        let all = query("SELECT * FROM r");
+        let ours = binding("rid", "Users", &all);
+        let text = token("größe?/ \u{1F600}", ours);
+        assert_eq!(read_token(&text, ours).as_deref(), Ok("größe?/ \u{1F600}"));
+        assert_eq!(read_token(&text, binding("rid", "Users", &query("select  * from r"))).is_ok(), true);
+        for other in [
+            binding("rid", "Databases", &all),
+            binding("other", "Users", &all),
+            binding("rid", "Users", &query("SELECT * FROM r WHERE r.id > 'a'")),
+        ] {
+            assert!(read_token(&text, other).is_err());
+        }
+        for at in 0..text.len() {
+            assert!(read_token(&text[..at], ours).is_err(), "cut at {at}");
+            for other in ["A", "b", "7", "-", "_"].into_iter().filter(|other| *other != &text[at..=at]) {
+                let changed = format!("{}{other}{}", &text[..at], &text[at + 1..]);
+                assert!(read_token(&changed, ours).is_err(), "{changed}");
+            }
+        }
+        // Tokens were the id in base64 once.
+        assert!(read_token("b25l", ours).is_err());
+    }
 }

@@ -75,6 +75,7 @@ names! {
     RANGE_ID = "x-ms-documentdb-partitionkeyrangeid";
     READ_KEY_TYPE = "x-ms-read-key-type";
     REQUEST_CHARGE = "x-ms-request-charge";
+    REQUEST_DURATION = "x-ms-request-duration-ms";
     RESOURCE_QUOTA = "x-ms-resource-quota";
     RESOURCE_USAGE = "x-ms-resource-usage";
     REPLACE_PENDING = "x-ms-offer-replace-pending";

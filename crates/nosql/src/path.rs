@@ -1,12 +1,16 @@
 //! A request path as decoded segments, and what of it a signature covers.
 //!
 //! Segments are split first and percent-decoded after, so an id may hold an encoded slash for all the router
-//! cares. Leading and trailing slashes mean nothing. Two ways of addressing exist: by name
+//! cares. Leading and trailing slashes mean nothing. Resources have no parameters, so a question mark behind an id belongs
+//! to it: some clients do not escape it. Nor do all of them escape a percent sign, and then what is sent reads like
+//! another id; but they sign the id as it is, so the signature tells which [reading](ResourcePath::other_readings) is
+//! meant. Two ways of addressing exist: by name
 //! (`dbs/shop/colls/orders`) and by resource id (`dbs/AAAAAQ==/colls/AAAAAYAAAAE=`); the router does not tell
 //! them apart, the signature must.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hyper::Uri;
 use percent_encoding::percent_decode_str;
 
 use crate::error::Error;
@@ -17,7 +21,30 @@ use crate::limits::{PATH_BYTES, PATH_SEGMENTS};
 pub(crate) struct ResourcePath(Vec<String>);
 
 impl ResourcePath {
+    /// The path of a request.
+    pub(crate) fn of(uri: &Uri) -> Result<Self, Error> {
+        match with_question_mark(uri) {
+            Some(raw) => Self::parse(&raw),
+            None => Self::parse(uri.path()),
+        }
+    }
+
+    /// What else the same address may stand for, for clients that escape less, or that put parameters behind a resource.
+    /// Other readings are as long and end in another id.
+    pub(crate) fn other_readings(uri: &Uri) -> impl Iterator<Item = Self> + use<> {
+        let joined = with_question_mark(uri);
+        let without = joined.is_some().then(|| Self::parse(uri.path()).ok()).flatten();
+        let raw = joined.as_deref().unwrap_or_else(|| uri.path());
+        let unescaped =
+            raw.contains('%').then(|| Self::split(raw, |text| Ok(text.to_owned())).ok()).flatten();
+        without.into_iter().chain(unescaped)
+    }
+
     pub(crate) fn parse(raw: &str) -> Result<Self, Error> {
+        Self::split(raw, decode)
+    }
+
+    fn split(raw: &str, read: impl Fn(&str) -> Result<String, Error>) -> Result<Self, Error> {
         if raw.len() > PATH_BYTES {
             return Err(Error::BadRequest(format!("the request path is longer than {PATH_BYTES} bytes")));
         }
@@ -26,7 +53,7 @@ impl ResourcePath {
             return Ok(Self(Vec::new()));
         }
         let segments: Result<Vec<String>, Error> =
-            trimmed.split('/').take(PATH_SEGMENTS + 1).map(decode).collect();
+            trimmed.split('/').take(PATH_SEGMENTS + 1).map(read).collect();
         Ok(Self(segments?))
     }
 
@@ -75,6 +102,15 @@ impl Signed {
     fn named(kind: &str, link: String) -> Self {
         Self { kind: kind.to_owned(), link, rid: None }
     }
+}
+
+/// The address of a resource whose id goes on behind a question mark.
+fn with_question_mark(uri: &Uri) -> Option<String> {
+    let (path, query) = (uri.path(), uri.query()?);
+    let inner = path.trim_start_matches('/');
+    // A path that ends with a slash ends with an empty id, to which the rest belongs.
+    let ends_with_id = inner.starts_with("dbs/") && inner.split('/').count().is_multiple_of(2);
+    ends_with_id.then(|| format!("{path}?{query}"))
 }
 
 fn decode(segment: &str) -> Result<String, Error> {
@@ -128,6 +164,39 @@ mod tests {
         ] {
             assert_eq!(signed(raw).2.as_deref(), Some(rid), "{raw}");
         }
+    }
+
+    #[test]
+    fn a_question_mark_belongs_to_the_id_before_it() {
+        let last = |text: &str| {
+            let path = ResourcePath::of(&text.parse().unwrap()).unwrap();
+            (path.segments().len(), path.segments().last().cloned().unwrap_or_default())
+        };
+        for (text, count, id) in [
+            ("/dbs/d/colls/c/docs/a?b", 6, "a?b"),
+            ("/dbs/d/colls/c/docs/a?", 6, "a?"),
+            ("/dbs/d/colls/c/docs/?b", 6, "?b"),
+            ("/dbs/d/colls/c/docs/a?b%20c?d=%3F", 6, "a?b c?d=?"),
+            ("/dbs/d/colls/c/docs/a%3Fb", 6, "a?b"),
+            ("/dbs/d/colls/c/docs?a=b", 5, "docs"),
+            ("/_bolide/export?container=c", 2, "export"),
+            ("//addresses/?$resolveFor=dbs", 1, "addresses"),
+        ] {
+            assert_eq!(last(text), (count, id.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_escapes_less_reads_otherwise() {
+        let others = |text: &str| -> Vec<String> {
+            let uri = text.parse().unwrap();
+            ResourcePath::other_readings(&uri).map(|path| path.segments().last().unwrap().clone()).collect()
+        };
+        let none: [&str; 0] = [];
+        assert_eq!(others("/dbs/d/colls/c/docs/a"), none);
+        assert_eq!(others("/dbs/d/colls/c/docs/a%20b"), ["a%20b"]);
+        assert_eq!(others("/dbs/d/colls/c/docs/a%20b?x=%41"), ["a b", "a%20b?x=%41"]);
+        assert_eq!(others("/dbs/d/colls/c/docs?x=%41"), none);
     }
 
     #[test]

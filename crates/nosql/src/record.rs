@@ -82,12 +82,13 @@ impl<'a> Record<'a> {
         self.call = Some(call);
     }
 
-    /// Counts the answer, and logs it if it took long.
-    pub(crate) fn end<B>(mut self, answer: &Response<B>) {
+    /// Counts the answer, and logs it if it took long. Returns how long that was.
+    pub(crate) fn end<B>(mut self, answer: &Response<B>) -> Duration {
         self.ended = true;
         let status = answer.status().as_u16();
         let now = Instant::now();
-        let ending = self.ending(Outcome::of_status(status), now.duration_since(self.started));
+        let duration = now.duration_since(self.started);
+        let ending = self.ending(Outcome::of_status(status), duration);
         let Traffic { registry, front_end } = self.traffic;
         front_end.record(self.operation, &ending);
         registry.slow().look(front_end, self.operation, &ending, now.into_std(), |texts| {
@@ -98,6 +99,7 @@ impl<'a> Record<'a> {
                 ..self.describe(texts)
             }
         });
+        duration
     }
 
     fn ending(&self, outcome: Outcome, duration: Duration) -> Ending {

@@ -72,10 +72,15 @@ pub(crate) struct Head {
 
 impl Head {
     pub(crate) fn new(parts: Parts) -> Result<Self, Error> {
-        let path = ResourcePath::parse(parts.uri.path())?;
+        let path = ResourcePath::of(&parts.uri)?;
         check_text(&parts.headers)?;
         let Parts { method, uri, headers, extensions, .. } = parts;
         Ok(Self { method, path, uri, headers, channel: extensions.get().copied() })
+    }
+
+    /// What else the address may stand for.
+    pub(crate) fn other_readings(&self) -> impl Iterator<Item = ResourcePath> + use<> {
+        ResourcePath::other_readings(&self.uri)
     }
 
     /// The text behind `?`.

@@ -5,6 +5,7 @@
 //! body breaks clients, so neither is left to handlers.
 
 use std::fmt::{Display, Write as _};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use engine::{Charge, Container};
@@ -202,6 +203,14 @@ impl Headers {
     }
 }
 
+/// Says how long the server took, in milliseconds: every answer does, whichever way it came about.
+pub(crate) fn set_duration(headers: &mut HeaderMap, duration: Duration) {
+    let text = format!("{:.3}", duration.as_secs_f64() * 1000.0);
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        headers.insert(headers::REQUEST_DURATION, value);
+    }
+}
+
 /// The answer to a request, whichever way it ended. `place` is where an error happened, if it got that far.
 pub(crate) fn finish(
     result: Result<Reply, Error>,
@@ -269,6 +278,20 @@ mod tests {
         assert_eq!(response.headers()[headers::SUBSTATUS], "3200");
         assert_eq!(response.headers()[headers::RETRY_AFTER_MS], "12");
         assert_eq!(response.headers()[headers::REQUEST_CHARGE], "0.38");
+    }
+
+    #[test]
+    fn a_duration_is_in_decimal_milliseconds() {
+        for (duration, text) in [
+            (Duration::from_micros(3551), "3.551"),
+            (Duration::ZERO, "0.000"),
+            (Duration::from_nanos(70_600), "0.071"),
+            (Duration::from_secs(61), "61000.000"),
+        ] {
+            let mut map = HeaderMap::new();
+            set_duration(&mut map, duration);
+            assert_eq!(map[headers::REQUEST_DURATION], text);
+        }
     }
 
     #[test]

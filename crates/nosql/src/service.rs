@@ -30,7 +30,7 @@ use crate::metrics::{self, Reader};
 use crate::pages::{self, Pages};
 use crate::record::{Record, Traffic};
 use crate::request::Head;
-use crate::response::{Reply, finish};
+use crate::response::{Reply, finish, set_duration};
 use crate::routes::{Beside, Route};
 use crate::unread::Unread;
 use crate::{activity, admin, readiness, routes};
@@ -135,8 +135,9 @@ impl Service {
         let mut record = Record::new(&self.traffic);
         let version = request.version();
         let unread = request.extensions().get::<Arc<Unread>>().cloned();
-        let answer = self.answer(request, &mut record).await;
-        record.end(&answer);
+        let mut answer = self.answer(request, &mut record).await;
+        let duration = record.end(&answer);
+        set_duration(answer.headers_mut(), duration);
         answer.map(|body| body.counted(version, &self.load, unread.as_ref()))
     }
 
@@ -157,7 +158,7 @@ impl Service {
             record.operation = Beside::Page.operation();
             return self.page(&**pages, parts, body, &activity).await;
         }
-        let head = match Head::new(parts) {
+        let mut head = match Head::new(parts) {
             Ok(head) => head,
             Err(error) => return finish(Err(error), &activity, None),
         };
@@ -169,7 +170,7 @@ impl Service {
             record.operation = Beside::Metrics.operation();
             return finish(self.metrics(&head).await, &activity, None);
         }
-        let (route, pass) = match self.admit(&head, record) {
+        let (route, pass) = match self.admit(&mut head, record) {
             Ok(admitted) => admitted,
             Err(error) => {
                 log_refusal(&head, &error);
@@ -246,7 +247,7 @@ impl Service {
     }
 
     /// Who asks for what: everything that must hold before the body is read.
-    fn admit(&self, head: &Head, record: &mut Record<'_>) -> Result<(&'static Route, Pass), Error> {
+    fn admit(&self, head: &mut Head, record: &mut Record<'_>) -> Result<(&'static Route, Pass), Error> {
         if head.path.at(0) == admin::PREFIX {
             let pass = self.gate.admit_operator(head.headers())?;
             let route = routes::find_admin(head.verb()?, &head.path)?;
@@ -446,8 +447,8 @@ mod tests {
                 for meaning in &meanings {
                     for authorization in wrong {
                         let headers = [meaning[0], date, ("authorization", authorization)];
-                        let head = head(&method, &path, &headers);
-                        match service.admit(&head, &mut record) {
+                        let mut head = head(&method, &path, &headers);
+                        match service.admit(&mut head, &mut record) {
                             Err(Error::Unauthorized(_)) => refused += 1,
                             Err(Error::WrongVerb(_)) => {}
                             Err(other) => panic!("{method} {path}: {other}"),

@@ -20,6 +20,7 @@ mod functions;
 mod logical;
 mod plan;
 mod resolve;
+mod resume;
 mod row;
 mod run;
 mod syntax;
@@ -40,10 +41,13 @@ pub use run::{Answer, Arrival, Flow, PageLimits, Ranking, Resume, Run, resume_ke
 
 /// Parses a `SELECT`. Parameter names carry their `@`.
 pub fn parse(text: &str, parameters: &[(String, Value)], dialect: &Dialect) -> Result<Query> {
-    syntax::parse(text)
-        .and_then(|query| resolve::resolve(text, &query, parameters, dialect, resolve::Purpose::Run))
-        .map(|query| Query { fingerprint: fingerprint(text, parameters), ..query })
-        .map_err(|error| error.with_positions_of(text))
+    let parse = || {
+        let tree = syntax::parse(text)?;
+        let query = resolve::resolve(text, &tree, parameters, dialect, resolve::Purpose::Run)?;
+        let resume_fingerprint = resume::fingerprint(&tree, &query, parameters, dialect);
+        Ok(Query { resume_fingerprint, ..query })
+    };
+    parse().map_err(|error: Error| error.with_positions_of(text))
 }
 
 /// A query's text with a question mark for each literal, for logs. It need not be a query: what cannot be read is left out.
@@ -54,21 +58,6 @@ pub fn shape(text: &str) -> String {
 /// A date, or a date and time, in the form that the language's functions read: milliseconds since 1970.
 pub fn parse_date_time(text: &str) -> Option<i64> {
     functions::datetime::parse(text).map(|ticks| ticks.div_euclid(functions::calendar::TICKS_PER_MILLISECOND))
-}
-
-/// The 64-bit FNV-1a hash of a text and its parameters: the same in every process and on every machine. It tells a
-/// client's mistake, not an attack, so it need not withstand one.
-fn fingerprint(text: &str, parameters: &[(String, Value)]) -> u64 {
-    let mut bytes = text.as_bytes().to_vec();
-    for (name, value) in parameters {
-        bytes.push(0);
-        bytes.extend_from_slice(name.as_bytes());
-        bytes.push(0);
-        document::encode_key(Some(value.view()), &mut bytes);
-    }
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Parses `FROM c WHERE ...`, the form of a patch condition.

@@ -53,8 +53,8 @@ pub struct Query {
     pub(crate) skip: u64,
     /// Rows to show at most: the smaller of `TOP` and `LIMIT`.
     pub(crate) take: Option<u64>,
-    /// Tells the text and its parameters from others; 0 inside of another query.
-    pub(crate) fingerprint: u64,
+    /// Tells queries apart whose positions differ in meaning; 0 inside of another query.
+    pub(crate) resume_fingerprint: u64,
 }
 
 impl Query {
@@ -77,9 +77,10 @@ impl Query {
             && self.take.is_none()
     }
 
-    /// A number that tells the query's text and parameters from others, the same in every process.
-    pub fn fingerprint(&self) -> u64 {
-        self.fingerprint
+    /// Returns a number that is equal for queries between which a continuation may be carried over: the same query in another
+    /// layout, or the same `FROM` and `ORDER BY` where these alone decide positions. It is the same in every process.
+    pub fn resume_fingerprint(&self) -> u64 {
+        self.resume_fingerprint
     }
 
     /// Whether it is ordered by `RANK`.

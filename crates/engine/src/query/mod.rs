@@ -33,12 +33,12 @@ mod work;
 
 use std::sync::{Arc, LazyLock};
 
-use document::{KeyPart, PartitionKey, PartitionKeyDefinition};
+use document::{KeyPart, PartitionKey, PartitionKeyDefinition, fingerprint};
 use query::{Analysis, Condition, Context, Dialect, Leaf, Query, Sorting, Step};
 
 use crate::Engine;
 use crate::charge::Charge;
-use crate::container::Container;
+use crate::container::{Container, Partition};
 use crate::continuation::QueryToken;
 use crate::error::Result;
 use crate::gate::View;
@@ -72,9 +72,10 @@ impl Engine {
         tuning: Tuning,
     ) -> Result<QueryPage> {
         let query = request.query.unwrap_or(&EVERYTHING);
-        let token = request.continuation.as_deref();
-        let token = token.map(|text| QueryToken::parse(text, query.fingerprint())).transpose()?;
         let partitions: Vec<_> = container.partitions_in(&request.scope).into_iter().cloned().collect();
+        let binding = binding(query, &request.scope, &partitions);
+        let token = request.continuation.as_deref();
+        let token = token.map(|text| QueryToken::parse(text, binding)).transpose()?;
         let tolls = partitions.iter().map(|partition| self.admit(container, partition));
         let tolls = tolls.collect::<Result<Vec<_>>>()?;
         let views = View::open_all(&*self.store, &partitions)?;
@@ -92,8 +93,15 @@ impl Engine {
         let desks = partitions.iter().map(|partition| &**partition).zip(&views);
         let desks = desks.map(desk).collect::<Result<Vec<_>>>()?;
         let analysis = query.analyse(&container.definition.partition_key);
-        let paging =
-            Paging { container, query, request, analysis: &analysis, context: &context, work: &work };
+        let paging = Paging {
+            container,
+            query,
+            request,
+            analysis: &analysis,
+            context: &context,
+            work: &work,
+            binding,
+        };
         let Outcome { answer, token, metrics, report, touches } = paging.page(&desks, token)?;
         let charge = Charge::query(&metrics, partitions.len() as u64);
         // Which of them the work was done in is not told apart; most pages are of one.
@@ -111,6 +119,23 @@ impl Engine {
             touches,
         })
     }
+}
+
+/// Returns what tokens of a query are bound to: what its rows' positions depend on, and the part of the container that it
+/// reads, in whatever way a request names it.
+fn binding(query: &Query, scope: &Scope, partitions: &[Arc<Partition>]) -> u64 {
+    let mut bytes = query.resume_fingerprint().to_be_bytes().to_vec();
+    for partition in partitions {
+        let range =
+            scope.range.as_ref().map_or(partition.range.clone(), |range| range.intersect(&partition.range));
+        bytes.extend_from_slice(&partition.id.0.to_be_bytes());
+        bytes.extend_from_slice(range.to_string().as_bytes());
+    }
+    if let Some(key) = &scope.key {
+        bytes.push(0);
+        key.encode(&mut bytes);
+    }
+    fingerprint(&bytes)
 }
 
 /// What a query wants of a partition.

@@ -38,6 +38,8 @@ pub(super) struct Paging<'a> {
     pub(super) analysis: &'a Analysis,
     pub(super) context: &'a Context,
     pub(super) work: &'a Work,
+    /// What tokens of this request are bound to.
+    pub(super) binding: u64,
 }
 
 /// A page and what it took.
@@ -118,9 +120,8 @@ impl<'a> Paging<'a> {
         }
         let resume = Resume { passed: 0, within: None, after: Some(after) };
         let partition = desks.first().map_or(PartitionId(0), |desk| desk.partition.id);
-        let fingerprint = self.query.fingerprint();
-        let (position, shortened, in_memory) = (None, None, false);
-        Ok(Some(QueryToken { fingerprint, partition, position, resume, shortened, in_memory }))
+        let (binding, position, shortened, in_memory) = (self.binding, None, None, false);
+        Ok(Some(QueryToken { binding, partition, position, resume, shortened, in_memory }))
     }
 
     /// The whole of a key that was too long for a token: from the item, or, if that has gone or changed, as much as the
@@ -150,7 +151,7 @@ impl<'a> Paging<'a> {
         let token = answer.resume.zip(stop).map(|(mut resume, stop)| {
             resume.after = resume.after.max(stop.after);
             QueryToken {
-                fingerprint: self.query.fingerprint(),
+                binding: self.binding,
                 partition: stop.partition,
                 position: stop.position,
                 resume,

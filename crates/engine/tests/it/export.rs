@@ -121,8 +121,13 @@ fn a_token_of_a_container_that_was_made_again_is_refused() {
     let (_, next) = page(&world, &holder(&world), None, 1);
     world.engine.delete_container(&world.current(), &Precondition::None).expect("it is there");
     world.container("");
-    for token in [next.as_deref().expect("more"), "", "1", "x.y", "1.2.3", "-1.1"] {
+    let next = next.expect("more");
+    let refused = world.engine.export_page(&holder(&world), Some(&next), 1);
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{next}: {refused:?}");
+    for token in
+        ["", "1", "x.y", "1.2.3", "-1.1", &next[1..], &next[..next.len() - 1], &next.replacen('A', "B", 1)]
+    {
         let refused = world.engine.export_page(&holder(&world), Some(token), 1);
-        assert!(matches!(refused, Err(Error::Invalid { .. })), "{token}: {refused:?}");
+        assert!(matches!(refused, Err(Error::InvalidContinuation { .. })), "{token}: {refused:?}");
     }
 }

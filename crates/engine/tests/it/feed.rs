@@ -67,7 +67,7 @@ fn a_reader_may_begin_now_at_a_time_or_with_one_key() {
     let foreign = FeedStart::After("nonsense".into());
     assert!(matches!(
         world.engine.changes(&world.current(), &scope, &foreign, 9),
-        Err(Error::Invalid { .. })
+        Err(Error::InvalidContinuation { .. })
     ));
 }
 

@@ -10,6 +10,7 @@ mod clock;
 mod collection_model;
 mod collections;
 mod concurrency;
+mod continuations;
 mod corpus;
 mod countings;
 mod deletions;

@@ -210,7 +210,7 @@ fn a_token_of_another_query_is_refused() {
         let continuation = first.continuation.clone();
         let request = QueryRequest { continuation, ..QueryRequest::new(query.as_ref(), 1) };
         let refused = world.engine.query(&world.current(), &request);
-        assert!(matches!(refused, Err(Error::Invalid { .. })), "{other:?}");
+        assert!(matches!(refused, Err(Error::InvalidContinuation { .. })), "{other:?}");
     }
 }
 

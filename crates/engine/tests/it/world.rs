@@ -23,9 +23,17 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> World {
+        World::of_partitions(1)
+    }
+
+    /// A world whose new containers have so many physical partitions.
+    pub(crate) fn of_partitions(partitions: u32) -> World {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let (disk, archive) = (MemoryDisk::new(), Arc::new(MemoryArchive::default()));
-        let engine = open(&disk, &clock, &archive);
+        let store =
+            MemoryStore::open(disk.clone(), ClockOptions::new(clock.clone())).expect("the store opens");
+        let options = Options { archive: Some(archive.clone()), partitions, ..Options::default() };
+        let engine = Engine::open_with(Arc::new(store), options).expect("the engine opens");
         engine.create_database("db", None).expect("a fresh store");
         World { engine, clock, archive, disk }
     }

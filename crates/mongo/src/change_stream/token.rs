@@ -1,15 +1,31 @@
 //! Resume tokens: `{_data: <hexadecimal digits>}`, a position and what stands there. Their digits sort as events do.
+//!
+//! ```text
+//! position (32 bytes), mark u8, checksum u32
+//! ```
+//!
+//! The mark says whether the token stands behind the end of a stream, and whether a checksum follows. Tokens had none once;
+//! applications keep tokens for long, so those are still read. A mark of one form is none of the other: a token that was
+//! cut or changed is refused, whatever is left of it.
 
 use bson::{Document, Timestamp, Value};
+use document::fingerprint;
 use engine::Position;
 use mql::Code;
 use storage::Time;
 
 use crate::error::{Error, Result};
 
-/// The length of a position's bytes, and of a token with the byte behind them.
+/// The length of a position's bytes, of the mark behind them, and of the checksum.
 const POSITION_LENGTH: usize = 32;
-const LENGTH: usize = POSITION_LENGTH + 1;
+const MARKED_LENGTH: usize = POSITION_LENGTH + 1;
+const LENGTH: usize = MARKED_LENGTH + size_of::<u32>();
+
+/// Marks of tokens with a checksum, and of those without.
+const AT: u8 = 2;
+const INVALIDATES: u8 = 3;
+const AT_UNCHECKED: u8 = 0;
+const INVALIDATES_UNCHECKED: u8 = 1;
 
 /// How many bits of a timestamp's counter are left below the milliseconds of its second.
 const ORDER_BITS: u32 = 20;
@@ -28,33 +44,58 @@ impl Token {
     }
 
     pub(super) fn to_document(self) -> Document {
-        let bytes = self.position.to_bytes().into_iter().chain([u8::from(self.invalidates)]);
-        let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or('0').to_ascii_uppercase();
-        let digits: String = bytes.flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
-        Document::new().with("_data", digits)
+        let mark = if self.invalidates { INVALIDATES } else { AT };
+        let mut bytes = self.position.to_bytes().to_vec();
+        bytes.push(mark);
+        bytes.extend_from_slice(&checksum(&bytes));
+        Document::new().with("_data", digits(&bytes))
     }
 
     pub(super) fn parse(token: &Document) -> Result<Token> {
-        let Some(Value::String(digits)) = token.get("_data") else {
+        let Some(Value::String(text)) = token.get("_data") else {
             let text = "Bad resume token: _data of missing or of wrong type";
             return Err(Error::location(40647, text));
         };
-        let unreadable = || Error::new(Code::INVALID_RESUME_TOKEN, "the resume token cannot be read");
-        if digits.len() != 2 * LENGTH {
-            return Err(unreadable());
-        }
-        let half = |digit: u8| char::from(digit).to_digit(16).map(|half| half as u8);
-        let byte = |pair: &[u8]| Some(half(pair[0])? << 4 | half(pair[1])?);
-        let bytes: Option<Vec<u8>> = digits.as_bytes().chunks_exact(2).map(byte).collect();
-        let bytes = bytes.ok_or_else(unreadable)?;
-        let (position, flag) = bytes.split_first_chunk::<POSITION_LENGTH>().ok_or_else(unreadable)?;
-        let invalidates = match flag {
-            [0] => false,
-            [1] => true,
-            _ => return Err(unreadable()),
+        let damaged = || {
+            let text = "Bad resume token: _data was cut or changed, or is not from this server";
+            Error::new(Code::INVALID_RESUME_TOKEN, text)
+        };
+        let bytes = read_digits(text).ok_or_else(damaged)?;
+        let (position, rest) = bytes.split_first_chunk::<POSITION_LENGTH>().ok_or_else(damaged)?;
+        let is_whole =
+            || bytes.len() == LENGTH && bytes[MARKED_LENGTH..] == checksum(&bytes[..MARKED_LENGTH]);
+        let invalidates = match *rest {
+            [AT_UNCHECKED] => false,
+            [INVALIDATES_UNCHECKED] => true,
+            [AT, ..] if is_whole() => false,
+            [INVALIDATES, ..] if is_whole() => true,
+            _ => return Err(damaged()),
         };
         Ok(Token { position: Position::from_bytes(*position), invalidates })
     }
+}
+
+fn checksum(bytes: &[u8]) -> [u8; 4] {
+    let [.., a, b, c, d] = fingerprint(bytes).to_be_bytes();
+    [a, b, c, d]
+}
+
+fn digits(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or('0').to_ascii_uppercase();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// The bytes of digits as they are given out: capitals, in pairs.
+fn read_digits(text: &str) -> Option<Vec<u8>> {
+    if text.len() > 2 * LENGTH || text.len() % 2 != 0 {
+        return None;
+    }
+    let half = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    };
+    text.as_bytes().chunks_exact(2).map(|pair| Some(half(pair[0])? << 4 | half(pair[1])?)).collect()
 }
 
 /// A token's digits, read and written again.
@@ -102,6 +143,58 @@ mod tests {
         assert_eq!(code("82".into()), 260);
         assert_eq!(code("é".repeat(LENGTH).into()), 260);
         assert_eq!(code("8A".repeat(LENGTH).into()), 260);
+    }
+
+    fn text_of(token: Token) -> String {
+        match token.to_document().get("_data") {
+            Some(Value::String(text)) => text.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn anything_cut_or_changed_is_refused() {
+        for byte in [0, 1, 2, 0x8A, 0xFF] {
+            let position = Position::from_bytes([byte; POSITION_LENGTH]);
+            for token in [Token::at(position), Token { position, invalidates: true }] {
+                let text = text_of(token);
+                let refused = |text: String| {
+                    let error = Token::parse(&Document::new().with("_data", text.as_str())).unwrap_err();
+                    assert_eq!(error.code.0, 260, "{text}");
+                };
+                for at in 0..text.len() {
+                    refused(text[..at].to_owned());
+                    for other in
+                        "0123456789ABCDEFabcdef-".chars().filter(|other| !text[at..].starts_with(*other))
+                    {
+                        refused(format!("{}{other}{}", &text[..at], &text[at + 1..]));
+                    }
+                }
+                refused(format!("{text}00"));
+            }
+        }
+    }
+
+    /// Applications keep these: what earlier versions of the server gave out goes on where it stood.
+    #[test]
+    fn a_token_without_a_checksum_is_still_read() {
+        for (mark, invalidates) in [("00", false), ("01", true)] {
+            let text = format!("{}{mark}", "8A".repeat(POSITION_LENGTH));
+            let position = Position::from_bytes([0x8A; POSITION_LENGTH]);
+            let read = Token::parse(&Document::new().with("_data", text.as_str()));
+            assert_eq!(read, Ok(Token { position, invalidates }));
+        }
+    }
+
+    #[test]
+    fn digits_sort_as_events_do() {
+        let position = |byte: u8| Position::from_bytes([byte; POSITION_LENGTH]);
+        let mut tokens = Vec::new();
+        for byte in [1, 2, 3, 0x80, 0xFE] {
+            tokens.push(Token::at(position(byte)));
+            tokens.push(Token { position: position(byte), invalidates: true });
+        }
+        assert!(tokens.is_sorted() && tokens.iter().map(|token| text_of(*token)).is_sorted());
     }
 
     #[test]

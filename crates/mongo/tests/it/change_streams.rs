@@ -360,6 +360,20 @@ async fn what_is_not_known_any_more_or_not_offered_is_refused() {
     watcher = Watcher::open(&mut client, "db", "c", Document::new()).await.0;
     run(&mut client, &[r#"{"insert": "c", "documents": [{"_id": 1}]}"#]).await;
     assert_eq!(watcher.short(&mut client).await, ["insert c 1"]);
+    // A token that was cut or changed names no position, not even one nearby.
+    let Some(Value::String(digits)) = watcher.token.get("_data").cloned() else {
+        panic!("{:?}", watcher.token)
+    };
+    let last = if digits.ends_with('0') { "1" } else { "0" };
+    for damaged in
+        [&digits[..digits.len() - 2], &digits[..66], &format!("{}{last}", &digits[..digits.len() - 1])]
+    {
+        for option in ["resumeAfter", "startAfter"] {
+            let options = Document::new().with(option, Document::new().with("_data", damaged));
+            let (code, text) = client.fails("db", aggregate("c", options, &[])).await;
+            assert_eq!((code, text.contains("cut or changed")), (260, true), "{damaged}: {text}");
+        }
+    }
 
     run(&mut client, &[r#"{"create": "v", "viewOn": "c", "pipeline": []}"#]).await;
     for (database, on, options, code) in [

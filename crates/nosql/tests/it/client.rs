@@ -289,6 +289,7 @@ impl Reply {
         assert_eq!(reply.header("x-ms-substatus"), Some(substatus.to_string().as_str()));
         assert!(reply.header("x-ms-request-charge").is_some(), "no charge");
         assert!(reply.header("x-ms-activity-id").is_some(), "no activity id");
+        assert!(reply.header("x-ms-request-duration-ms").is_some(), "no duration");
         assert_eq!(reply.member("code"), Value::String(code.to_owned()), "{}", reply.text());
         assert!(reply.message().contains("ActivityId: "), "{}", reply.message());
         reply

@@ -95,7 +95,7 @@ impl<'q> Collector<'q> {
     }
 
     fn push_each(&mut self, item: &dyn Row, context: &Context) -> Flow {
-        each_binding(self.query, &Environment::of_item(item), context, &mut |row| self.push(row, context))
+        each_binding(self.query, &Environment::of_item(item), context, &mut |row, _| self.push(row, context))
     }
 
     /// Takes a row of the sources.

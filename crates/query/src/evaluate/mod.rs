@@ -44,7 +44,7 @@ impl Query {
     /// Whether the item has a row in the answer, as far as sources and filter say.
     pub fn matches(&self, item: &dyn Row, context: &Context) -> bool {
         let mut found = false;
-        each_binding(self, &Environment::of_item(item), context, &mut |_| {
+        each_binding(self, &Environment::of_item(item), context, &mut |_, _| {
             found = true;
             Flow::Enough
         });

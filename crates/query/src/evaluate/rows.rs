@@ -20,20 +20,24 @@ pub(crate) enum Flow {
 }
 
 /// Goes through the rows of the query's sources that fulfil its filter. `environment` holds the item, or what is
-/// around the subquery; the visitor gets it with the slots of the sources.
+/// around the subquery; the visitor gets it with the slots of the sources, and the row's number among all rows of the
+/// sources: which of them the filter lets pass does not change it.
 pub(crate) fn each_binding(
     query: &Query,
     environment: &Environment<'_>,
     context: &Context,
-    visit: &mut dyn FnMut(&Environment<'_>) -> Flow,
+    visit: &mut dyn FnMut(&Environment<'_>, u32) -> Flow,
 ) -> Flow {
+    let mut next = 0_u32;
     join(&query.sources, environment, context, &mut |environment| {
         if !context.spend(1) {
             return Flow::Enough;
         }
+        let number = next;
+        next = next.saturating_add(1);
         match &query.filter {
             Some(filter) if truth(filter, environment, context) != Some(true) => Flow::More,
-            _ => visit(environment),
+            _ => visit(environment, number),
         }
     })
 }
@@ -120,6 +124,6 @@ pub(crate) fn rows_of(query: &Query, environment: &Environment<'_>, context: &Co
 /// The rows of a subquery, or as many of them as matter.
 fn first_rows(query: &Query, environment: &Environment<'_>, context: &Context, most: u64) -> Vec<Value> {
     let mut collector = Collector::new(query, most);
-    each_binding(query, environment, context, &mut |row| collector.push(row, context));
+    each_binding(query, environment, context, &mut |row, _| collector.push(row, context));
     collector.finish(environment, context)
 }

@@ -40,7 +40,7 @@ impl Query {
             order: Order::None,
             skip: 0,
             take: None,
-            fingerprint: 0,
+            resume_fingerprint: 0,
         }
     }
 }

@@ -56,7 +56,7 @@ pub enum Arrival {
 pub struct Resume {
     /// Rows that have passed, shown or left out by `OFFSET`.
     pub passed: u64,
-    /// An item of which only the first rows fitted: its number, and how many.
+    /// An item of which only the first rows fitted: its number, and how many rows of its sources are dealt with.
     pub within: Option<(u64, u32)>,
     /// The key of the last row, where rows are sorted. Rows up to it have passed.
     pub after: Option<Vec<u8>>,
@@ -300,10 +300,8 @@ impl<'q> Run<'q> {
         let (query, context) = (self.query, self.context);
         let around = item.map_or_else(Environment::empty, Environment::of_item);
         let mut flow = Ok(Flow::More);
-        let mut index = 0;
-        each_binding(query, &around, context, &mut |environment| {
+        each_binding(query, &around, context, &mut |environment, index| {
             flow = self.row(&Shown { query, item, environment, context }, origin, index);
-            index += 1;
             if matches!(flow, Ok(Flow::More)) { evaluate::Flow::More } else { evaluate::Flow::Enough }
         });
         match context.fault() {
@@ -312,7 +310,7 @@ impl<'q> Run<'q> {
         }
     }
 
-    /// Takes one row of an item that fulfils the filter, the item's `index`th.
+    /// Takes one row of an item that fulfils the filter, the item's `index`th whether or not those before it do.
     fn row(&mut self, row: &Shown<'_>, origin: Origin<'_>, index: u32) -> Result<Flow, Fault> {
         let after = self.before.after.as_deref();
         match &mut self.stage {

@@ -72,7 +72,7 @@ impl<'q> Ranking<'q> {
     pub fn score(&mut self, item: &dyn Row, number: u64) -> Result<(), Fault> {
         let environment = Environment::of_item(item);
         let mut has_rows = false;
-        each_binding(self.query, &environment, self.context, &mut |_| {
+        each_binding(self.query, &environment, self.context, &mut |_, _| {
             has_rows = true;
             evaluate::Flow::Enough
         });

@@ -34,26 +34,50 @@ pub(crate) enum Layout {
 
 /// A whole query as text.
 pub(crate) fn print_query(query: &Query, layout: Layout) -> String {
-    let mut printer = Printer { text: String::new(), layout, depth: 0 };
-    printer.query(query);
-    printer.text
+    Printer::print(layout, None, |printer| printer.query(query))
 }
 
 /// One expression as text.
 pub(crate) fn print_node(node: &Node, layout: Layout) -> String {
-    let mut printer = Printer { text: String::new(), layout, depth: 0 };
-    printer.node(node);
-    printer.text
+    Printer::print(layout, None, |printer| printer.node(node))
 }
 
-struct Printer {
+/// A whole query in its normal form, parameters replaced by their values.
+pub(crate) fn print_normal(query: &Query, parameters: &[(String, Value)]) -> String {
+    Printer::print(Layout::OneLine, Some(parameters), |printer| printer.query(query))
+}
+
+/// The clauses of a query that say where a row stands, in the same form.
+pub(crate) fn print_order(query: &Query, parameters: &[(String, Value)]) -> String {
+    Printer::print(Layout::OneLine, Some(parameters), |printer| {
+        printer.from(query);
+        if let Some(order_by) = &query.order_by {
+            printer.order_by(order_by);
+        }
+    })
+}
+
+struct Printer<'a> {
     text: String,
     layout: Layout,
     /// Subqueries around this place.
     depth: usize,
+    /// Values to print in place of parameters. With them, what means the same is printed alike: built-in functions, whose
+    /// names have no letter case, are in capitals.
+    parameters: Option<&'a [(String, Value)]>,
 }
 
-impl Printer {
+impl<'a> Printer<'a> {
+    fn print(
+        layout: Layout,
+        parameters: Option<&'a [(String, Value)]>,
+        print: impl FnOnce(&mut Printer<'a>),
+    ) -> String {
+        let mut printer = Printer { text: String::new(), layout, depth: 0, parameters };
+        print(&mut printer);
+        printer.text
+    }
+
     fn query(&mut self, query: &Query) {
         self.put("SELECT ");
         if query.distinct {
@@ -72,10 +96,7 @@ impl Printer {
             }
             Select::List(items) => self.list(items, Self::select_item),
         }
-        for (index, source) in query.from.iter().enumerate() {
-            self.clause(if index == 0 { "FROM " } else { "JOIN " });
-            self.source(source);
-        }
+        self.from(query);
         if let Some(filter) = &query.filter {
             self.clause("WHERE ");
             self.operand(filter);
@@ -92,6 +113,13 @@ impl Printer {
             self.node(offset);
             self.put(" LIMIT ");
             self.node(limit);
+        }
+    }
+
+    fn from(&mut self, query: &Query) {
+        for (index, source) in query.from.iter().enumerate() {
+            self.clause(if index == 0 { "FROM " } else { "JOIN " });
+            self.source(source);
         }
     }
 
@@ -194,7 +222,8 @@ impl Printer {
         match &node.kind {
             NodeKind::Literal(value) => self.value(value),
             NodeKind::Undefined => self.put("undefined"),
-            NodeKind::Parameter(name) | NodeKind::Name(name) => self.put(name),
+            NodeKind::Parameter(name) => self.parameter(name),
+            NodeKind::Name(name) => self.put(name),
             NodeKind::Path { base, steps } => {
                 self.base(base);
                 for step in steps {
@@ -217,7 +246,10 @@ impl Printer {
             }
             NodeKind::Call { name, udf, arguments } => {
                 self.put(if *udf { "udf." } else { "" });
-                self.put(&name.text);
+                match self.parameters {
+                    Some(_) if !udf => self.put(&name.text.to_ascii_uppercase()),
+                    _ => self.put(&name.text),
+                }
                 self.put("(");
                 self.list(arguments, Self::node);
                 self.put(")");
@@ -235,6 +267,13 @@ impl Printer {
             }
             NodeKind::Placeholder(name) => self.format(format_args!("{{{name}}}")),
             operation => self.operation(operation),
+        }
+    }
+
+    fn parameter(&mut self, name: &str) {
+        match self.parameters.and_then(|values| values.iter().find(|(known, _)| known == name)) {
+            Some((_, value)) => self.value(value),
+            None => self.put(name),
         }
     }
 

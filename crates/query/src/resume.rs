@@ -1,0 +1,154 @@
+//! What a continuation of a query depends on: with which other queries a position may be used.
+//!
+//! A row of a plain `ORDER BY` query stands at its sort key, its item and its place among the rows of that item. Each of
+//! these is decided by `FROM` and `ORDER BY` alone, so the filter may change between two pages: clients that merge several
+//! ranges do that when they resume. Of every other query the position has a meaning only in the query as a whole: it
+//! names a part of the filter, or counts rows, or stands among groups or distinct rows.
+//!
+//! Either way the text's layout means nothing: what is compared is the tree as text, parameters replaced by their values.
+//! What the container's definition adds to the language may change as well, and then names mean something else.
+
+use document::{Value, encode_key, fingerprint as hash};
+
+use crate::logical::{Dialect, Order, Query};
+use crate::syntax::ast;
+use crate::syntax::print::{print_normal, print_order};
+
+/// Returns a number that tells queries apart whose positions differ in meaning, the same in every process.
+pub(crate) fn fingerprint(
+    tree: &ast::Query,
+    query: &Query,
+    parameters: &[(String, Value)],
+    dialect: &Dialect,
+) -> u64 {
+    let text =
+        if stands_in_order(query) { print_order(tree, parameters) } else { print_normal(tree, parameters) };
+    let mut bytes = text.into_bytes();
+    let embeddings = dialect.embeddings.iter().map(|(path, function)| (path.to_string(), function.clone()));
+    for (name, meaning) in dialect.computed.iter().cloned().chain(embeddings) {
+        for text in [name, meaning] {
+            encode_key(Some(Value::String(text).view()), &mut bytes);
+        }
+    }
+    hash(&bytes)
+}
+
+/// Whether `ORDER BY` and the item alone say where a row stands.
+fn stands_in_order(query: &Query) -> bool {
+    matches!(query.order, Order::Keys(_))
+        && query.reads_items
+        && query.nested.is_none()
+        && !query.is_grouped()
+        && !query.distinct
+        && query.skip == 0
+        && query.take.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> u64 {
+        with(text, &[])
+    }
+
+    fn with(text: &str, parameters: &[(&str, Value)]) -> u64 {
+        let parameters: Vec<_> =
+            parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let parsed = crate::parse(text, &parameters, &Dialect::default());
+        parsed.unwrap_or_else(|error| panic!("{text}: {error}")).resume_fingerprint()
+    }
+
+    /// Each row is one query in several forms.
+    #[test]
+    fn the_layout_of_the_text_means_nothing() {
+        for forms in [
+            &["SELECT * FROM c", "select  *\nfrom c", "SELECT * -- all of them\nFROM c", "SELECT * FROM c  "]
+                [..],
+            &["SELECT * FROM c WHERE c.a = 'x'", "SELECT * FROM c WHERE ((c.a) = (\"x\"))"],
+            &["SELECT TOP 2 * FROM c ORDER BY c.a", "SELECT top 2 * FROM c ORDER BY c.a ASC"],
+            &[
+                "SELECT c.a x FROM c WHERE abs(c.a) > 1 and c.b",
+                "SELECT c.a AS x FROM c WHERE ABS(c.a)>1 AND c.b",
+            ],
+            &[
+                "SELECT DISTINCT VALUE c.a FROM c ORDER BY c.a",
+                "SELECT DISTINCT value c.a FROM c ORDER BY c.a ASC",
+            ],
+        ] {
+            for form in forms {
+                assert_eq!(of(form), of(forms[0]), "{form}");
+            }
+        }
+        let literal = of("SELECT * FROM c WHERE c.a = 7");
+        assert_eq!(with("SELECT * FROM c WHERE c.a = @a", &[("@a", Value::Int(7))]), literal);
+        let one_more = [("@a", Value::Int(7)), ("@unused", Value::Null)];
+        assert_eq!(with("SELECT * FROM c WHERE c.a = @a", &one_more), literal);
+        assert_ne!(with("SELECT * FROM c WHERE c.a = @a", &[("@a", Value::Int(8))]), literal);
+    }
+
+    #[test]
+    fn rows_in_order_stand_where_from_and_order_by_put_them() {
+        let plain = of("SELECT * FROM c ORDER BY c.a");
+        for same in [
+            "SELECT c._rid, [{\"item\": c.a}] AS orderByItems, c AS payload FROM c WHERE (true) ORDER BY c.a",
+            "SELECT VALUE c.b FROM c WHERE ((c.a >= 3)) ORDER BY c.a asc",
+        ] {
+            assert_eq!(of(same), plain, "{same}");
+        }
+        assert_eq!(with("SELECT * FROM c WHERE c.a > @x ORDER BY c.a", &[("@x", Value::Int(7))]), plain);
+        for other in [
+            "SELECT * FROM c",
+            "SELECT * FROM c ORDER BY c.a DESC",
+            "SELECT * FROM c ORDER BY c.b",
+            "SELECT * FROM c ORDER BY c.a, c.b",
+            "SELECT c.a FROM c JOIN t IN c.tags ORDER BY c.a",
+            "SELECT TOP 9 * FROM c ORDER BY c.a",
+            "SELECT * FROM c ORDER BY c.a OFFSET 0 LIMIT 9",
+            "SELECT DISTINCT VALUE c.a FROM c ORDER BY c.a",
+            "SELECT c.a FROM c GROUP BY c.a ORDER BY c.a",
+        ] {
+            assert_ne!(of(other), plain, "{other}");
+        }
+    }
+
+    #[test]
+    fn other_positions_depend_on_the_whole_query() {
+        for (one, other) in [
+            ("SELECT * FROM c WHERE c.a > 1", "SELECT * FROM c WHERE c.a > 2"),
+            ("SELECT * FROM c", "SELECT * FROM c WHERE true"),
+            ("SELECT TOP 9 * FROM c ORDER BY c.a", "SELECT TOP 9 * FROM c WHERE c.b ORDER BY c.a"),
+            (
+                "SELECT * FROM c ORDER BY c.a OFFSET 0 LIMIT 9",
+                "SELECT * FROM c WHERE c.b ORDER BY c.a OFFSET 0 LIMIT 9",
+            ),
+            ("SELECT DISTINCT VALUE c.a FROM c", "SELECT DISTINCT VALUE c.a FROM c WHERE c.b"),
+            (
+                "SELECT DISTINCT VALUE c.a FROM c ORDER BY c.a",
+                "SELECT DISTINCT VALUE c.a FROM c WHERE c.b ORDER BY c.a",
+            ),
+            ("SELECT c.a FROM c GROUP BY c.a", "SELECT c.a FROM c WHERE c.b GROUP BY c.a"),
+            (
+                "SELECT c.a FROM c GROUP BY c.a ORDER BY c.a",
+                "SELECT c.a FROM c WHERE c.b GROUP BY c.a ORDER BY c.a",
+            ),
+            ("SELECT COUNT(1) FROM c", "SELECT COUNT(1) FROM c WHERE c.b"),
+        ] {
+            assert_ne!(of(one), of(other), "{one}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_the_container_defines_anew_means_something_else() {
+        let parsed = |computed: &[(&str, &str)]| {
+            let computed =
+                computed.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+            let dialect = Dialect { computed, ..Dialect::default() };
+            crate::parse("SELECT * FROM c ORDER BY c.low", &[], &dialect).unwrap().resume_fingerprint()
+        };
+        let first = parsed(&[("low", "SELECT VALUE LOWER(c.name) FROM c")]);
+        assert_eq!(parsed(&[("low", "SELECT VALUE LOWER(c.name) FROM c")]), first);
+        assert_ne!(parsed(&[("low", "SELECT VALUE UPPER(c.name) FROM c")]), first);
+        assert_ne!(parsed(&[]), first);
+    }
+}
