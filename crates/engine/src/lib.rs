@@ -46,7 +46,6 @@ mod index;
 mod item;
 mod keys;
 pub mod limits;
-mod lsn;
 mod obituary;
 mod operation;
 #[cfg(test)]
@@ -99,7 +98,6 @@ pub use holder::{DateRuleView, Holder};
 pub use index::IndexReport;
 pub use item::{Item, SYSTEM_PROPERTIES};
 pub use keys::PartitionId;
-pub use lsn::RangeLsn;
 pub use operation::{
     BatchError, Effect, IndexUse, ItemName, Operation, Outcome, Precondition, QueryMetrics, QueryPage,
     QueryRequest, ResumeFilter, Scope,
@@ -175,7 +173,6 @@ impl Engine {
             options,
         };
         engine.adopt_unindexed()?;
-        engine.adopt_uncounted()?;
         Ok(engine)
     }
 
@@ -184,7 +181,7 @@ impl Engine {
         Ok(self.store.now()?)
     }
 
-    /// The number of the last commit that changed something, in any database.
+    /// The number of the last commit that changed something: what a session may have seen.
     pub fn last_sequence(&self) -> u64 {
         self.store.last_sequence()
     }

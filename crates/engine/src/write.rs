@@ -6,18 +6,20 @@
 
 use std::sync::Arc;
 
-use document::{Document, ItemNumber, PartitionKey, PartitionKeyDefinition, ValueRef, check_item_id};
+use document::{
+    Document, ItemNumber, PartitionKey, PartitionKeyDefinition, Sequence, ValueRef, check_item_id,
+};
 use query::Context;
-use storage::{Keyspace, Lanes, Ticket, Time, Transaction, transact_noting};
+use storage::{Keyspace, Lanes, Ticket, Time, Transaction, transact};
 
 use crate::Engine;
 use crate::alarm::Alarm;
 use crate::burial;
 use crate::charge::Charge;
 use crate::container::{Container, Partition};
-use crate::counters;
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
+use crate::events::{self, Events};
 use crate::expiry::Countdown;
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
@@ -30,7 +32,6 @@ use crate::item::{Item, SYSTEM_PROPERTIES};
 use crate::limits::{
     self, BATCH_ANSWER_BYTES_MAX, BATCH_OPERATIONS_MAX, PATCH_CONDITION_STEPS_MAX, UNIQUE_VALUES_BYTES_MAX,
 };
-use crate::lsn::{RangeLsn, WriteNumber, Writes};
 use crate::operation::{BatchError, Effect, ItemName, Operation, Outcome, Precondition};
 use crate::patch::Patch;
 use crate::touch;
@@ -68,19 +69,14 @@ impl Engine {
             Err(refused) => return Ticket::ready(Err(refused)),
         };
         let partition = prepared.home.partition;
-        let counted = Arc::clone(&desk.partition);
-        let run = move |tx: &mut Transaction<'_>| {
+        transact(&*self.store, Lanes::one(u64::from(partition.0)), move |tx| {
             let gate = Gate::for_write(tx, partition)?;
             let upkeep = Upkeep::load(tx, &desk.partition)?;
             let room = Room { gate: &gate, upkeep: &upkeep, desk: &desk, countdown };
-            let outcome = prepared.apply(tx, &room, &mut Writes::new(partition))?;
+            let outcome = prepared.apply(tx, &room, &mut Events::default())?;
             tx.check_room()?;
             toll.pay(outcome.charge);
             Ok(outcome)
-        };
-        let lanes = Lanes::one(u64::from(partition.0));
-        transact_noting(&*self.store, lanes, run, move |outcome: &Outcome| {
-            counted.known_lsn.raise(outcome.range.lsn);
         })
     }
 
@@ -115,15 +111,14 @@ impl Engine {
             Err(refused) => return Ticket::ready(Err(refused.into())),
         };
         let partition = prepared[0].home.partition;
-        let counted = Arc::clone(&desk.partition);
-        let run = move |tx: &mut Transaction<'_>| {
+        transact(&*self.store, Lanes::one(u64::from(partition.0)), move |tx| {
             let gate = Gate::for_write(tx, partition)?;
             let upkeep = Upkeep::load(tx, &desk.partition)?;
             let room = Room { gate: &gate, upkeep: &upkeep, desk: &desk, countdown };
-            let mut writes = Writes::new(partition);
+            let mut events = Events::default();
             let (mut outcomes, mut bytes) = (Vec::with_capacity(prepared.len()), 0);
             for (index, operation) in prepared.into_iter().enumerate() {
-                let outcome = operation.apply(tx, &room, &mut writes);
+                let outcome = operation.apply(tx, &room, &mut events);
                 let outcome = outcome.map_err(|error| BatchError { index: Some(index), error })?;
                 bytes += outcome.item.as_ref().map_or(0, |item| item.body.as_bytes().len());
                 if bytes > BATCH_ANSWER_BYTES_MAX {
@@ -135,10 +130,6 @@ impl Engine {
             tx.check_room()?;
             toll.pay(outcomes.iter().map(|outcome: &Outcome| outcome.charge).sum());
             Ok(outcomes)
-        };
-        let lanes = Lanes::one(u64::from(partition.0));
-        transact_noting(&*self.store, lanes, run, move |outcomes: &Vec<Outcome>| {
-            outcomes.iter().for_each(|outcome| counted.known_lsn.raise(outcome.range.lsn));
         })
     }
 
@@ -243,11 +234,11 @@ impl Draft {
     fn into_record(
         self,
         room: &Room<'_>,
-        write: WriteNumber,
+        sequence: Sequence,
         old: Option<&Record>,
     ) -> Result<(Record, Drafted)> {
-        let number = old.map_or(ItemNumber(write.sequence.0), |old| old.number);
-        let mut header = Header::numbered(write, room.gate.now.seconds(), self.ttl);
+        let number = old.map_or(ItemNumber(sequence.0), |old| old.number);
+        let mut header = Header::new(sequence, room.gate.now.seconds(), self.ttl);
         let before = (room.countdown, old.map(|old| &old.header));
         room.gate.policy.settle(&mut header, &self.body, before, |_| None)?;
         Ok((Record { number, header, body: self.body }, self.terms))
@@ -283,8 +274,8 @@ impl Prepared {
         Ok(Prepared { home, action })
     }
 
-    fn apply(self, tx: &mut Transaction<'_>, room: &Room<'_>, writes: &mut Writes) -> Result<Outcome> {
-        let mut job = Job { home: &self.home, room, writes };
+    fn apply(self, tx: &mut Transaction<'_>, room: &Room<'_>, events: &mut Events) -> Result<Outcome> {
+        let mut job = Job { home: &self.home, room, events };
         match self.action {
             Action::Create(draft) => job.create(tx, draft),
             Action::Upsert(draft, precondition) => job.upsert(tx, draft, &precondition),
@@ -317,14 +308,14 @@ struct Room<'a> {
 struct Job<'a> {
     home: &'a Home,
     room: &'a Room<'a>,
-    writes: &'a mut Writes,
+    events: &'a mut Events,
 }
 
 impl Job<'_> {
     fn create(&mut self, tx: &mut Transaction<'_>, draft: Draft) -> Result<Outcome> {
         self.claim_id(tx, &draft.id)?;
-        let write = self.writes.next(tx)?;
-        let (record, terms) = draft.into_record(self.room, write, None)?;
+        let sequence = self.events.next(tx);
+        let (record, terms) = draft.into_record(self.room, sequence, None)?;
         self.claim_unique_values(tx, &record)?;
         let footprint = self.footprint(&record, terms);
         let charge = Charge::write(record.size(), footprint.terms());
@@ -358,8 +349,8 @@ impl Job<'_> {
         if id_of(old) != draft.id {
             self.claim_id(tx, &draft.id)?;
         }
-        let write = self.writes.next(tx)?;
-        let (record, terms) = draft.into_record(self.room, write, Some(old))?;
+        let sequence = self.events.next(tx);
+        let (record, terms) = draft.into_record(self.room, sequence, Some(old))?;
         self.claim_unique_values(tx, &record)?;
         let (footprint, before) = (self.footprint(&record, terms), self.footprint(old, Drafted::default()));
         let charge = Charge::replace(old.size(), record.size(), footprint.changed_terms(&before));
@@ -405,14 +396,14 @@ impl Job<'_> {
         let old = self.living(tx, name)?;
         check(&old, precondition)?;
         hold::check_item(tx, self.room.gate, &old)?;
-        let write = self.writes.next(tx)?;
+        let sequence = self.events.next(tx);
         let footprint = self.footprint(&old, Drafted::default());
         let charge = Charge::write(old.size(), footprint.terms());
         footprint.remove(tx)?;
-        history::deleted(tx, self.room.gate, write, &old);
+        history::deleted(tx, self.room.gate, sequence, &old);
         self.wake_at(history::look_again(self.room.gate, tx.time()));
-        let range = self.range_at(write.lsn);
-        Ok(Outcome { effect: Effect::Deleted, item: None, charge, range, seconds_left: None, touch: None })
+        let sequence = events::commit_of(sequence);
+        Ok(Outcome { effect: Effect::Deleted, item: None, charge, sequence, seconds_left: None, touch: None })
     }
 
     fn read(
@@ -425,8 +416,7 @@ impl Job<'_> {
         touch::restart(tx, self.room.gate, &mut record)?;
         let seconds_left = self.room.gate.policy.seconds_left(&record.header, self.room.gate.now);
         let item = Item::new(self.room.desk.container.rid, record);
-        let lsn = counters::lsn(tx, self.home.partition)?.unwrap_or_default();
-        let outcome = read_outcome(item, precondition, self.range_at(lsn))?;
+        let outcome = read_outcome(item, precondition, tx.last_sequence())?;
         Ok(Outcome { seconds_left, ..outcome })
     }
 
@@ -495,14 +485,9 @@ impl Job<'_> {
         let Gate { policy, now, .. } = self.room.gate;
         self.wake_at(policy.death(&record.header));
         let seconds_left = policy.seconds_left(&record.header, *now);
-        let range = self.range_at(record.header.lsn);
+        let sequence = events::commit_of(record.header.sequence);
         let item = Some(Item::new(self.room.desk.container.rid, record));
-        Outcome { effect, item, charge, range, seconds_left, touch: None }
-    }
-
-    /// The range that it runs in, at an LSN.
-    fn range_at(&self, lsn: u64) -> RangeLsn {
-        RangeLsn { range: self.room.desk.partition.index, lsn }
+        Outcome { effect, item, charge, sequence, seconds_left, touch: None }
     }
 
     /// Records a version where all versions are kept; one that is dead already goes at once.
@@ -533,14 +518,14 @@ fn check(old: &Record, precondition: &Precondition) -> Result<()> {
 }
 
 /// A read's answer, given the caller's condition.
-pub(crate) fn read_outcome(item: Item, precondition: &Precondition, range: RangeLsn) -> Result<Outcome> {
+pub(crate) fn read_outcome(item: Item, precondition: &Precondition, sequence: u64) -> Result<Outcome> {
     let effect = match precondition {
         _ if precondition.admits(&item.etag) => Effect::Read,
         Precondition::IfNoneMatch(_) | Precondition::IfAbsent => Effect::NotModified,
         _ => return Err(Error::PreconditionFailed { what: format!("item '{}'", item.id()) }),
     };
     let charge = Charge::read(item.body.as_bytes().len() as u64);
-    Ok(Outcome { effect, item: Some(item), charge, range, seconds_left: None, touch: None })
+    Ok(Outcome { effect, item: Some(item), charge, sequence, seconds_left: None, touch: None })
 }
 
 /// Whether an item that was found by number belongs to the logical partition that was asked for.

@@ -7,7 +7,6 @@ use crate::container::Container;
 use crate::continuation::{self, HistoryToken};
 use crate::error::Result;
 use crate::item::Item;
-use crate::lsn::RangeLsn;
 use crate::operation::Scope;
 
 /// Where a reader begins. The feed has no beginning: it goes back as far as it is kept.
@@ -30,8 +29,8 @@ pub struct History {
     pub more: bool,
     /// What it cost.
     pub charge: Charge,
-    /// The range that the events are of, or one that was read, at its LSN in what was read.
-    pub range: RangeLsn,
+    /// The sequence a session must have seen to see this.
+    pub sequence: u64,
 }
 
 impl Engine {
@@ -56,13 +55,13 @@ impl Engine {
             }
         };
         let (mut events, mut charge, mut more) = (Vec::new(), Charge::default(), false);
-        let mut range = None;
+        let mut sequence = 0;
         for at in 0..places.len() {
             let (partition, last) = places[at];
             let start = HistoryStart::After(last);
             let toll = self.admit(container, partition)?;
             let page = self.container_history(container, partition, scope, &barrier, start, max_items)?;
-            (places[at].1, more, range) = (page.next, page.more, Some(partition.show(page.lsn)));
+            (places[at].1, sequence, more) = (page.next, page.sequence, page.more);
             let paid = Charge::feed(page.events.len() as u64, page.bytes, page.more);
             toll.pay(paid);
             charge += paid;
@@ -76,7 +75,6 @@ impl Engine {
         }
         let places = places.iter().map(|(partition, position)| (partition.id, *position)).collect();
         let continuation = HistoryToken { places }.to_string();
-        let range = range.unwrap_or_else(|| container.partitions[0].range_lsn());
-        Ok(History { events, continuation, more, charge, range })
+        Ok(History { events, continuation, more, charge, sequence })
     }
 }

@@ -24,7 +24,6 @@ mod ids;
 mod items;
 mod joined;
 mod keys;
-mod lsns;
 mod offers;
 mod overload;
 mod permissions;

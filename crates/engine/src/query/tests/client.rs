@@ -8,7 +8,9 @@ use document::{EffectiveKey, EffectiveRange};
 use query::{Dialect, HybridRows, Query};
 
 use super::super::tuning::Tuning;
-use super::json::{Json, double, order};
+use super::join::join;
+use super::json::{Json, order};
+use super::resume;
 use super::world::{World, parse};
 use crate::Scope;
 
@@ -39,11 +41,14 @@ pub(super) enum Manner {
     Plain,
     /// With other choices for each page, and now and then from tokens that were put away.
     Varied,
+    /// The same, and an ordered query is stopped now and then and begun again behind its last row.
+    Resumed,
 }
 
 /// A query on its way through the ranges.
 pub(super) struct Client {
-    query: Query,
+    /// What is sent to ranges, with the place for a filter.
+    text: String,
     info: Json,
     cursors: Vec<Cursor>,
     page_rows: usize,
@@ -52,14 +57,37 @@ pub(super) struct Client {
     pub(super) requests: usize,
     /// Rows that ranges have sent so far.
     pub(super) received: usize,
+    /// How often it was begun again behind a row.
+    pub(super) resumed: usize,
 }
 
 /// How far one range has been read.
 struct Cursor {
     range: EffectiveRange,
+    query: Query,
+    /// The token that the current page was read with; empty for the first one.
+    page: String,
     rows: VecDeque<Json>,
+    /// The rows of the current page that were taken.
+    taken: Vec<Json>,
+    /// Rows to drop, which were taken before the client was stopped.
+    drop: usize,
     /// The token for the next page; empty before the first one, none behind the last.
     token: Option<String>,
+}
+
+impl Cursor {
+    fn new(range: EffectiveRange, query: Query) -> Cursor {
+        Cursor {
+            range,
+            query,
+            page: String::new(),
+            rows: VecDeque::new(),
+            taken: Vec::new(),
+            drop: 0,
+            token: Some(String::new()),
+        }
+    }
 }
 
 impl Client {
@@ -80,10 +108,10 @@ impl Client {
             plan["queryRanges"].as_array().expect("a list").iter().map(range).collect();
         let partitions = container.partitions.iter().map(|partition| partition.range.clone());
         let partitions = partitions.filter(|range| reached.iter().any(|reached| reached.overlaps(range)));
-        let cursor = |range| Cursor { range, rows: VecDeque::new(), token: Some(String::new()) };
-        let cursors = partitions.map(cursor).collect();
         let query = parse(&sent.replace(FILTER, "true"));
-        Some(Client { query, info, cursors, page_rows, manner, requests: 0, received: 0 })
+        let cursors = partitions.map(|range| Cursor::new(range, query.clone())).collect();
+        let text = sent.to_owned();
+        Some(Client { text, info, cursors, page_rows, manner, requests: 0, received: 0, resumed: 0 })
     }
 
     pub(super) fn ranges(&self) -> usize {
@@ -106,25 +134,30 @@ impl Client {
             && let Some(token) = cursor.token.take()
         {
             let scope = Scope { key: None, range: Some(cursor.range.clone()) };
+            cursor.page.clone_from(&token);
+            cursor.taken.clear();
             let token = Some(token).filter(|token| !token.is_empty());
             let mut page = |world: &mut World| {
                 let tuning = match self.manner {
                     Manner::Plain => Tuning::default(),
-                    Manner::Varied => world.tuning(),
+                    Manner::Varied | Manner::Resumed => world.tuning(),
                 };
                 self.requests += 1;
-                let page = world.page(Some(&self.query), &scope, self.page_rows, token.as_deref(), tuning);
+                let page = world.page(Some(&cursor.query), &scope, self.page_rows, token.as_deref(), tuning);
                 page.unwrap_or_else(|error| panic!("{error}"))
             };
             let first = page(world);
             // A client that was stopped reads its last page again and goes on from there.
-            let again = self.manner == Manner::Varied && world.random.u8(..8) == 0;
+            let again = self.manner != Manner::Plain && world.random.u8(..8) == 0;
             let read = if again { page(world) } else { first };
             assert!(read.rows.len() <= self.page_rows);
             self.received += read.rows.len();
             cursor
                 .rows
                 .extend(read.rows.iter().map(|row| serde_json::from_slice::<Json>(row).expect("JSON")));
+            let dropped = cursor.drop.min(cursor.rows.len());
+            cursor.taken.extend(cursor.rows.drain(..dropped));
+            cursor.drop -= dropped;
             cursor.token = read.continuation;
         }
     }
@@ -148,7 +181,41 @@ impl Client {
             compare_rows(&one.1.rows[0], &other.1.rows[0], descends)
         };
         let (at, _) = heads.min_by(by_keys)?;
-        self.cursors[at].rows.pop_front()
+        let row = self.cursors[at].rows.pop_front()?;
+        self.cursors[at].taken.push(row.clone());
+        if self.manner == Manner::Resumed && world.random.bool() {
+            self.resume(at, &row, descends);
+        }
+        Some(row)
+    }
+
+    /// Goes on behind a row as a client that knows nothing but that row and the token of its page: ranges before it have
+    /// shown what is equal, ranges behind it have not.
+    fn resume(&mut self, at: usize, row: &Json, descends: &[bool]) {
+        let counts = self.count("top").is_some() || self.count("limit").is_some();
+        if counts && !self.cursors[at].page.is_empty() {
+            // A token that counts rows is bound to the filter.
+            return;
+        }
+        let keys = self.texts("orderByExpressions");
+        let (keys, values) = (&keys, resume::values(row));
+        let beyond = |equal| resume::filter(keys, &values, descends, equal);
+        let (Some(behind), Some(not_before)) = (beyond(resume::Equal::Without), beyond(resume::Equal::With))
+        else {
+            return;
+        };
+        self.resumed += 1;
+        for (index, cursor) in self.cursors.iter_mut().enumerate() {
+            let filter = if index < at { &behind } else { &not_before };
+            let query = parse(&self.text.replace(FILTER, filter));
+            let mut fresh = Cursor::new(cursor.range.clone(), query);
+            if index == at {
+                fresh.token = Some(cursor.page.clone());
+                let is_equal = |other: &&Json| compare_rows(other, row, descends).is_eq();
+                fresh.drop = cursor.taken.iter().filter(is_equal).count();
+            }
+            *cursor = fresh;
+        }
     }
 
     /// Reads everything that the answer takes; `between` is called before each row.
@@ -218,71 +285,4 @@ fn compare_rows(one: &Json, other: &Json, descends: &[bool]) -> Ordering {
         if *descends { found.reverse() } else { found }
     });
     found.find(|found| found.is_ne()).unwrap_or(Ordering::Equal)
-}
-
-/// Makes the ranges' parts of each group one row.
-fn join(
-    parts: Vec<Json>,
-    aggregate: Option<&str>,
-    aliases: &serde_json::Map<String, Json>,
-    grouped: bool,
-) -> Vec<Json> {
-    let mut groups: Vec<(Json, Vec<Option<Json>>)> = Vec::new();
-    for part in parts {
-        let key = if grouped { part["groupByItems"].clone() } else { Json::Null };
-        // The rows of an aggregate without groups are bare if they are values.
-        let payload = if grouped || aggregate.is_none() { part.get("payload").cloned() } else { Some(part) };
-        match groups.iter_mut().find(|(other, _)| order(Some(other), Some(&key)).is_eq()) {
-            Some((_, payloads)) => payloads.push(payload),
-            None => groups.push((key, vec![payload])),
-        }
-    }
-    groups.into_iter().filter_map(|(_, payloads)| joined(&payloads, aggregate, aliases)).collect()
-}
-
-/// One row from the payloads of a group; a payload that is not there is undefined, and so is the row then.
-fn joined(
-    payloads: &[Option<Json>],
-    aggregate: Option<&str>,
-    aliases: &serde_json::Map<String, Json>,
-) -> Option<Json> {
-    if aggregate.is_none() && aliases.is_empty() {
-        return payloads.first().cloned().flatten();
-    }
-    let payloads: Vec<&Json> =
-        payloads.iter().map(|payload| payload.as_ref().expect("an array or object")).collect();
-    if let Some(kind) = aggregate {
-        return total(kind, payloads.iter().map(|payload| &payload[0]));
-    }
-    let member = |(alias, kind): (&String, &Json)| {
-        let value = match kind.as_str() {
-            Some(kind) => total(kind, payloads.iter().map(|payload| &payload[alias])),
-            None => payloads.first().and_then(|payload| payload.get(alias).cloned()),
-        };
-        Some((alias.clone(), value?))
-    };
-    Some(Json::Object(aliases.iter().filter_map(member).collect()))
-}
-
-/// One value from those of the ranges; none is undefined.
-fn total<'a>(kind: &str, parts: impl Iterator<Item = &'a Json>) -> Option<Json> {
-    let parts: Vec<&Json> = parts.collect();
-    let sum = |of: fn(&Json) -> Option<f64>| parts.iter().map(|part| of(part)).sum::<Option<f64>>();
-    match kind {
-        "Count" | "CountIf" | "Sum" => double(sum(|part| part["item"].as_f64())?),
-        "Average" => {
-            let count = sum(|part| part["item"]["count"].as_f64())?;
-            if count == 0.0 { None } else { double(sum(|part| part["item"]["sum"].as_f64())? / count) }
-        }
-        "Min" | "Max" => {
-            let name = if kind == "Min" { "min" } else { "max" };
-            let counted = parts.iter().filter(|part| part["item2"]["count"].as_u64() != Some(0));
-            let values: Vec<Option<&Json>> = counted.map(|part| part["item2"].get(name)).collect();
-            let values = values.into_iter().collect::<Option<Vec<_>>>()?;
-            let by_order = |one: &&Json, other: &&Json| order(Some(one), Some(other));
-            let values = values.into_iter();
-            if kind == "Min" { values.min_by(by_order) } else { values.max_by(by_order) }.cloned()
-        }
-        other => panic!("no aggregate that a plan names: {other}"),
-    }
 }

@@ -9,6 +9,9 @@ use super::tree::{Expr, Form, Negation, Projection, Rows, Select, Source, Step};
 /// The values of the names that an expression sees; a later one hides an earlier one.
 type Names = Vec<(&'static str, Rc<Json>)>;
 
+/// The name of the container where no `FROM` outside reads it; no query can use it.
+const CONTAINER: &str = "";
+
 /// A value; none is undefined.
 type Found = Option<Rc<Json>>;
 
@@ -22,8 +25,13 @@ pub(super) struct Expected {
 
 /// The rows of a query over a container with these items.
 pub(super) fn expected(select: &Select, items: &[Json]) -> Expected {
-    let items: Vec<Rc<Json>> = items.iter().cloned().map(Rc::new).collect();
-    rows(select, &Names::new(), Some(&items))
+    let list: Vec<Rc<Json>> = items.iter().cloned().map(Rc::new).collect();
+    if select.from.is_empty() {
+        // A subquery reads the container.
+        let container = Rc::new(Json::from(items.to_vec()));
+        return rows(select, &vec![(CONTAINER, container)], None);
+    }
+    rows(select, &Names::new(), Some(&list))
 }
 
 impl Expected {
@@ -134,7 +142,9 @@ fn expand(from: &[Source], around: &Names, items: Option<&[Rc<Json>]>) -> Vec<Na
                         .filter_map(|item| walk(&with(&names, container, item.clone()), container, steps));
                     arrays.flat_map(|array| elements(&array)).collect()
                 }
-                (Rows::Container, None) => unreachable!("the container stands in the first place"),
+                (Rows::Container, None) => {
+                    walk(&names, CONTAINER, &[]).iter().flat_map(|items| elements(items)).collect()
+                }
                 (Rows::Value(inner), _) => value(inner, &names).into_iter().collect(),
                 (Rows::Elements(array), _) => {
                     value(array, &names).iter().flat_map(|array| elements(array)).collect()

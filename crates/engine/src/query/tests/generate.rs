@@ -162,7 +162,14 @@ impl World {
             return Select::new(Projection::Value(self.place(names)), Vec::new());
         }
         let (mut select, name) = self.over_elements(names, depth);
-        let argument = if self.chance(2) { Expr::Constant(Json::from(1)) } else { path(name, &[]) };
+        let argument = match self.random.u8(..5) {
+            0 | 1 => Expr::Constant(Json::from(1)),
+            2 if depth > 0 => {
+                let inside: Vec<Name> = [names, &[(name, Kind::Element)]].concat();
+                Expr::Subquery(Form::Scalar, Box::new(self.one_row(&inside, depth - 1)))
+            }
+            _ => path(name, &[]),
+        };
         select.projection = Projection::Value(Expr::Aggregate(self.pick(AGGREGATES), Box::new(argument)));
         select
     }
@@ -400,8 +407,33 @@ impl World {
         }
     }
 
+    /// A question about the container without a `FROM` of its own.
+    fn question(&mut self) -> Select {
+        let names = [("c", Kind::Item)];
+        let from = vec![Source { name: "c", rows: Rows::Container }];
+        let mut inner = Select::new(Projection::Value(Expr::Constant(Json::from(1))), from);
+        if !self.chance(5) {
+            inner.filter = Some(self.filter(&names, 2));
+        }
+        let subquery = |form, inner: Select| Expr::Subquery(form, Box::new(inner));
+        let value = match self.random.u8(..4) {
+            0 | 1 => subquery(Form::Exists, inner),
+            2 => Expr::Not(Box::new(subquery(Form::Exists, inner))),
+            _ => {
+                inner.projection = Projection::Value(self.aggregate(&names));
+                subquery(Form::Scalar, inner)
+            }
+        };
+        let projection =
+            if self.chance(4) { Projection::List(vec![("p", value)]) } else { Projection::Value(value) };
+        Select::new(projection, Vec::new())
+    }
+
     /// A query of any form.
     pub(super) fn query(&mut self) -> Select {
+        if self.chance(24) {
+            return self.question();
+        }
         let (from, names) = self.from();
         let mut select = Select::new(Projection::Star, from);
         if !self.chance(5) {
