@@ -13,6 +13,7 @@ use crate::archive;
 use crate::budget::SharedBucket;
 use crate::collection::Collection;
 use crate::container::{Api, Container, Database, Partition, Provision, Stamp};
+use crate::counters;
 use crate::definition::{ContainerDefinition, check_new, check_replacement};
 use crate::deletions;
 use crate::error::{Error, Result};
@@ -69,6 +70,9 @@ impl Catalog {
             let rid = ContainerRid { database, container };
             let rules = |partition| Ok((load_policy(reader, partition)?, Indexes::load(reader, partition)?));
             let container = Container::decode(rid, name, &value, rules)?;
+            for partition in &container.partitions {
+                partition.known_lsn.raise(counters::lsn(reader, partition.id)?.unwrap_or_default());
+            }
             catalog.insert(Arc::new(container));
         }
         for entry in reader.scan(Keyspace::Catalog, KeyRange::prefix(keys::COLLECTIONS), Direction::Forward) {
@@ -313,13 +317,17 @@ impl Engine {
             for (position, range) in ranges.into_iter().enumerate() {
                 let id = PartitionId(next_number(tx)?);
                 put(tx, Key::Policy(id), Policy::new(definition.default_ttl).encode());
+                let lsn = tx.last_sequence();
+                counters::begin_lsns(tx, id, lsn)?;
                 let (history_minutes, ttl_property_path) =
                     (definition.history_minutes(), definition.ttl_property_path());
                 let wishes = Lifecycle { history_minutes, ttl_property_path, ..Lifecycle::default() };
                 let wish = Change::Lifecycle(wishes);
                 let policy = change_policy(tx, id, &[wish])?;
                 let indexes = index::follow(tx, id, &definition.indexing)?;
-                partitions.push(Arc::new(Partition::new(id, position, range, policy, indexes).newborn()));
+                let partition = Partition::new(id, position, range, policy, indexes).newborn();
+                partition.known_lsn.raise(lsn);
+                partitions.push(Arc::new(partition));
             }
             let provision = throughput.map(|throughput| Provision::new(throughput, stamp));
             let database = owner.name.clone();

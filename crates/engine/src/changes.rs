@@ -9,12 +9,14 @@ use crate::Engine;
 use crate::charge::Charge;
 use crate::container::{Container, Partition};
 use crate::continuation::{self, FeedToken};
+use crate::counters;
 use crate::error::Result;
 use crate::events;
 use crate::gate::View;
 use crate::item::Item;
 use crate::keys::{self, Key};
 use crate::limits::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
+use crate::lsn::RangeLsn;
 use crate::operation::Scope;
 use crate::read::in_scope;
 
@@ -43,8 +45,8 @@ pub struct Changes {
     pub more: bool,
     /// What it cost.
     pub charge: Charge,
-    /// The sequence a session must have seen to see this.
-    pub sequence: u64,
+    /// The range that the changes are of, or one that was read, at its LSN in what was read.
+    pub range: RangeLsn,
 }
 
 impl Engine {
@@ -68,11 +70,12 @@ impl Engine {
                 (continuation::places_in(&token.places, &partitions)?, token.since)
             }
         };
-        let (mut items, mut charge, mut sequence, mut more) = (Vec::new(), Charge::default(), 0, false);
+        let (mut items, mut charge, mut more) = (Vec::new(), Charge::default(), false);
+        let mut range = None;
         for at in 0..places.len() {
             let (partition, last) = places[at];
             let page = self.changes_of(container, partition, scope, (last, since), max_items)?;
-            (places[at].1, sequence, more) = (page.end, sequence.max(page.sequence), page.more);
+            (places[at].1, more, range) = (page.end, page.more, Some(page.range));
             charge += page.charge;
             if !page.items.is_empty() || page.more {
                 items = page.items;
@@ -84,7 +87,8 @@ impl Engine {
         }
         let places = places.iter().map(|(partition, last)| (partition.id, *last)).collect();
         let continuation = FeedToken { places, since }.to_string();
-        Ok(Changes { items, continuation, more, charge, sequence })
+        let range = range.unwrap_or_else(|| container.partitions[0].range_lsn());
+        Ok(Changes { items, continuation, more, charge, range })
     }
 
     /// Reads changes of one partition behind a sequence, and not before a time.
@@ -102,7 +106,9 @@ impl Engine {
         // way: it would tell of the dead, and whether the purge has run.
         let end = last.max(events::last_of_commit(view.sequence));
         let charge = Charge::default();
-        let mut page = Page { items: Vec::new(), end, more: false, charge, sequence: view.sequence };
+        let lsn = counters::lsn(&*view.snapshot, partition.id)?.unwrap_or_default();
+        let range = partition.show(lsn);
+        let mut page = Page { items: Vec::new(), end, more: false, charge, range };
         let mut bytes = 0;
         let range = KeyRange::prefix(keys::partition(partition.id));
         let range = range.after(Key::Feed(partition.id, last).encode().1);
@@ -147,5 +153,5 @@ struct Page {
     /// Whether it ended before all that was there.
     more: bool,
     charge: Charge,
-    sequence: u64,
+    range: RangeLsn,
 }

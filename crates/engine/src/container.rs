@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::expiry::{Countdown, Policy};
 use crate::index::Indexes;
 use crate::keys::PartitionId;
+use crate::lsn::KnownLsn;
 use crate::operation::Scope;
 use crate::purge::{NextLook, Purged, Remains};
 use crate::throughput::Throughput;
@@ -295,6 +296,8 @@ pub struct Partition {
     pub(crate) archive: ArchiveState,
     /// Which items' countdowns are being restarted.
     pub(crate) touching: Touching,
+    /// The LSN of its last commit; see `lsn`.
+    pub(crate) known_lsn: KnownLsn,
     /// Held by whoever sweeps, from taking the look that is due to saying when the next one is.
     pub(crate) sweeping: Mutex<()>,
     /// The generations of its index as of some recent commit; a transaction asks the store for the current ones.
@@ -320,6 +323,7 @@ impl Partition {
             remains: Remains::default(),
             archive: ArchiveState::default(),
             touching: Touching::default(),
+            known_lsn: KnownLsn::default(),
             sweeping: Mutex::default(),
             indexes: RwLock::new(Arc::new(indexes)),
         }

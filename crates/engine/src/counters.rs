@@ -1,6 +1,6 @@
 //! How many items and bytes there are, exact at every instant and without a scan (T18).
 //!
-//! The total counts what lies in the store. Buckets count each mortal queue by base time, by the hour and by the second.
+//! The total counts what lies in the store, and in containers the commits of the partition ([`lsn`]). Buckets count each mortal queue by base time, by the hour and by the second.
 //! The dead are a prefix of a queue, so their number is the sum of whole hours and of the seconds of one hour; the living
 //! are the total less the dead. A change of `D` ends the prefix elsewhere and touches no counter (T11).
 //!
@@ -20,6 +20,7 @@ use crate::expiry::{Millis, Place, Places, Policy, Queue};
 use crate::header::{Body, Header, Record};
 use crate::keys::{self, Grain, Key, PartitionId};
 use crate::limits::COUNTED_ITEMS_MAX;
+use crate::lsn;
 use crate::purge;
 use crate::touch;
 
@@ -47,7 +48,7 @@ impl Tally {
                 items: u64::from_be_bytes(*items),
                 bytes: u64::from_be_bytes(bytes.try_into().expect("the length was checked")),
             }),
-            _ => Err(Error::Corrupt("a counter of wrong length".into())),
+            _ => Err(wrong_length()),
         }
     }
 
@@ -76,22 +77,71 @@ impl Tally {
     }
 }
 
+/// What a partition's total says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Total {
+    /// All items, dead ones that are not purged included.
+    pub(crate) tally: Tally,
+    /// The LSN of its last commit. A collection has none, and a partition of an older store until the store is opened.
+    pub(crate) lsn: Option<u64>,
+}
+
+impl Total {
+    pub(crate) fn decode(value: &[u8]) -> Result<Total> {
+        let Some((tally, lsn)) = value.split_at_checked(16) else {
+            return Tally::decode(value).map(Total::of);
+        };
+        let lsn = match lsn.len() {
+            0 => None,
+            _ => Some(lsn.try_into().map(u64::from_be_bytes).map_err(|_| wrong_length())?),
+        };
+        Ok(Total { tally: Tally::decode(tally)?, lsn })
+    }
+
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut out = self.tally.encode();
+        out.extend(self.lsn.into_iter().flat_map(u64::to_be_bytes));
+        out
+    }
+
+    fn of(tally: Tally) -> Total {
+        Total { tally, lsn: None }
+    }
+
+    fn load(reader: &(impl Read + ?Sized), partition: PartitionId) -> Result<Total> {
+        let (keyspace, key) = Key::Total(partition).encode();
+        reader.get(keyspace, &key)?.map_or(Ok(Total::default()), |value| Total::decode(&value))
+    }
+
+    fn store(self, tx: &mut Transaction<'_>, partition: PartitionId) {
+        let (keyspace, key) = Key::Total(partition).encode();
+        if self == Total::default() {
+            tx.remove(keyspace, key);
+        } else {
+            tx.put(keyspace, key, self.encode());
+        }
+    }
+}
+
+fn wrong_length() -> Error {
+    Error::Corrupt("a counter of wrong length".into())
+}
+
 impl Weight {
     /// What a version adds.
     pub(crate) fn of<B: Body>(partition: PartitionId, record: &Record<B>) -> Weight {
         Weight { partition, places: record.header.places(), bytes: record.size() }
     }
 
-    /// The keys of all counters that count this item.
-    fn keys(&self) -> impl Iterator<Item = (Keyspace, Vec<u8>)> + '_ {
+    /// The keys of all buckets that count this item.
+    fn buckets(&self) -> impl Iterator<Item = (Keyspace, Vec<u8>)> + '_ {
         let partition = self.partition;
-        let buckets = self.places.iter().flat_map(move |place| {
+        self.places.iter().flat_map(move |place| {
             grains(place.base).iter().map(move |grain| {
                 let start = bucket_start(place.base, *grain);
                 Key::Bucket { partition, queue: place.queue, grain: *grain, start }.encode()
             })
-        });
-        std::iter::once(Key::Total(partition).encode()).chain(buckets)
+        })
     }
 }
 
@@ -111,7 +161,9 @@ fn update(
     change: impl Fn(Tally, Tally) -> Result<Tally>,
 ) -> Result<()> {
     let item = Tally { items: 1, bytes: weight.bytes };
-    for (keyspace, key) in weight.keys() {
+    let total = Total::load(tx, weight.partition)?;
+    Total { tally: change(total.tally, item)?, ..total }.store(tx, weight.partition);
+    for (keyspace, key) in weight.buckets() {
         let before = tx.get(keyspace, &key)?.map_or(Ok(Tally::default()), |value| Tally::decode(&value))?;
         let after = change(before, item)?;
         if after == Tally::default() {
@@ -125,8 +177,33 @@ fn update(
 
 /// All items of a partition, dead ones that are not purged included.
 pub(crate) fn total(reader: &dyn Read, partition: PartitionId) -> Result<Tally> {
-    let (keyspace, key) = Key::Total(partition).encode();
-    reader.get(keyspace, &key)?.map_or(Ok(Tally::default()), |value| Tally::decode(&value))
+    Ok(Total::load(reader, partition)?.tally)
+}
+
+/// The LSN of a partition's last commit; none if its commits are not counted.
+pub(crate) fn lsn(reader: &(impl Read + ?Sized), partition: PartitionId) -> Result<Option<u64>> {
+    Ok(Total::load(reader, partition)?.lsn)
+}
+
+/// Begins to count the commits of a partition.
+pub(crate) fn begin_lsns(tx: &mut Transaction<'_>, partition: PartitionId, lsn: u64) -> Result<()> {
+    let total = Total::load(tx, partition)?;
+    Total { lsn: Some(lsn), ..total }.store(tx, partition);
+    Ok(())
+}
+
+/// Takes the next LSN of a partition, for a commit of this number.
+pub(crate) fn next_lsn(tx: &mut Transaction<'_>, partition: PartitionId, commit: u64) -> Result<u64> {
+    let total = Total::load(tx, partition)?;
+    let Some(last) = total.lsn else {
+        return Err(Error::Corrupt(format!("the commits of partition {} are not counted", partition.0)));
+    };
+    let next = last + 1;
+    if next > commit {
+        return Err(lsn::ahead(next, commit));
+    }
+    Total { lsn: Some(next), ..total }.store(tx, partition);
+    Ok(next)
 }
 
 /// A number of items that may be an upper bound.

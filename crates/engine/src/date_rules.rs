@@ -15,13 +15,13 @@ use storage::{
 use crate::catalog::change_policy;
 use crate::counters::Tally;
 use crate::definition::OwnTtl;
-use crate::events::Events;
 use crate::expiry::{Change, Millis, Place};
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate, View};
 use crate::header::{Header, Record};
 use crate::index::{Drafted, Mark, Upkeep};
 use crate::keys::{self, Grain, Key};
+use crate::lsn::Writes;
 use crate::{Container, ContainerDefinition, DefaultTtl, Engine, Partition, QueryRequest, purge, touch};
 
 /// 2023-11-14, not at the start of an hour.
@@ -112,9 +112,10 @@ impl World {
         let (container, partition) = (Arc::clone(&self.container), Arc::clone(self.partition()));
         let due = self.engine.change(move |tx| {
             let (gate, upkeep) = (Gate::for_write(tx, partition.id)?, Upkeep::load(tx, &partition)?);
-            let sequence = Events::default().next(tx);
+            let write = Writes::new(partition.id).next(tx)?;
+            let sequence = write.sequence;
             let bases = gate.policy.bases(|rule| wish.dates.get(&rule).copied());
-            let header = Header { bases, ..Header::new(sequence, tx.time().seconds(), wish.ttl) };
+            let header = Header { bases, ..Header::numbered(write, tx.time().seconds(), wish.ttl) };
             let due = gate.policy.death(&header);
             let mut record = Record { number: ItemNumber(sequence.0), header, body: wish.body() };
             let home = Home::of(partition.id, &container.definition, &record)?;

@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use document::PartitionKey;
-use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Transaction, transact};
+use storage::{Direction, KeyRange, Keyspace, Lanes, Read, Transaction, transact_noting};
 
 use crate::Engine;
 use crate::charge::Charge;
 use crate::container::Container;
+use crate::counters;
 use crate::error::Result;
-use crate::events::{self, Events};
+use crate::events;
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate, View};
 use crate::history;
@@ -20,6 +21,7 @@ use crate::hold;
 use crate::index::{Drafted, Upkeep};
 use crate::keys;
 use crate::limits::{DELETE_CHUNK, SWEEP_ENTRIES};
+use crate::lsn::{RangeLsn, Writes};
 use crate::write::home_of_key;
 
 /// What became of a logical partition.
@@ -29,6 +31,8 @@ pub struct Emptied {
     pub items: u64,
     /// What it cost.
     pub charge: Charge,
+    /// The range that they were in, at the LSN of the last deletion.
+    pub range: RangeLsn,
 }
 
 impl Engine {
@@ -36,21 +40,23 @@ impl Engine {
     /// held; one that is held meanwhile ends it there.
     pub fn delete_partition(&self, container: &Arc<Container>, key: &PartitionKey) -> Result<Emptied> {
         let home = Arc::new(home_of_key(container, Some(key.clone()))?);
-        let toll = self.admit(container, container.partition_of(&home.effective))?;
+        let partition = Arc::clone(container.partition_of(&home.effective));
+        let toll = self.admit(container, &partition)?;
         let lane = Lanes::one(u64::from(home.partition.0));
-        let view = View::open(&*self.store, container.partition_of(&home.effective))?;
+        let view = View::open(&*self.store, &partition)?;
         hold::check_home(&*view.snapshot, &view.gate, container, &home)?;
         let begun = self.store.last_sequence();
-        let mut emptied = Emptied { items: 0, charge: Charge::MINIMUM };
+        let mut emptied = Emptied { items: 0, charge: Charge::MINIMUM, range: partition.range_lsn() };
         let mut from = home.id_key("");
         loop {
             let (home, container, start) = (Arc::clone(&home), Arc::clone(container), from.clone());
-            let chunk = transact(&*self.store, lane.clone(), move |tx| {
-                delete_chunk(tx, &container, &home, start, begun)
-            })
-            .wait()?;
+            let run = move |tx: &mut Transaction<'_>| delete_chunk(tx, &container, &home, start, begun);
+            let counted = Arc::clone(&partition);
+            let note = move |chunk: &Chunk| counted.known_lsn.raise(chunk.deleted.range.lsn);
+            let chunk = transact_noting(&*self.store, lane.clone(), run, note).wait()?;
             emptied.items += chunk.deleted.items;
             emptied.charge += chunk.deleted.charge;
+            emptied.range = chunk.deleted.range;
             // Others who use the container meanwhile know what is left of its throughput.
             toll.pay_part(chunk.deleted.charge);
             let Some(next) = chunk.next else {
@@ -81,9 +87,12 @@ fn delete_chunk(
     let chunk = tx.scan(Keyspace::Id, range, Direction::Forward).take(DELETE_CHUNK + 1);
     let mut chunk = chunk.collect::<storage::Result<Vec<_>>>()?;
     let mut next = if chunk.len() > DELETE_CHUNK { chunk.pop() } else { None };
-    let upkeep = Upkeep::load(tx, container.partition_of(&home.effective))?;
-    let mut deleted = Emptied { items: 0, charge: Charge::default() };
-    let (mut entries, mut events) = (0, Events::default());
+    let partition = container.partition_of(&home.effective);
+    let upkeep = Upkeep::load(tx, partition)?;
+    let lsn = counters::lsn(tx, home.partition)?.unwrap_or_default();
+    let range = RangeLsn { range: partition.index, lsn };
+    let mut deleted = Emptied { items: 0, charge: Charge::default(), range };
+    let (mut entries, mut writes) = (0, Writes::new(home.partition));
     for (key, value) in chunk {
         if entries >= SWEEP_ENTRIES {
             next = Some((key, value));
@@ -94,16 +103,17 @@ fn delete_chunk(
             && events::commit_of(record.header.sequence) <= begun
         {
             hold::check_item(tx, &gate, &record)?;
-            let sequence = events.next(tx);
+            let write = writes.next(tx)?;
             let footprint = Footprint::new(home, &container.definition, &upkeep, &record, Drafted::default());
-            entries += history::deleted(tx, &gate, sequence, &record) + footprint.entries();
+            entries += history::deleted(tx, &gate, write, &record) + footprint.entries();
             deleted.items += 1;
+            deleted.range.lsn = write.lsn;
             deleted.charge += Charge::write(record.size(), footprint.terms());
             footprint.remove(tx)?;
         }
     }
     if let Some(due) = history::look_again(&gate, gate.now).filter(|_| deleted.items > 0) {
-        container.partition_of(&home.effective).next_look.not_after(due);
+        partition.next_look.not_after(due);
     }
     Ok(Chunk { deleted, next: next.map(|(key, _)| key.to_vec()) })
 }

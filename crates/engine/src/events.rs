@@ -1,7 +1,7 @@
 //! Sequences of events: what a commit takes from the store, and the finer order within it.
 //!
-//! The store hands out one number per commit that changes something a client can see; the wire calls it the LSN, and a
-//! transactional batch takes one, however many operations it has. Within the commit every event has a slot, so that each
+//! The store hands out one number per commit that changes something a client can see; a transactional batch takes one,
+//! however many operations it has. The LSNs of the wire are another count, of each range by itself: [`lsn`](crate::lsn). Within the commit every event has a slot, so that each
 //! version of an item has a sequence, an etag and a feed position of its own:
 //!
 //! ```text

@@ -25,6 +25,7 @@ use crate::expiry::{Place, Policy};
 use crate::header::{Body, Header, Record};
 use crate::index::{self, Index, Mark};
 use crate::keys::{self, Key, PartitionId};
+use crate::lsn::RangeLsn;
 use crate::touch;
 
 /// One partition as it is at one instant. It has no reader of its own, so that a transaction can write meanwhile.
@@ -62,27 +63,32 @@ pub(crate) struct View {
     pub(crate) gate: Gate,
     /// The last sequence that is surely in the snapshot.
     pub(crate) sequence: u64,
+    /// The range with its last LSN that is surely in the snapshot.
+    pub(crate) range: RangeLsn,
 }
 
 impl View {
     /// Opens a gate to one partition for reading.
     pub(crate) fn open(store: &dyn Store, partition: &Partition) -> Result<View> {
         let policy = partition.policy.read();
+        let range = partition.range_lsn();
         let (sequence, snapshot, now) = store.snapshot_now()?;
         let gate = Gate { partition: partition.id, policy: policy.clone(), now };
-        Ok(View { snapshot, gate, sequence })
+        Ok(View { snapshot, gate, sequence, range })
     }
 
     /// Opens gates to several partitions at one snapshot and one `now` (T16). Policy changes take the locks in the same
     /// order.
     pub(crate) fn open_all(store: &dyn Store, partitions: &[Arc<Partition>]) -> Result<Vec<View>> {
         let policies: Vec<_> = partitions.iter().map(|partition| partition.policy.read()).collect();
+        let ranges: Vec<_> = partitions.iter().map(|partition| partition.range_lsn()).collect();
         let (sequence, snapshot, now) = store.snapshot_now()?;
-        let view = |(partition, policy): (&Arc<Partition>, &Arc<Policy>)| {
+        let view = |((partition, policy), range): ((&Arc<Partition>, &Arc<Policy>), RangeLsn)| {
             let gate = Gate { partition: partition.id, policy: Arc::clone(policy), now };
-            View { snapshot: Arc::clone(&snapshot), gate, sequence }
+            View { snapshot: Arc::clone(&snapshot), gate, sequence, range }
         };
-        Ok(partitions.iter().zip(policies.iter().map(|policy| &**policy)).map(view).collect())
+        let policies = policies.iter().map(|policy| &**policy);
+        Ok(partitions.iter().zip(policies).zip(ranges).map(view).collect())
     }
 
     /// What lives and what lies dead in several partitions together.

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //!  byte 0        flags: bits 0-1 own ttl (0 absent, 1 never, 2 seconds), bit 2 held, bit 3 rule bases follow,
-//!                bit 4 the body is BSON, bit 5 the countdown does not begin at _ts, bit 6 reads restart it
+//!                bit 4 the body is BSON, bit 5 the countdown does not begin at _ts, bit 6 reads restart it,
+//!                bit 7 the LSN differs from the number of the commit
 //!  bytes 1..9    sequence of the last write, big-endian
 //!  bytes 9..17   _ts, seconds since 1970, big-endian
 //!  4 bytes       own ttl in seconds, big-endian, if bits 0-1 say so
 //!  10 bytes      queue u16 and beginning of the countdown i64 milliseconds, big-endian, if bit 5; bit 6 only with it
 //!  1 + n * 10    rule bases, if bit 3: their number, then (queue u16, base i64 milliseconds), big-endian
+//!  1 to 10 bytes number of the commit less LSN, if bit 7: seven bits a byte, the lowest first, bit 7 where more follow
 //! ```
 //!
 //! A rule base is the item's place in a date queue (T27, T33). Where reads restart the countdown, a touch may lie beside
@@ -20,7 +22,9 @@ use document::{Document, ItemNumber, Path, Sequence};
 
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
+use crate::events;
 use crate::expiry::{self, Counted, Millis, Place, Queue};
+use crate::lsn::WriteNumber;
 
 const TTL_MASK: u8 = 0b0000_0011;
 const TTL_ABSENT: u8 = 0;
@@ -31,7 +35,7 @@ const BASES: u8 = 0b0000_1000;
 const BSON: u8 = 0b0001_0000;
 const COUNTED: u8 = 0b0010_0000;
 const SLIDES: u8 = 0b0100_0000;
-const KNOWN: u8 = TTL_MASK | HELD | BASES | BSON | COUNTED | SLIDES;
+const LSN: u8 = 0b1000_0000;
 const FIXED_LENGTH: usize = 17;
 const BASE_LENGTH: usize = 10;
 
@@ -50,6 +54,8 @@ pub(crate) struct Header {
     pub(crate) held: bool,
     /// Where the countdown of ttl begins, if not at `ts` (T33).
     pub(crate) counted: Option<Counted>,
+    /// The LSN of the commit that wrote it; where none is counted, the number of the commit.
+    pub(crate) lsn: u64,
     /// When a read last restarted the countdown. Not part of the header's bytes: it is known once the touch was looked up.
     pub(crate) touched: Option<Millis>,
 }
@@ -57,7 +63,18 @@ pub(crate) struct Header {
 impl Header {
     /// The header of a version that is counted from its own time and has no dates.
     pub(crate) fn new(sequence: Sequence, ts: u64, ttl: OwnTtl) -> Header {
-        Header { sequence, ts, ttl, bases: Vec::new(), held: false, counted: None, touched: None }
+        Header::numbered(WriteNumber::uncounted(sequence), ts, ttl)
+    }
+
+    /// The same where LSNs are counted.
+    pub(crate) fn numbered(number: WriteNumber, ts: u64, ttl: OwnTtl) -> Header {
+        let WriteNumber { sequence, lsn } = number;
+        Header { sequence, ts, ttl, bases: Vec::new(), held: false, counted: None, lsn, touched: None }
+    }
+
+    /// What its write is numbered by.
+    pub(crate) fn number(&self) -> WriteNumber {
+        WriteNumber { sequence: self.sequence, lsn: self.lsn }
     }
 
     /// Whether reads may have restarted the countdown.
@@ -79,7 +96,9 @@ impl Header {
             Some(Counted { slides: false, .. }) => COUNTED,
             Some(Counted { slides: true, .. }) => COUNTED | SLIDES,
         };
-        out.put_u8(flags | held | bases | form | counted);
+        let behind = self.number().behind();
+        let lsn = if behind == 0 { 0 } else { LSN };
+        out.put_u8(flags | held | bases | form | counted | lsn);
         out.put_u64(self.sequence.0);
         out.put_u64(self.ts);
         if let Some(seconds) = seconds {
@@ -96,6 +115,9 @@ impl Header {
                 out.put_i64(*base);
             }
         }
+        if behind > 0 {
+            write_varint(behind, out);
+        }
     }
 
     /// Reads a header and says where the body begins.
@@ -104,10 +126,10 @@ impl Header {
             return Err(Error::Corrupt(format!("an item header of {} bytes", bytes.len())));
         };
         let [flags, s0, s1, s2, s3, s4, s5, s6, s7, t0, t1, t2, t3, t4, t5, t6, t7] = *fixed;
-        let (ttl, rest) = match (flags & !KNOWN, flags & TTL_MASK) {
-            (0, TTL_ABSENT) => (OwnTtl::Absent, rest),
-            (0, TTL_NEVER) => (OwnTtl::Never, rest),
-            (0, TTL_SECONDS) => {
+        let (ttl, rest) = match flags & TTL_MASK {
+            TTL_ABSENT => (OwnTtl::Absent, rest),
+            TTL_NEVER => (OwnTtl::Never, rest),
+            TTL_SECONDS => {
                 let Some((seconds, rest)) = rest.split_first_chunk::<4>() else {
                     return Err(Error::Corrupt("an item header without its ttl".into()));
                 };
@@ -126,17 +148,48 @@ impl Header {
             _ => decode_bases(rest)
                 .ok_or_else(|| Error::Corrupt("an item header without its rule bases".into()))?,
         };
+        let sequence = Sequence(u64::from_be_bytes([s0, s1, s2, s3, s4, s5, s6, s7]));
+        let commit = events::commit_of(sequence);
+        let (lsn, rest) = match flags & LSN {
+            0 => (commit, rest),
+            _ => read_varint(rest)
+                .and_then(|(behind, rest)| Some((commit.checked_sub(behind)?, rest)))
+                .ok_or_else(|| Error::Corrupt("an item header without its LSN".into()))?,
+        };
         let header = Header {
-            sequence: Sequence(u64::from_be_bytes([s0, s1, s2, s3, s4, s5, s6, s7])),
+            sequence,
             ts: u64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
             ttl,
             bases,
             held: flags & HELD != 0,
             counted,
+            lsn,
             touched: None,
         };
         Ok((header, bytes.len() - rest.len()))
     }
+}
+
+/// Writes a number, seven bits a byte, the lowest first; bit 7 says that more follow.
+pub(crate) fn write_varint(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.put_u8(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.put_u8(number as u8);
+}
+
+/// Reads a number that [`write_varint`] wrote and is not 0, and what follows it; none if it wrote no such bytes.
+pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut number = 0_u64;
+    for (at, byte) in bytes.iter().enumerate().take(10) {
+        let part = u64::from(byte & 0x7F);
+        number |= part.checked_shl(7 * at as u32).filter(|shifted| shifted >> (7 * at) == part)?;
+        if byte & 0x80 == 0 {
+            return (part != 0).then_some((number, &bytes[at + 1..]));
+        }
+    }
+    None
 }
 
 /// Reads where the countdown begins, and what follows it.
@@ -283,7 +336,8 @@ mod tests {
                     Some(Counted { queue: Queue::Date(u16::MAX), from: Millis::MAX, slides: true }),
                 ][dates.len()];
                 let plain = Header::new(Sequence(u64::MAX), 1_700_000_000, ttl);
-                let header = Header { bases, held, counted, ..plain };
+                let lsn = plain.lsn - [0, 1, 300][dates.len()];
+                let header = Header { bases, held, counted, lsn, ..plain };
                 let mut bytes = Vec::new();
                 header.encode(0, &mut bytes);
                 let length = bytes.len();
@@ -306,6 +360,19 @@ mod tests {
     }
 
     #[test]
+    fn an_lsn_takes_a_byte_for_each_seven_bits_of_its_distance() {
+        for (behind, length) in [(0, 0), (1, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3), (1 << 21, 4)] {
+            let sequence = Sequence((1 << 30) << 7 | 5);
+            let number = WriteNumber { sequence, lsn: (1 << 30) - behind };
+            let (mut bytes, mut plain) = (Vec::new(), Vec::new());
+            Header::numbered(number, 2, OwnTtl::Absent).encode(0, &mut bytes);
+            Header::new(sequence, 2, OwnTtl::Absent).encode(0, &mut plain);
+            assert_eq!(bytes.len() - plain.len(), length, "{behind}");
+            assert_eq!(Header::decode(&bytes).expect("decodes").0.lsn, (1 << 30) - behind);
+        }
+    }
+
+    #[test]
     fn a_body_is_read_in_its_own_form_only() {
         let header = Header::new(Sequence(1), 2, OwnTtl::Never);
         let body = RawDocument::from_document(&bson::Document::new().with("_id", 1));
@@ -321,7 +388,21 @@ mod tests {
         let no_date_queue = [&[BASES][..], &[0; 16], &[1, 0, 15], &[0; 8]].concat();
         let no_countdown = [&[COUNTED][..], &[0; 16], &[0, 16], &[0; 7]].concat();
         let slides_from_nowhere = [&[SLIDES][..], &[0; 40]].concat();
-        let damaged = [&no_bases, &no_date_queue, &no_countdown, &slides_from_nowhere].map(Vec::as_slice);
+        let no_lsn = [&[LSN][..], &[0; 16]].concat();
+        let lsn_of_no_gap = [&[LSN][..], &[1; 16], &[0x80, 0]].concat();
+        let lsn_before_all = [&[LSN][..], &[0; 7], &[0x80], &[0; 8], &[2]].concat();
+        let endless_lsn = [&[LSN][..], &[0xFF; 30]].concat();
+        let damaged = [
+            &no_bases,
+            &no_date_queue,
+            &no_countdown,
+            &slides_from_nowhere,
+            &no_lsn,
+            &lsn_of_no_gap,
+            &lsn_before_all,
+            &endless_lsn,
+        ];
+        let damaged = damaged.map(Vec::as_slice);
         for bytes in damaged.into_iter().chain([&[][..], &[0; 16], &[TTL_SECONDS; 18], &[3; 30], &[0x84; 30]])
         {
             assert!(matches!(Header::decode(bytes), Err(Error::Corrupt(_))), "{bytes:?}");

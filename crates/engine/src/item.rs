@@ -4,7 +4,6 @@ use std::io::Write as _;
 
 use document::{ContainerRid, Document, Etag, ItemRid, Sequence, Value, ValueRef};
 
-use crate::events;
 use crate::header::Record;
 
 /// The properties that the system owns; what a client sends under these names is dropped.
@@ -17,6 +16,8 @@ pub struct Item {
     pub rid: ItemRid,
     /// The sequence of its last write.
     pub sequence: Sequence,
+    /// The LSN of its last write.
+    pub lsn: u64,
     /// The time of its last write, seconds since 1970.
     pub ts: u64,
     /// Its version, as opaque text.
@@ -31,6 +32,7 @@ impl Item {
         Item {
             rid: ItemRid { container, number: number.0 },
             sequence: header.sequence,
+            lsn: header.lsn,
             ts: header.ts,
             etag: Etag::new(header.sequence, header.ts),
             body,
@@ -40,11 +42,6 @@ impl Item {
     /// The user's id.
     pub fn id(&self) -> &str {
         self.body.get("id").and_then(ValueRef::as_str).unwrap_or_default()
-    }
-
-    /// The number of the commit that wrote it; the wire calls it the LSN.
-    pub fn lsn(&self) -> u64 {
-        events::commit_of(self.sequence)
     }
 
     /// `dbs/…/colls/…/docs/…/`.

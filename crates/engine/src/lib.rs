@@ -46,6 +46,7 @@ mod index;
 mod item;
 mod keys;
 pub mod limits;
+mod lsn;
 mod obituary;
 mod operation;
 #[cfg(test)]
@@ -98,6 +99,7 @@ pub use holder::{DateRuleView, Holder};
 pub use index::IndexReport;
 pub use item::{Item, SYSTEM_PROPERTIES};
 pub use keys::PartitionId;
+pub use lsn::RangeLsn;
 pub use operation::{
     BatchError, Effect, IndexUse, ItemName, Operation, Outcome, Precondition, QueryMetrics, QueryPage,
     QueryRequest, ResumeFilter, Scope,
@@ -173,6 +175,7 @@ impl Engine {
             options,
         };
         engine.adopt_unindexed()?;
+        engine.adopt_uncounted()?;
         Ok(engine)
     }
 
@@ -181,7 +184,7 @@ impl Engine {
         Ok(self.store.now()?)
     }
 
-    /// The number of the last commit that changed something: what a session may have seen.
+    /// The number of the last commit that changed something, in any database.
     pub fn last_sequence(&self) -> u64 {
         self.store.last_sequence()
     }

@@ -9,6 +9,7 @@ use query::Query;
 use crate::charge::Charge;
 use crate::error::{Error, Result};
 use crate::item::Item;
+use crate::lsn::RangeLsn;
 use crate::patch::Patch;
 use crate::touch::Touch;
 
@@ -144,8 +145,8 @@ pub struct Outcome {
     pub item: Option<Item>,
     /// What it cost.
     pub charge: Charge,
-    /// The sequence a session must have seen to see this outcome.
-    pub sequence: u64,
+    /// The range that it was in, at the LSN that a session must have seen to see this outcome.
+    pub range: RangeLsn,
     /// In how many seconds the item will die, begun ones included; none if no rule will kill it (T33).
     pub seconds_left: Option<u64>,
     /// The countdown that the read has to restart.
@@ -236,8 +237,8 @@ pub struct QueryPage {
     pub continuation: Option<String>,
     /// What it cost.
     pub charge: Charge,
-    /// The sequence a session must have seen to see this page.
-    pub sequence: u64,
+    /// One of the ranges that were read, at the LSN that a session must have seen to see this page.
+    pub range: RangeLsn,
     /// What was looked at to answer; the dead are not counted (T14).
     pub metrics: QueryMetrics,
     /// The indexes that helped, and those that would have.

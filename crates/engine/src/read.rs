@@ -42,7 +42,9 @@ impl Engine {
         }
         let seconds_left = policy.seconds_left(&header, *now);
         let item = Item::new(container.rid, Record { number, header, body });
-        let outcome = read_outcome(item, precondition, view.sequence)?;
+        // The version may be of a commit that is durable and not answered yet.
+        let range = partition.show(view.range.lsn.max(item.lsn));
+        let outcome = read_outcome(item, precondition, range)?;
         toll.pay(outcome.charge);
         Ok(Outcome { seconds_left, touch, ..outcome })
     }

@@ -6,20 +6,18 @@
 
 use std::sync::Arc;
 
-use document::{
-    Document, ItemNumber, PartitionKey, PartitionKeyDefinition, Sequence, ValueRef, check_item_id,
-};
+use document::{Document, ItemNumber, PartitionKey, PartitionKeyDefinition, ValueRef, check_item_id};
 use query::Context;
-use storage::{Keyspace, Lanes, Ticket, Time, Transaction, transact};
+use storage::{Keyspace, Lanes, Ticket, Time, Transaction, transact_noting};
 
 use crate::Engine;
 use crate::alarm::Alarm;
 use crate::burial;
 use crate::charge::Charge;
 use crate::container::{Container, Partition};
+use crate::counters;
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
-use crate::events::{self, Events};
 use crate::expiry::Countdown;
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate};
@@ -32,6 +30,7 @@ use crate::item::{Item, SYSTEM_PROPERTIES};
 use crate::limits::{
     self, BATCH_ANSWER_BYTES_MAX, BATCH_OPERATIONS_MAX, PATCH_CONDITION_STEPS_MAX, UNIQUE_VALUES_BYTES_MAX,
 };
+use crate::lsn::{RangeLsn, WriteNumber, Writes};
 use crate::operation::{BatchError, Effect, ItemName, Operation, Outcome, Precondition};
 use crate::patch::Patch;
 use crate::touch;
@@ -69,14 +68,19 @@ impl Engine {
             Err(refused) => return Ticket::ready(Err(refused)),
         };
         let partition = prepared.home.partition;
-        transact(&*self.store, Lanes::one(u64::from(partition.0)), move |tx| {
+        let counted = Arc::clone(&desk.partition);
+        let run = move |tx: &mut Transaction<'_>| {
             let gate = Gate::for_write(tx, partition)?;
             let upkeep = Upkeep::load(tx, &desk.partition)?;
             let room = Room { gate: &gate, upkeep: &upkeep, desk: &desk, countdown };
-            let outcome = prepared.apply(tx, &room, &mut Events::default())?;
+            let outcome = prepared.apply(tx, &room, &mut Writes::new(partition))?;
             tx.check_room()?;
             toll.pay(outcome.charge);
             Ok(outcome)
+        };
+        let lanes = Lanes::one(u64::from(partition.0));
+        transact_noting(&*self.store, lanes, run, move |outcome: &Outcome| {
+            counted.known_lsn.raise(outcome.range.lsn);
         })
     }
 
@@ -111,14 +115,15 @@ impl Engine {
             Err(refused) => return Ticket::ready(Err(refused.into())),
         };
         let partition = prepared[0].home.partition;
-        transact(&*self.store, Lanes::one(u64::from(partition.0)), move |tx| {
+        let counted = Arc::clone(&desk.partition);
+        let run = move |tx: &mut Transaction<'_>| {
             let gate = Gate::for_write(tx, partition)?;
             let upkeep = Upkeep::load(tx, &desk.partition)?;
             let room = Room { gate: &gate, upkeep: &upkeep, desk: &desk, countdown };
-            let mut events = Events::default();
+            let mut writes = Writes::new(partition);
             let (mut outcomes, mut bytes) = (Vec::with_capacity(prepared.len()), 0);
             for (index, operation) in prepared.into_iter().enumerate() {
-                let outcome = operation.apply(tx, &room, &mut events);
+                let outcome = operation.apply(tx, &room, &mut writes);
                 let outcome = outcome.map_err(|error| BatchError { index: Some(index), error })?;
                 bytes += outcome.item.as_ref().map_or(0, |item| item.body.as_bytes().len());
                 if bytes > BATCH_ANSWER_BYTES_MAX {
@@ -130,6 +135,10 @@ impl Engine {
             tx.check_room()?;
             toll.pay(outcomes.iter().map(|outcome: &Outcome| outcome.charge).sum());
             Ok(outcomes)
+        };
+        let lanes = Lanes::one(u64::from(partition.0));
+        transact_noting(&*self.store, lanes, run, move |outcomes: &Vec<Outcome>| {
+            outcomes.iter().for_each(|outcome| counted.known_lsn.raise(outcome.range.lsn));
         })
     }
 
@@ -234,11 +243,11 @@ impl Draft {
     fn into_record(
         self,
         room: &Room<'_>,
-        sequence: Sequence,
+        write: WriteNumber,
         old: Option<&Record>,
     ) -> Result<(Record, Drafted)> {
-        let number = old.map_or(ItemNumber(sequence.0), |old| old.number);
-        let mut header = Header::new(sequence, room.gate.now.seconds(), self.ttl);
+        let number = old.map_or(ItemNumber(write.sequence.0), |old| old.number);
+        let mut header = Header::numbered(write, room.gate.now.seconds(), self.ttl);
         let before = (room.countdown, old.map(|old| &old.header));
         room.gate.policy.settle(&mut header, &self.body, before, |_| None)?;
         Ok((Record { number, header, body: self.body }, self.terms))
@@ -274,8 +283,8 @@ impl Prepared {
         Ok(Prepared { home, action })
     }
 
-    fn apply(self, tx: &mut Transaction<'_>, room: &Room<'_>, events: &mut Events) -> Result<Outcome> {
-        let mut job = Job { home: &self.home, room, events };
+    fn apply(self, tx: &mut Transaction<'_>, room: &Room<'_>, writes: &mut Writes) -> Result<Outcome> {
+        let mut job = Job { home: &self.home, room, writes };
         match self.action {
             Action::Create(draft) => job.create(tx, draft),
             Action::Upsert(draft, precondition) => job.upsert(tx, draft, &precondition),
@@ -308,14 +317,14 @@ struct Room<'a> {
 struct Job<'a> {
     home: &'a Home,
     room: &'a Room<'a>,
-    events: &'a mut Events,
+    writes: &'a mut Writes,
 }
 
 impl Job<'_> {
     fn create(&mut self, tx: &mut Transaction<'_>, draft: Draft) -> Result<Outcome> {
         self.claim_id(tx, &draft.id)?;
-        let sequence = self.events.next(tx);
-        let (record, terms) = draft.into_record(self.room, sequence, None)?;
+        let write = self.writes.next(tx)?;
+        let (record, terms) = draft.into_record(self.room, write, None)?;
         self.claim_unique_values(tx, &record)?;
         let footprint = self.footprint(&record, terms);
         let charge = Charge::write(record.size(), footprint.terms());
@@ -349,8 +358,8 @@ impl Job<'_> {
         if id_of(old) != draft.id {
             self.claim_id(tx, &draft.id)?;
         }
-        let sequence = self.events.next(tx);
-        let (record, terms) = draft.into_record(self.room, sequence, Some(old))?;
+        let write = self.writes.next(tx)?;
+        let (record, terms) = draft.into_record(self.room, write, Some(old))?;
         self.claim_unique_values(tx, &record)?;
         let (footprint, before) = (self.footprint(&record, terms), self.footprint(old, Drafted::default()));
         let charge = Charge::replace(old.size(), record.size(), footprint.changed_terms(&before));
@@ -396,14 +405,14 @@ impl Job<'_> {
         let old = self.living(tx, name)?;
         check(&old, precondition)?;
         hold::check_item(tx, self.room.gate, &old)?;
-        let sequence = self.events.next(tx);
+        let write = self.writes.next(tx)?;
         let footprint = self.footprint(&old, Drafted::default());
         let charge = Charge::write(old.size(), footprint.terms());
         footprint.remove(tx)?;
-        history::deleted(tx, self.room.gate, sequence, &old);
+        history::deleted(tx, self.room.gate, write, &old);
         self.wake_at(history::look_again(self.room.gate, tx.time()));
-        let sequence = events::commit_of(sequence);
-        Ok(Outcome { effect: Effect::Deleted, item: None, charge, sequence, seconds_left: None, touch: None })
+        let range = self.range_at(write.lsn);
+        Ok(Outcome { effect: Effect::Deleted, item: None, charge, range, seconds_left: None, touch: None })
     }
 
     fn read(
@@ -416,7 +425,8 @@ impl Job<'_> {
         touch::restart(tx, self.room.gate, &mut record)?;
         let seconds_left = self.room.gate.policy.seconds_left(&record.header, self.room.gate.now);
         let item = Item::new(self.room.desk.container.rid, record);
-        let outcome = read_outcome(item, precondition, tx.last_sequence())?;
+        let lsn = counters::lsn(tx, self.home.partition)?.unwrap_or_default();
+        let outcome = read_outcome(item, precondition, self.range_at(lsn))?;
         Ok(Outcome { seconds_left, ..outcome })
     }
 
@@ -485,9 +495,14 @@ impl Job<'_> {
         let Gate { policy, now, .. } = self.room.gate;
         self.wake_at(policy.death(&record.header));
         let seconds_left = policy.seconds_left(&record.header, *now);
-        let sequence = events::commit_of(record.header.sequence);
+        let range = self.range_at(record.header.lsn);
         let item = Some(Item::new(self.room.desk.container.rid, record));
-        Outcome { effect, item, charge, sequence, seconds_left, touch: None }
+        Outcome { effect, item, charge, range, seconds_left, touch: None }
+    }
+
+    /// The range that it runs in, at an LSN.
+    fn range_at(&self, lsn: u64) -> RangeLsn {
+        RangeLsn { range: self.room.desk.partition.index, lsn }
     }
 
     /// Records a version where all versions are kept; one that is dead already goes at once.
@@ -518,14 +533,14 @@ fn check(old: &Record, precondition: &Precondition) -> Result<()> {
 }
 
 /// A read's answer, given the caller's condition.
-pub(crate) fn read_outcome(item: Item, precondition: &Precondition, sequence: u64) -> Result<Outcome> {
+pub(crate) fn read_outcome(item: Item, precondition: &Precondition, range: RangeLsn) -> Result<Outcome> {
     let effect = match precondition {
         _ if precondition.admits(&item.etag) => Effect::Read,
         Precondition::IfNoneMatch(_) | Precondition::IfAbsent => Effect::NotModified,
         _ => return Err(Error::PreconditionFailed { what: format!("item '{}'", item.id()) }),
     };
     let charge = Charge::read(item.body.as_bytes().len() as u64);
-    Ok(Outcome { effect, item: Some(item), charge, sequence, seconds_left: None, touch: None })
+    Ok(Outcome { effect, item: Some(item), charge, range, seconds_left: None, touch: None })
 }
 
 /// Whether an item that was found by number belongs to the logical partition that was asked for.

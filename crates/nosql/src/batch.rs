@@ -4,7 +4,7 @@
 //! independent operations that share a round trip, each with a key of its own.
 
 use document::{Document, PartitionKey, ValueRef};
-use engine::{Charge, Effect, Item, ItemName, Operation, Outcome, Patch};
+use engine::{Charge, Effect, Item, ItemName, Operation, Outcome, Patch, RangeLsn};
 use query::Surface;
 
 use crate::error::Error;
@@ -70,7 +70,9 @@ pub(crate) struct Results {
     full: bool,
     all_succeeded: bool,
     charge: Charge,
-    sequence: u64,
+    /// The range that the answer is to name, if it was reached.
+    wanted: Option<usize>,
+    range: Option<RangeLsn>,
 }
 
 impl Results {
@@ -83,8 +85,14 @@ impl Results {
             full: false,
             all_succeeded: true,
             charge: Charge::default(),
-            sequence: 0,
+            wanted: None,
+            range: None,
         }
+    }
+
+    /// The same; where operations were in several ranges, the answer names this one, if it was among them.
+    pub(crate) fn preferring(self, range: Option<usize>) -> Self {
+        Self { wanted: range, ..self }
     }
 
     /// Results whose resource bodies have at most `bytes` together. The first one that does not fit ends them all:
@@ -116,10 +124,23 @@ impl Results {
         self.body.extend_from_slice(b"{\"statusCode\":424,\"requestCharge\":0}");
     }
 
-    /// The body, whether every operation succeeded, the charge, and the last sequence seen.
-    pub(crate) fn finish(mut self) -> (Vec<u8>, bool, Charge, u64) {
+    /// The body, whether every operation succeeded, the charge, and a range that an operation was in, with the highest LSN
+    /// that was seen of it.
+    pub(crate) fn finish(mut self) -> (Vec<u8>, bool, Charge, Option<RangeLsn>) {
         self.body.push(b']');
-        (self.body, self.all_succeeded, self.charge, self.sequence)
+        (self.body, self.all_succeeded, self.charge, self.range)
+    }
+
+    /// Keeps one pair of all: a number of one range says nothing about another.
+    fn reach(&mut self, reached: RangeLsn) {
+        let kept = match self.range {
+            Some(known) if known.range == reached.range => {
+                RangeLsn { lsn: known.lsn.max(reached.lsn), ..known }
+            }
+            Some(known) if self.wanted != Some(reached.range) => known,
+            Some(_) | None => reached,
+        };
+        self.range = Some(kept);
     }
 
     fn success(&mut self, outcome: &Outcome) {
@@ -141,7 +162,7 @@ impl Results {
         }
         self.body.push(b'}');
         self.charge += outcome.charge;
-        self.sequence = self.sequence.max(outcome.sequence);
+        self.reach(outcome.range);
     }
 
     /// Writes an item if it fits.

@@ -130,8 +130,7 @@ impl Call {
     /// Refuses a read that would fall behind what the client has seen; refuses malformed tokens in any case.
     pub(crate) fn check_session(&self, container: &Container) -> Result<(), Error> {
         let Some(session) = self.head.session()? else { return Ok(()) };
-        let ranges: Vec<String> = container.partitions.iter().map(|part| part.index.to_string()).collect();
-        session.check(&ranges, self.engine().last_sequence())
+        session.check(|range| Some(container.partitions.get(range.parse::<usize>().ok()?)?.lsn()))
     }
 
     /// The item that the path names.
@@ -139,8 +138,8 @@ impl Call {
         names::item(container, self.head.path.at(3), self.head.path.at(5))
     }
 
-    /// The slice of the container that a query or listing is meant for, and the range that it lies in.
-    pub(crate) fn scope(&self, container: &Container) -> Result<(Scope, usize), Error> {
+    /// The slice of the container that a query or listing is meant for.
+    pub(crate) fn scope(&self, container: &Container) -> Result<Scope, Error> {
         let key = self.head.partition_key()?;
         if let Some(key) = key.as_ref().filter(|key| key.is_empty()) {
             check_whole(container, key)?;
@@ -156,9 +155,7 @@ impl Call {
                 });
             }
         }
-        let scope = Scope { key, range };
-        let index = first_range(container, &scope);
-        Ok((scope, index))
+        Ok(Scope { key, range })
     }
 
     /// Remembers the range of a write whose partition key is in its body alone.
@@ -172,12 +169,12 @@ impl Call {
     pub(crate) fn place(&self) -> Option<Place<'_>> {
         let container = self.container.get()?;
         let named = || {
-            let (scope, range) = self.scope(container).ok()?;
+            let scope = self.scope(container).ok()?;
             let is_one = scope.key.is_some() || scope.range.is_some() || container.partitions.len() == 1;
-            is_one.then_some(range)
+            is_one.then(|| first_range(container, &scope))
         };
         let range = self.range.get().copied().or_else(named)?;
-        Some(Place { container, range, sequence: self.engine().last_sequence() })
+        Some(Place { container, range: container.partitions.get(range)?.range_lsn(), item: None })
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn latest(container: &Container, items: &[Item], in_envelopes: bool) 
         }
         item.write_json(out);
         out.pop();
-        let lsn = item.lsn();
+        let lsn = item.lsn;
         let _ = write!(out, ",\"_lsn\":{lsn}}}");
         if in_envelopes {
             let _ = write!(out, ",\"metadata\":{{\"lsn\":{lsn},\"crts\":{}}}}}", item.ts);

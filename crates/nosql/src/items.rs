@@ -38,11 +38,10 @@ pub(crate) async fn write(
 ) -> Result<Reply, Error> {
     call.head.session()?;
     refuse_triggers(call)?;
-    let range = range_of_write(container, key.as_ref(), &operation);
-    call.write_is_in(range);
+    call.write_is_in(range_of_write(container, key.as_ref(), &operation));
     let countdown = countdown(call, container).await?;
     let outcome = call.engine().write_with(container, key, operation, countdown).await?;
-    Ok(outcome_reply(call, container, range, &outcome))
+    Ok(outcome_reply(call, container, &outcome))
 }
 
 /// What the writes of a request do to countdowns, once the container is prepared for it.
@@ -65,7 +64,7 @@ pub(crate) async fn touch(call: &Call, outcome: Outcome) -> Outcome {
 }
 
 /// The answer to one operation.
-pub(crate) fn outcome_reply(call: &Call, container: &Container, range: usize, outcome: &Outcome) -> Reply {
+pub(crate) fn outcome_reply(call: &Call, container: &Container, outcome: &Outcome) -> Reply {
     let status = status(outcome.effect);
     let written = matches!(outcome.effect, Effect::Created | Effect::Replaced);
     let silent = outcome.effect == Effect::NotModified || (written && call.head.wants_minimal());
@@ -79,7 +78,9 @@ pub(crate) fn outcome_reply(call: &Call, container: &Container, range: usize, ou
     if let Some(seconds) = outcome.seconds_left {
         reply = reply.with(headers::TTL_REMAINING, seconds);
     }
-    reply.charged(outcome.charge).placed(&Place { container, range, sequence: outcome.sequence })
+    // The last write of an item that is gone is the deletion.
+    let item = outcome.item.as_ref().map_or(outcome.range.lsn, |item| item.lsn);
+    reply.charged(outcome.charge).placed(&Place { container, range: outcome.range, item: Some(item) })
 }
 
 /// The status code that says what an operation did.
@@ -93,17 +94,12 @@ pub(crate) fn status(effect: Effect) -> StatusCode {
 }
 
 /// The answer to a query or listing.
-pub(crate) fn page_reply(
-    call: &Call,
-    container: &Container,
-    range: usize,
-    page: QueryPage,
-) -> Result<Reply, Error> {
+pub(crate) fn page_reply(call: &Call, container: &Container, page: QueryPage) -> Result<Reply, Error> {
     let body = feed::enclose(&container.rid.to_string(), "Documents", &page.rows);
     let mut reply = Reply::json(StatusCode::OK, body)
         .charged(page.charge)
         .with(headers::ITEM_COUNT, page.rows.len())
-        .placed(&Place { container, range, sequence: page.sequence });
+        .placed(&Place { container, range: page.range, item: None });
     if let Some(token) = &page.continuation {
         reply = reply.with(headers::CONTINUATION, token);
     }
@@ -112,7 +108,11 @@ pub(crate) fn page_reply(
 }
 
 /// The range that a write goes to: by the key that came with it, else by that of the item in its body.
-fn range_of_write(container: &Container, key: Option<&PartitionKey>, operation: &Operation) -> usize {
+pub(crate) fn range_of_write(
+    container: &Container,
+    key: Option<&PartitionKey>,
+    operation: &Operation,
+) -> usize {
     let body = match operation {
         Operation::Create { body } | Operation::Upsert { body, .. } | Operation::Replace { body, .. } => {
             Some(body)

@@ -8,7 +8,7 @@ use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use engine::{Charge, Container};
+use engine::{Charge, Container, RangeLsn};
 use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode, Version};
 use percent_encoding::{AsciiSet, CONTROLS, PercentEncode, utf8_percent_encode};
@@ -138,31 +138,31 @@ impl Reply {
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) container: &'a Container,
-    /// Position of the physical partition in the container.
-    pub(crate) range: usize,
-    /// The sequence a session has seen with this answer.
-    pub(crate) sequence: u64,
+    /// The range, and how much of it a session has seen with this answer.
+    pub(crate) range: RangeLsn,
+    /// The LSN of the item's last write, in an answer about one item.
+    pub(crate) item: Option<u64>,
 }
 
 impl Place<'_> {
     fn write(&self, headers: &mut Headers) {
-        let Place { container, range, sequence } = self;
+        let Place { container, range, item } = self;
         let path = (escaped(&container.database), escaped(container.name()));
-        headers.set(headers::SESSION_TOKEN, session::token(*range, *sequence));
-        headers.set(headers::RANGE_ID, range);
+        headers.set(headers::SESSION_TOKEN, session::token(*range));
+        headers.set(headers::RANGE_ID, range.range);
         headers.set(headers::ALT_CONTENT_PATH, format_args!("dbs/{}/colls/{}", path.0, path.1));
         headers.set(headers::CONTENT_PATH, container.rid);
-        let lsn = HeaderValue::from(*sequence);
-        for name in [
+        // There is one replica: what it has is acknowledged and committed everywhere.
+        let of_range = [
             headers::LSN,
-            headers::ITEM_LSN,
             headers::LLSN,
-            headers::ITEM_LLSN,
             headers::QUORUM_LSN,
             headers::QUORUM_LLSN,
             headers::GLOBAL_COMMITTED_LSN,
-        ] {
-            headers.map.insert(name, lsn.clone());
+        ];
+        headers.number(of_range, range.lsn);
+        if let Some(lsn) = item {
+            headers.number([headers::ITEM_LSN, headers::ITEM_LLSN], *lsn);
         }
     }
 }
@@ -187,6 +187,14 @@ impl Headers {
         let text = self.text.split().freeze();
         if let (Ok(()), Ok(value)) = (written, HeaderValue::from_maybe_shared(text)) {
             self.map.insert(name, value);
+        }
+    }
+
+    /// Sets several headers to one number.
+    fn number<const N: usize>(&mut self, names: [HeaderName; N], number: u64) {
+        let value = HeaderValue::from(number);
+        for name in names {
+            self.map.insert(name, value.clone());
         }
     }
 

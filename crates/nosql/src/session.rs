@@ -1,18 +1,22 @@
 //! Session tokens: what a client has seen, per partition key range.
 //!
-//! We write `<range>:-1#<lsn>`, the one form that all SDKs read and merge without complaint. We read what they
+//! We write `<range>:-1#<lsn>`, the one form that all SDKs read and merge without complaint: one range, and a number that
+//! is of this range, since each counts its own commits. Clients split a token at the first `:`, so there is no room in one
+//! for several ranges: an answer over several names one that it has read. We read what they
 //! send back: several tokens joined by commas, any version, any number of regions, and the old form
 //! `<range>:<lsn>`. With one authoritative store a token can only be ahead of us if it comes from elsewhere;
 //! then the read is refused rather than answered from the past.
 
 use std::fmt::{self, Display};
 
+use engine::RangeLsn;
+
 use crate::error::Error;
 use crate::limits::SESSION_TOKENS;
 
-/// The token for a range at a sequence.
-pub(crate) fn token(range: usize, sequence: u64) -> impl Display {
-    fmt::from_fn(move |text| write!(text, "{range}:-1#{sequence}"))
+/// The token for a range at an LSN.
+pub(crate) fn token(RangeLsn { range, lsn }: RangeLsn) -> impl Display {
+    fmt::from_fn(move |text| write!(text, "{range}:-1#{lsn}"))
 }
 
 /// What a request's session header demands.
@@ -31,9 +35,9 @@ impl Session {
         Ok(Self(seen))
     }
 
-    /// Fails if the client has seen a later state of one of `ranges` than `sequence`.
-    pub(crate) fn check(&self, ranges: &[String], sequence: u64) -> Result<(), Error> {
-        let ahead = self.0.iter().any(|(range, lsn)| *lsn > sequence && ranges.contains(range));
+    /// Fails if the client has seen a later state of a range than there is; `lsn_of` tells the LSN of a range, by its id.
+    pub(crate) fn check(&self, lsn_of: impl Fn(&str) -> Option<u64>) -> Result<(), Error> {
+        let ahead = self.0.iter().any(|(range, seen)| lsn_of(range).is_some_and(|lsn| *seen > lsn));
         if ahead { Err(Error::SessionNotAvailable) } else { Ok(()) }
     }
 }
@@ -83,7 +87,10 @@ mod tests {
             let expected = expected.into_iter().map(|(range, lsn)| (range.to_owned(), lsn)).collect();
             assert_eq!(Session::parse(text).unwrap(), Session(expected), "{text}");
         }
-        assert_eq!(Session::parse(&token(3, 9).to_string()).unwrap(), Session(vec![("3".to_owned(), 9)]));
+        assert_eq!(
+            Session::parse(&token(RangeLsn { range: 3, lsn: 9 }).to_string()).unwrap(),
+            Session(vec![("3".to_owned(), 9)])
+        );
     }
 
     #[test]
@@ -109,11 +116,12 @@ mod tests {
     #[test]
     fn only_a_known_range_that_is_ahead_is_refused() {
         let session = Session::parse("0:-1#5,9:-1#100").unwrap();
-        assert!(session.check(&["0".to_owned()], 5).is_ok());
-        assert!(matches!(session.check(&["0".to_owned()], 4), Err(Error::SessionNotAvailable)));
-        assert!(matches!(
-            session.check(&["1".to_owned(), "0".to_owned()], 4),
-            Err(Error::SessionNotAvailable)
-        ));
+        let check = |ranges: &[(&str, u64)]| {
+            session.check(|id| ranges.iter().find(|(range, _)| *range == id).map(|(_, lsn)| *lsn))
+        };
+        assert!(check(&[("0", 5)]).is_ok());
+        assert!(matches!(check(&[("0", 4)]), Err(Error::SessionNotAvailable)));
+        assert!(check(&[("1", 4), ("0", 5)]).is_ok(), "each pair is compared with its own range");
+        assert!(matches!(check(&[("1", 9), ("0", 4)]), Err(Error::SessionNotAvailable)));
     }
 }

@@ -221,19 +221,18 @@ fn compare_event(expected: &Event, seen: &SeenEvent) -> Result<(), String> {
         .map_err(|error| format!("told {seen:?}, should be {expected:?}: {error}"))
 }
 
-/// Numbers of commits: those of the versions shown, and for an expiry that of the change before it.
+/// LSNs: those of the versions shown, and for an expiry that of the change before it.
 fn check_numbers(events: &[SeenEvent]) -> Result<(), String> {
-    let commit = |item: &SeenItem| item.stamp.sequence >> 7;
     let mut last = None;
     for event in events {
-        let own = event.current.as_ref().map(commit);
+        let (own, previous) = event.item_lsns;
         let wrong = own.is_some_and(|own| own != event.lsn)
-            || event.previous.as_ref().map(commit) != event.previous_lsn
+            || previous != event.previous_lsn
             || event.current.iter().chain(&event.previous).any(|item| item.stamp.number != event.number)
             || last.is_some_and(|last| event.lsn < last)
             || event.what == What::Expired && last.is_some_and(|last| event.lsn != last);
         if wrong {
-            return Err(format!("numbers of commits: {event:?} after {last:?}"));
+            return Err(format!("LSNs: {event:?} after {last:?}"));
         }
         last = Some(event.lsn);
     }

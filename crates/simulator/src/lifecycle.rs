@@ -11,7 +11,7 @@ use crate::coverage::Reach;
 use crate::model::Model;
 use crate::operation::{CONTAINERS, Fault};
 use crate::run::{Death, Ending, Run, Unknown, read};
-use crate::world::World;
+use crate::world::{Seen, World};
 
 /// More purge steps than any run can need.
 const DRAIN_STEPS_MAX: usize = 10_000;
@@ -397,6 +397,7 @@ impl Run {
             return Err(format!("the sequence fell from {} to {}", self.sequence, main.sequence));
         }
         self.sequence = main.sequence;
+        self.check_lsns(&main)?;
         if !self.poisoned {
             self.audit_histories()?;
         }
@@ -409,6 +410,21 @@ impl Run {
         }
         self.check_held_dead()?;
         self.situation.after(&self.model, backlog);
+        Ok(())
+    }
+}
+
+impl Run {
+    /// No LSN falls, not even when a container is made again under the same name, and none is ahead of the store's sequence.
+    fn check_lsns(&mut self, seen: &Seen) -> Result<(), String> {
+        for (name, container) in &seen.containers {
+            let (known, stored) = container.lsns;
+            let before = self.lsns.insert(name, stored).unwrap_or_default();
+            if stored < before || known != stored || stored > seen.sequence {
+                let sequence = seen.sequence;
+                return Err(format!("{name}: LSN {known}, stored {stored}, after {before} at {sequence}"));
+            }
+        }
         Ok(())
     }
 }

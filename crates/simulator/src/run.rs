@@ -76,6 +76,8 @@ pub(crate) struct Run {
     pub(crate) recorded: bool,
     /// The last sequence seen; it never falls.
     pub(crate) sequence: u64,
+    /// The last LSN seen of each container; it never falls either.
+    pub(crate) lsns: BTreeMap<&'static str, u64>,
     /// Every etag ever given out: none comes twice.
     pub(crate) etags: BTreeSet<String>,
     /// Every item number ever given out.
@@ -121,6 +123,7 @@ impl Run {
             undone: 0,
             recorded: true,
             sequence: 0,
+            lsns: BTreeMap::new(),
             etags: BTreeSet::new(),
             numbers: BTreeSet::new(),
             consumers: BTreeMap::new(),

@@ -50,6 +50,21 @@ where
     transact_to(store, lanes, Extent::Synced, run)
 }
 
+/// As [`transact`]; `note` is told of what was answered once that is durable, and before the ticket resolves. It runs on the
+/// store's writer thread: it must be brief and not call the store.
+pub fn transact_noting<R, E>(
+    store: &dyn Store,
+    lanes: Lanes,
+    run: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E> + Send + 'static,
+    note: impl FnOnce(&R) + Send + 'static,
+) -> Ticket<std::result::Result<R, E>>
+where
+    R: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
+    submit(store, lanes, Extent::Synced, run, note)
+}
+
 /// As [`transact`]; the ticket resolves once the outcome has got so far.
 pub fn transact_to<R, E>(
     store: &dyn Store,
@@ -61,23 +76,39 @@ where
     R: Send + 'static,
     E: From<Error> + Send + 'static,
 {
+    submit(store, lanes, extent, run, |_| ())
+}
+
+fn submit<R, E>(
+    store: &dyn Store,
+    lanes: Lanes,
+    extent: Extent,
+    run: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E> + Send + 'static,
+    note: impl FnOnce(&R) + Send + 'static,
+) -> Ticket<std::result::Result<R, E>>
+where
+    R: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
     let (resolver, ticket) = ticket();
-    let job = Function { run: Some(run), answer: None, resolver: Some(resolver), extent };
+    let job = Function { run: Some(run), note: Some(note), answer: None, resolver: Some(resolver), extent };
     store.submit(lanes, Box::new(job));
     ticket
 }
 
 /// A function as a job.
-struct Function<F, R, E: From<Error>> {
+struct Function<F, N, R, E: From<Error>> {
     run: Option<F>,
+    note: Option<N>,
     answer: Option<std::result::Result<R, E>>,
     resolver: Option<Resolver<std::result::Result<R, E>>>,
     extent: Extent,
 }
 
-impl<F, R, E> Job for Function<F, R, E>
+impl<F, N, R, E> Job for Function<F, N, R, E>
 where
     F: FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E> + Send,
+    N: FnOnce(&R) + Send,
     R: Send,
     E: From<Error> + Send,
 {
@@ -95,6 +126,9 @@ where
             (Ok(()), Some(answer)) => answer,
             (Ok(()), None) => Err(E::from(Error::Internal { message: "a job was not run".to_owned() })),
         };
+        if let (Ok(answer), Some(note)) = (&answer, self.note.take()) {
+            note(answer);
+        }
         if let Some(resolver) = self.resolver.take() {
             resolver.resolve(answer);
         }
@@ -106,7 +140,7 @@ where
 }
 
 /// Nobody waits for ever: a job that is dropped unanswered, because its store died, says so.
-impl<F, R, E: From<Error>> Drop for Function<F, R, E> {
+impl<F, N, R, E: From<Error>> Drop for Function<F, N, R, E> {
     fn drop(&mut self) {
         if let Some(resolver) = self.resolver.take() {
             resolver.resolve(Err(E::from(Error::Poisoned { cause: "the store stopped".to_owned() })));

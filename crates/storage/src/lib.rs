@@ -35,7 +35,7 @@ pub use clock::{
 };
 pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore, Recovery, ScrubProgress};
 pub use error::{Error, Result};
-pub use job::{Extent, Job, Verdict, transact, transact_to};
+pub use job::{Extent, Job, Verdict, transact, transact_noting, transact_to};
 pub use keyspace::{Direction, KeyRange, Keyspace};
 pub use lanes::Lanes;
 pub use memory::{CrashMode, MemoryDisk, MemoryStore};

@@ -12,7 +12,7 @@ use super::names::{self, CounterKey};
 use super::stock::{Standing, Stock};
 use super::{Inspection, LOST_HERE};
 use crate::archive::unarchived;
-use crate::counters::{self, Tally};
+use crate::counters::{self, Tally, Total};
 use crate::error::Result;
 use crate::expiry::{Millis, Queue};
 use crate::header::Header;
@@ -31,7 +31,7 @@ impl Inspection<'_> {
     pub(super) fn figures(&mut self, stock: &Stock, seen: &Seen) -> Result<()> {
         let (label, partition) = (stock.label(), stock.partition());
         let buckets = if seen.is_sound(Keyspace::Queue) {
-            self.total(partition, &label, seen.total)?;
+            self.total(stock, &label, seen)?;
             Some(self.buckets(partition, &label)?)
         } else {
             self.book.report.unchecked.push(format!("the counters of {label}"));
@@ -51,8 +51,43 @@ impl Inspection<'_> {
         self.moved_aside(partition, &label)
     }
 
-    fn total(&mut self, partition: PartitionId, label: &str, total: Tally) -> Result<()> {
-        self.tally(Key::Total(partition), label, "the number of its items and bytes", total).map(drop)
+    /// Compares the total of a partition, and the LSN in it: none of its items has a higher one, nor has the store given so
+    /// many. The store's last sequence is an LSN that no client's is ahead of.
+    fn total(&mut self, stock: &Stock, label: &str, seen: &Seen) -> Result<()> {
+        let (keyspace, key) = Key::Total(stock.partition()).encode();
+        let found = self.reader.get(keyspace, &key)?;
+        let found = found.map_or(Ok(Total::default()), |value| Total::decode(&value));
+        let lsn = found.as_ref().ok().and_then(|total| total.lsn);
+        let is_right = match (stock, lsn) {
+            (Stock::Collection(_), lsn) => lsn.is_none(),
+            (Stock::Container { .. }, Some(lsn)) => seen.lsn <= lsn && lsn <= self.sequence,
+            // Counting begins when the store is opened by a version that counts.
+            (Stock::Container { .. }, None) => found.is_ok() && !seen.is_counted,
+        };
+        let lsn = match stock {
+            Stock::Collection(_) => None,
+            Stock::Container { .. } if is_right => lsn,
+            Stock::Container { .. } => Some(self.sequence),
+        };
+        let expected = Total { tally: seen.total, lsn };
+        let fix = if expected == Total::default() {
+            Fix::Remove(keyspace, key)
+        } else {
+            Fix::Put(keyspace, key, expected.encode().into())
+        };
+        if !found.as_ref().is_ok_and(|total| total.tally == expected.tally) {
+            let said = match &found {
+                Ok(total) => format!("says {}", words(total.tally)),
+                Err(_) => "is unreadable".to_owned(),
+            };
+            let what =
+                format!("the number of its items and bytes {said}, there are {}", words(expected.tally));
+            self.book.fix(Subject::Counter, label, what, [fix])?;
+        } else if !is_right {
+            let what = "its LSN is missing, behind that of an item or ahead of the store";
+            self.book.fix(Subject::Counter, label, what, [fix])?;
+        }
+        Ok(())
     }
 
     /// Compares one counter; whether it is there.

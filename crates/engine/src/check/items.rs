@@ -32,6 +32,10 @@ pub(super) struct Seen {
     found: BTreeMap<Keyspace, u64>,
     /// Items and their bytes.
     pub(super) total: Tally,
+    /// The highest LSN of an item.
+    pub(super) lsn: u64,
+    /// Whether an item has an LSN other than the number of its commit.
+    pub(super) is_counted: bool,
     /// How many cannot be read.
     pub(super) damaged: u64,
     /// Keyspaces in which something is wrong.
@@ -67,6 +71,8 @@ impl Inspection<'_> {
             match stock.read(reader, number, &value)? {
                 Standing::There(claims) => {
                     seen.total = seen.total.plus(Tally { items: 1, bytes: claims.size });
+                    seen.lsn = seen.lsn.max(claims.header.lsn);
+                    seen.is_counted |= claims.header.number().behind() > 0;
                     self.item(stock, &claims, seen)?;
                     visit(&claims);
                 }

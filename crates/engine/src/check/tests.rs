@@ -177,6 +177,16 @@ fn change_counter(scene: &Scene, key: Key<'_>) {
     });
 }
 
+/// Gives the container's range another LSN.
+fn put_lsn(scene: &Scene, lsn: Option<u64>) {
+    let (keyspace, key) = Key::Total(scene.partition()).encode();
+    scene.plant(move |tx| {
+        let total = tx.get(keyspace, &key).expect("read").expect("there");
+        let total = crate::counters::Total::decode(&total).expect("a total");
+        tx.put(keyspace, key, crate::counters::Total { lsn, ..total }.encode());
+    });
+}
+
 /// The key of the first place of an item in a queue.
 fn first_place(scene: &Scene, queue: Queue) -> (PartitionId, Vec<u8>) {
     let places = scene.entries(Keyspace::Queue, scene.partition());
@@ -242,6 +252,13 @@ const REPAIRED: &[(&str, Subject, &str, Plant)] = &[
     ("the total is wrong", Subject::Counter, "the number of its items and bytes says", |scene| {
         change_counter(scene, Key::Total(scene.partition()));
     }),
+    ("the LSN of a range is behind its items", Subject::Counter, "its LSN is missing, behind", |scene| {
+        put_lsn(scene, Some(1));
+    }),
+    ("the LSN of a range is ahead of the store", Subject::Counter, "ahead of the store", |scene| {
+        put_lsn(scene, Some(1 << 40));
+    }),
+    ("the LSN of a range is gone", Subject::Counter, "its LSN is missing", |scene| put_lsn(scene, None)),
     ("a bucket is wrong", Subject::Counter, "by the hour from", |scene| {
         let start = i64::try_from(START).expect("small") / 3600 * 3_600_000;
         let queue = first_place(scene, Queue::Date(16)).1;
@@ -303,9 +320,14 @@ const REPAIRED: &[(&str, Subject, &str, Plant)] = &[
     }),
 ];
 
-/// What a repair cannot bring back: the reason of a hold, a hand that was never needed, numbers that were left out.
-const NOT_BYTE_FOR_BYTE: &[&str] =
-    &["a held item has no note", "a number that was given would be given again"];
+/// What a repair cannot bring back: an LSN, for which it takes one that is surely not too low; the reason of a hold, a hand that was never needed, numbers that were left out.
+const NOT_BYTE_FOR_BYTE: &[&str] = &[
+    "a held item has no note",
+    "a number that was given would be given again",
+    "the LSN of a range is behind its items",
+    "the LSN of a range is ahead of the store",
+    "the LSN of a range is gone",
+];
 
 #[test]
 fn whatever_follows_from_the_items_is_found_and_repaired() {

@@ -80,7 +80,7 @@ impl Engine {
         let views = View::open_all(&*self.store, &partitions)?;
         let gates: Vec<Gate> = views.iter().map(|view| view.gate.clone()).collect();
         let (sequence, snapshot, now) = match views.into_iter().next() {
-            Some(View { snapshot, gate, sequence }) => (sequence, snapshot, gate.now),
+            Some(View { snapshot, gate, sequence, .. }) => (sequence, snapshot, gate.now),
             None => self.store.snapshot_now()?,
         };
         Ok(Reading::new(Source::Snapshot(snapshot), gates, now, sequence))

@@ -34,6 +34,7 @@ use crate::header::{Header, Record};
 use crate::history::{self, Fate, Manner};
 use crate::hold;
 use crate::limits::{COLLECTION_ITEM_BYTES_MAX, INSERT_CHUNK_BYTES, INSERT_CHUNK_ITEMS};
+use crate::lsn::WriteNumber;
 use crate::obituary::CollectionKeeper;
 
 /// Which item a write is about.
@@ -500,7 +501,7 @@ impl Desk {
     ) -> Result<Charge> {
         hold::check_item(tx, &self.gate, old)?;
         let sequence = events.next(tx);
-        history::deleted(tx, &self.gate, sequence, old);
+        history::deleted(tx, &self.gate, WriteNumber::uncounted(sequence), old);
         self.note_due(history::look_again(&self.gate, self.gate.now));
         let footprint = self.footprint(old)?;
         let terms = footprint.charged_keys(&self.list, old).len() as u64;

@@ -7,6 +7,7 @@ use crate::container::Container;
 use crate::continuation::{self, HistoryToken};
 use crate::error::Result;
 use crate::item::Item;
+use crate::lsn::RangeLsn;
 use crate::operation::Scope;
 
 /// Where a reader begins. The feed has no beginning: it goes back as far as it is kept.
@@ -29,8 +30,8 @@ pub struct History {
     pub more: bool,
     /// What it cost.
     pub charge: Charge,
-    /// The sequence a session must have seen to see this.
-    pub sequence: u64,
+    /// The range that the events are of, or one that was read, at its LSN in what was read.
+    pub range: RangeLsn,
 }
 
 impl Engine {
@@ -55,13 +56,13 @@ impl Engine {
             }
         };
         let (mut events, mut charge, mut more) = (Vec::new(), Charge::default(), false);
-        let mut sequence = 0;
+        let mut range = None;
         for at in 0..places.len() {
             let (partition, last) = places[at];
             let start = HistoryStart::After(last);
             let toll = self.admit(container, partition)?;
             let page = self.container_history(container, partition, scope, &barrier, start, max_items)?;
-            (places[at].1, sequence, more) = (page.next, page.sequence, page.more);
+            (places[at].1, more, range) = (page.next, page.more, Some(partition.show(page.lsn)));
             let paid = Charge::feed(page.events.len() as u64, page.bytes, page.more);
             toll.pay(paid);
             charge += paid;
@@ -75,6 +76,7 @@ impl Engine {
         }
         let places = places.iter().map(|(partition, position)| (partition.id, *position)).collect();
         let continuation = HistoryToken { places }.to_string();
-        Ok(History { events, continuation, more, charge, sequence })
+        let range = range.unwrap_or_else(|| container.partitions[0].range_lsn());
+        Ok(History { events, continuation, more, charge, range })
     }
 }

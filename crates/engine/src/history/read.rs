@@ -21,6 +21,7 @@ use super::state::State;
 use crate::Engine;
 use crate::collection::{Collection, Found};
 use crate::container::{Container, Partition};
+use crate::counters;
 use crate::error::{Error, Result};
 use crate::events;
 use crate::gate::View;
@@ -64,9 +65,10 @@ pub struct Event<I> {
     pub manner: Manner,
     /// Where it stands. A reader that keeps it goes on behind it.
     pub position: Position,
-    /// The number of its commit. An expiry has none of its own and shows that of the change before it.
+    /// The LSN of its commit; of a collection the number of the commit. An expiry has none of its own and shows that of the
+    /// change before it.
     pub lsn: u64,
-    /// The number of the commit that made the previous version.
+    /// The LSN of the commit that made the previous version.
     pub previous_lsn: Option<u64>,
     /// The item that it happened to.
     pub number: ItemNumber,
@@ -87,8 +89,8 @@ pub struct HistoryPage<I> {
     pub more: bool,
     /// The bytes of all images.
     pub bytes: u64,
-    /// The last commit that the page may tell of.
-    pub sequence: u64,
+    /// The LSN of the partition in what was read; of a collection the last commit that the page may tell of.
+    pub lsn: u64,
 }
 
 /// Where a reader of the feed of all versions begins.
@@ -198,30 +200,30 @@ fn read<B: Body, I>(
     if after < kept_from {
         return Err(Error::HistoryGone);
     }
-    let mut lsn = lsn_before(&view, &state, after)?;
+    let (mut commit, mut lsn) = last_change(&view, &state, after)?;
     let mut merge = Merge::new(&view, after, until)?;
     let mut page = HistoryPage {
         events: Vec::new(),
         next: until.max(after),
         more: false,
         bytes: 0,
-        sequence: barrier.sequence,
+        lsn: counters::lsn(&*view.snapshot, partition.id)?.unwrap_or(barrier.sequence),
     };
     // Where a page that is full ends must not tell what was walked over: the purge may have removed it.
-    let (mut last_event, mut last, mut looked_at) = (after, after, 0);
+    let (mut last_event, mut last, mut looked_at, mut shown_commit) = (after, after, 0, 0);
     while let Some((position, entry)) = merge.next()? {
-        if looked_at >= room.entries && !is_of_commit(position, lsn) {
+        if looked_at >= room.entries && !is_of_commit(position, commit) {
             (page.next, page.more) = (last, true);
             break;
         }
         (last, looked_at) = (position, looked_at + 1);
         if let Some(told) = Told::<B>::new(&view, position, entry)? {
             if told.kind != EventKind::Expire {
-                lsn = events::commit_of(position.order);
+                commit = events::commit_of(position.order);
+                lsn = commit.saturating_sub(told.behind);
             }
             if told.images().any(is_wanted) {
-                let last = page.events.last();
-                let same_commit = last.is_some_and(|last: &Event<I>| is_of_commit(position, last.lsn));
+                let same_commit = !page.events.is_empty() && is_of_commit(position, shown_commit);
                 let full = page.events.len() >= room.events || page.bytes >= PAGE_BYTES_MAX;
                 if full && !same_commit {
                     (page.next, page.more) = (last_event, true);
@@ -229,6 +231,7 @@ fn read<B: Body, I>(
                 }
                 page.bytes += told.images().map(Record::size).sum::<u64>();
                 page.events.push(told.into_event(position, lsn, image));
+                shown_commit = commit;
             }
             last_event = position;
         }
@@ -237,22 +240,26 @@ fn read<B: Body, I>(
 }
 
 /// Whether an event was made by a commit. Those who die when their time comes are made by none.
-fn is_of_commit(position: Position, lsn: u64) -> bool {
-    position.order.0 > 0 && events::commit_of(position.order) == lsn
+fn is_of_commit(position: Position, commit: u64) -> bool {
+    position.order.0 > 0 && events::commit_of(position.order) == commit
 }
 
-/// The LSN of the last change up to a position.
-fn lsn_before(view: &View, state: &State, position: Position) -> Result<u64> {
+/// The last change up to a position: the number of its commit, 0 if it is not recorded any more, and its LSN.
+fn last_change(view: &View, state: &State, position: Position) -> Result<(u64, u64)> {
     let partition = view.gate.partition;
     let range = stream_from(keys::history_changes(partition), &state.trimmed_changes);
     let end = std::ops::Bound::Included(Key::HistoryChange(partition, position).encode().1);
     let range = storage::KeyRange { end, ..range };
     if range.is_empty() {
-        return Ok(state.lsn);
+        return Ok((0, state.lsn));
     }
     match view.snapshot.scan(Keyspace::History, range, Direction::Backward).next() {
-        Some(entry) => Ok(events::commit_of(keys::history_position(&entry?.0)?.order).max(state.lsn)),
-        None => Ok(state.lsn),
+        Some(entry) => {
+            let (key, value) = entry?;
+            let commit = events::commit_of(keys::history_position(&key)?.order);
+            Ok((commit, codec::lsn_of_change(&key, &value)?.max(state.lsn)))
+        }
+        None => Ok((0, state.lsn)),
     }
 }
 
@@ -261,6 +268,8 @@ struct Told<B> {
     kind: EventKind,
     manner: Manner,
     number: ItemNumber,
+    /// How far its LSN is behind the number of its commit.
+    behind: u64,
     current: Option<Record<B>>,
     previous: Option<Record<B>>,
 }
@@ -272,19 +281,20 @@ impl<B: Body> Told<B> {
             kind: EventKind::Expire,
             manner: Manner::Whole,
             number: position.number,
+            behind: 0,
             current: None,
             previous: Some(previous),
         };
         match entry {
             Entry::Change(value) => {
-                let RecordedChange { kind, number, current, previous } = codec::decode(&value)?;
+                let RecordedChange { kind, number, behind, current, previous } = codec::decode(&value)?;
                 let (kind, manner) = match kind {
                     ChangeKind::Create => (EventKind::Create, Manner::Whole),
                     ChangeKind::Replace => (EventKind::Replace, Manner::Whole),
                     ChangeKind::Update => (EventKind::Replace, Manner::Parts),
                     ChangeKind::Delete => (EventKind::Delete, Manner::Whole),
                 };
-                Ok(Some(Told { kind, manner, number, current, previous }))
+                Ok(Some(Told { kind, manner, number, behind, current, previous }))
             }
             Entry::Expiry(image) => Record::decode(position.number, &image).map(|dead| Some(expired(dead))),
             Entry::Dead(place) => {
@@ -308,7 +318,7 @@ impl<B: Body> Told<B> {
     }
 
     fn into_event<I>(self, position: Position, lsn: u64, image: &dyn Fn(Record<B>) -> I) -> Event<I> {
-        let previous_lsn = self.previous.as_ref().map(|record| events::commit_of(record.header.sequence));
+        let previous_lsn = self.previous.as_ref().map(|record| record.header.lsn);
         Event {
             kind: self.kind,
             manner: self.manner,
@@ -368,8 +378,10 @@ mod tests {
                 let page = page(after, entries);
                 let is_change = |event: &&Event<_>| event.kind == EventKind::Create;
                 for event in page.events.iter().filter(is_change) {
-                    let is_same = |other: &&Event<_>| other.lsn == event.lsn && is_change(other);
-                    let size = all.iter().filter(|it| is_of_commit(**it, event.lsn)).count();
+                    let commit = events::commit_of(event.position.order);
+                    let is_same =
+                        |other: &&Event<_>| is_of_commit(other.position, commit) && is_change(other);
+                    let size = all.iter().filter(|it| is_of_commit(**it, commit)).count();
                     assert_eq!(page.events.iter().filter(is_same).count(), size, "{entries} entries");
                 }
                 assert!(page.events.len() < entries + 7, "{entries} entries");

@@ -15,6 +15,7 @@ use crate::events::Events;
 use crate::gate::Gate;
 use crate::header::{Body, Record};
 use crate::keys::Key;
+use crate::lsn::WriteNumber;
 
 /// What becomes of an item that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub(crate) fn written<B: Body>(
             (Some(_), Manner::Whole) => ChangeKind::Replace,
             (Some(_), Manner::Parts) => ChangeKind::Update,
         };
-        put_change(tx, gate, sequence, codec::encode(kind, new.number, Some(new), old));
+        put_change(tx, gate, sequence, codec::encode(kind, new, old));
     }
     on_arrival(tx, gate, new, |_| sequence)
 }
@@ -80,13 +81,13 @@ fn on_arrival<B: Body>(
 pub(crate) fn deleted<B: Body>(
     tx: &mut Transaction<'_>,
     gate: &Gate,
-    sequence: Sequence,
+    write: WriteNumber,
     old: &Record<B>,
 ) -> usize {
     if !is_kept(gate) {
         return 0;
     }
-    put_change(tx, gate, sequence, codec::encode(ChangeKind::Delete, old.number, None, Some(old)))
+    put_change(tx, gate, write.sequence, codec::encode_delete(write, old))
 }
 
 /// Records that an item has expired, at the instant at which it did. Whoever removes a dead item calls it in the same
@@ -168,7 +169,7 @@ mod tests {
             let record = Record { number: ItemNumber(1), header, body };
             let deleted = move |tx: &mut Transaction<'_>| {
                 let gate = Gate { partition: PartitionId(1), policy: Arc::new(policy), now: tx.time() };
-                Ok::<_, Error>(deleted(tx, &gate, Sequence(10), &record))
+                Ok::<_, Error>(deleted(tx, &gate, WriteNumber::uncounted(Sequence(10)), &record))
             };
             transact(&store, Lanes::one(1), deleted).wait().expect("recorded")
         };

@@ -3,12 +3,15 @@
 //! What is too old is not told from that instant on, whether or not it was trimmed: so raising the retention brings nothing
 //! back. The trimming is a part of a partition's sweep, bounded as the sweep is.
 
+use bytes::Bytes;
 use document::Sequence;
 use storage::{Direction, KeyRange, Keyspace, Read, Time, Transaction};
 
+use super::codec;
 use super::position::millis;
 use super::record::trim_due;
 use super::state::{State, horizon};
+use crate::counters;
 use crate::error::Result;
 use crate::events;
 use crate::expiry::{Moment, Policy};
@@ -32,7 +35,7 @@ pub(crate) fn follow(
     let begun = State {
         is_kept: true,
         floor: Moment { time: millis(now), sequence },
-        lsn: events::commit_of(sequence),
+        lsn: counters::lsn(tx, partition)?.unwrap_or(events::commit_of(sequence)),
         trimmed_changes: Vec::new(),
         trimmed_expiries: Vec::new(),
     };
@@ -69,8 +72,8 @@ pub(crate) fn trim(tx: &mut Transaction<'_>, gate: &Gate) -> Result<Trimmed> {
     let mut room = Room { entries: HISTORY_TRIM_ENTRIES, bytes: HISTORY_TRIM_BYTES };
     let end = kept_from.map(|position| Key::HistoryChange(gate.partition, position).encode().1);
     let changes = keys::history_changes(gate.partition);
-    if let Some(last) = trim_stream(tx, &mut state.trimmed_changes, changes, end, &mut room)? {
-        state.lsn = state.lsn.max(events::commit_of(last));
+    if let Some((key, value)) = trim_stream(tx, &mut state.trimmed_changes, changes, end, &mut room)? {
+        state.lsn = state.lsn.max(codec::lsn_of_change(&key, &value)?);
     }
     let end = kept_from.map(|position| Key::HistoryExpiry(gate.partition, position).encode().1);
     let expiries = keys::history_expiries(gate.partition);
@@ -104,15 +107,14 @@ impl Room {
     }
 }
 
-/// Trims one stream up to `end`, all of it if there is none. Returns the second number of the last key that went: of a
-/// change its sequence.
+/// Trims one stream up to `end`, all of it if there is none. Returns the last entry that went.
 fn trim_stream(
     tx: &mut Transaction<'_>,
     trimmed: &mut Vec<u8>,
     stream: Vec<u8>,
     end: Option<Vec<u8>>,
     room: &mut Room,
-) -> Result<Option<Sequence>> {
+) -> Result<Option<(Bytes, Bytes)>> {
     let mut range = stream_from(stream, trimmed);
     if let Some(end) = end {
         range = range.before(end);
@@ -120,7 +122,7 @@ fn trim_stream(
     if range.is_empty() {
         return Ok(None);
     }
-    let mut doomed = Vec::new();
+    let (mut doomed, mut last) = (Vec::new(), None);
     for entry in tx.scan(Keyspace::History, range, Direction::Forward) {
         if room.is_used_up() {
             break;
@@ -129,14 +131,15 @@ fn trim_stream(
         room.entries -= 1;
         room.bytes = room.bytes.saturating_sub(value.len());
         doomed.push(key.to_vec());
+        last = Some((key, value));
     }
-    let Some(last) = doomed.last().cloned() else { return Ok(None) };
     for key in doomed {
         tx.remove(Keyspace::History, key);
     }
-    let sequence = keys::history_position(&last)?.order;
-    *trimmed = last;
-    Ok(Some(sequence))
+    if let Some((key, _)) = &last {
+        *trimmed = key.to_vec();
+    }
+    Ok(last)
 }
 
 /// A stream behind what was trimmed of it.

@@ -79,9 +79,9 @@ impl Engine {
         let tolls = partitions.iter().map(|partition| self.admit(container, partition));
         let tolls = tolls.collect::<Result<Vec<_>>>()?;
         let views = View::open_all(&*self.store, &partitions)?;
-        let (sequence, now) = match views.first() {
-            Some(view) => (view.sequence, view.gate.now),
-            None => (self.store.last_sequence(), self.store.now()?),
+        let (range, now) = match views.first() {
+            Some(view) => (view.range, view.gate.now),
+            None => (container.partitions[0].range_lsn(), self.store.now()?),
         };
         let context = Context::new(now.millis(), request.seed).with_memory(self.options.query_memory_bytes);
         let context = match tuning.steps {
@@ -113,7 +113,7 @@ impl Engine {
             rows: answer,
             continuation: token.map(|token| token.to_string()),
             charge,
-            sequence,
+            range,
             metrics,
             index: report,
             touches,

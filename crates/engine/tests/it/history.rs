@@ -89,8 +89,8 @@ fn t28_an_expiry_is_told_at_its_instant_whether_or_not_it_was_removed() {
     assert_eq!(after(&world, begun).0, expected);
     let events = page(&world, &Scope::default(), HistoryStart::After(begun), 100).expect("a page").events;
     let lsns: Vec<_> = events.iter().map(|event| (event.lsn, event.previous_lsn)).collect();
-    assert_eq!(lsns[2], (lsns[1].0, Some(dying.lsn())), "an expiry takes no number");
-    assert_eq!(lsns[4].0, later.lsn());
+    assert_eq!(lsns[2], (lsns[1].0, Some(dying.lsn)), "an expiry takes no number");
+    assert_eq!(lsns[4].0, later.lsn);
 
     world.engine.purge_step(100).expect("a step");
     assert_eq!(after(&world, begun).0, expected, "the purge is not seen");

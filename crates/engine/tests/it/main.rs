@@ -25,6 +25,7 @@ mod history;
 mod history_model;
 mod holds;
 mod items;
+mod lsns;
 mod purge;
 mod queries;
 mod query_ways;

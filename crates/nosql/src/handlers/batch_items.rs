@@ -43,7 +43,7 @@ async fn atomic(
     for (index, entry) in entries.into_iter().enumerate() {
         match entry {
             Ok(entry) => operations.push(entry.operation),
-            Err(error) => return Ok(failed(call, container, range, count, index, error)),
+            Err(error) => return Ok(failed(container, range, count, index, error)),
         }
     }
     match call.engine().batch_with(container, &key, operations, countdown).await {
@@ -52,24 +52,17 @@ async fn atomic(
             for outcome in outcomes {
                 results.push(&Ok(outcome));
             }
-            Ok(reply(call, container, range, results))
+            Ok(reply(container, range, results))
         }
         Err(engine::BatchError { index: Some(index), error }) => {
-            Ok(failed(call, container, range, count, index, error.into()))
+            Ok(failed(container, range, count, index, error.into()))
         }
         Err(engine::BatchError { index: None, error }) => Err(error.into()),
     }
 }
 
 /// The answer to a batch of which nothing was applied: the culprit has its own status, all others 424.
-fn failed(
-    call: &Call,
-    container: &Container,
-    range: usize,
-    count: usize,
-    culprit: usize,
-    error: Error,
-) -> Reply {
+fn failed(container: &Container, range: usize, count: usize, culprit: usize, error: Error) -> Reply {
     let mut results = Results::new(true);
     let culprit_result = Err(error);
     for index in 0..count {
@@ -79,7 +72,7 @@ fn failed(
             results.push_dependent();
         }
     }
-    reply(call, container, range, results)
+    reply(container, range, results)
 }
 
 /// Independent operations. Those that may go on after a failure are submitted together and share a commit, except
@@ -92,17 +85,21 @@ async fn bulk(
     let shared_key = call.head.partition_key()?;
     let (go_on, countdown) =
         (call.head.flag(&headers::BATCH_CONTINUE)?, items::countdown(call, container).await?);
-    let mut results = Results::bounded(call.head.wants_minimal(), BULK_ANSWER_BYTES);
+    let range = call.head.range_id().and_then(|id| id.parse().ok());
+    let mut results = Results::bounded(call.head.wants_minimal(), BULK_ANSWER_BYTES).preferring(range);
     let submit = |entry: Entry| {
         let key = entry.key.or_else(|| shared_key.clone());
         call.engine().write_with(container, key, entry.operation, countdown)
     };
-    let mut tickets = Vec::new();
-    let mut large = 0;
+    let (mut tickets, mut large, mut first) = (Vec::new(), 0, None);
     for entry in entries {
         if !go_on && !results.all_succeeded() {
             results.push_dependent();
             continue;
+        }
+        if let (None, Ok(entry)) = (first, &entry) {
+            let key = entry.key.as_ref().or(shared_key.as_ref());
+            first = Some(items::range_of_write(container, key, &entry.operation));
         }
         let entry = entry.and_then(|entry| match entry.operation {
             Operation::Read { .. } if results.is_full() => Err(Error::AnswerFull),
@@ -118,8 +115,8 @@ async fn bulk(
         }
     }
     settle(&mut tickets, &mut results).await;
-    let range = call.head.range_id().and_then(|id| id.parse().ok()).unwrap_or(0);
-    Ok(reply(call, container, range, results))
+    let range = range.or(first).unwrap_or_default();
+    Ok(reply(container, range, results))
 }
 
 /// Waits for all of these operations and notes what became of them.
@@ -136,9 +133,10 @@ where
     }
 }
 
-fn reply(call: &Call, container: &Container, range: usize, results: Results) -> Reply {
-    let (body, all_succeeded, charge, seen) = results.finish();
+/// The answer names a range that an operation was in; if none got so far, the one that the request was for.
+fn reply(container: &Container, range: usize, results: Results) -> Reply {
+    let (body, all_succeeded, charge, reached) = results.finish();
     let status = if all_succeeded { StatusCode::OK } else { StatusCode::MULTI_STATUS };
-    let sequence = if seen == 0 { call.engine().last_sequence() } else { seen };
-    Reply::json(status, body).charged(charge).placed(&Place { container, range, sequence })
+    let range = reached.unwrap_or_else(|| container.partitions[range].range_lsn());
+    Reply::json(status, body).charged(charge).placed(&Place { container, range, item: None })
 }

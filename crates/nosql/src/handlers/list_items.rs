@@ -12,7 +12,7 @@ use crate::{activity, items};
 pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
     call.check_session(&container)?;
-    let (scope, range) = call.scope(&container)?;
+    let scope = call.scope(&container)?;
     let (page, seed, handle) = (call.head.page()?, activity::numbers().0, Arc::clone(&container));
     let answer = call.cancellable(move |engine, cancel| {
         let request = QueryRequest {
@@ -26,5 +26,5 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         };
         Ok(engine.query(&handle, &request)?)
     });
-    items::page_reply(call, &container, range, answer.await?)
+    items::page_reply(call, &container, answer.await?)
 }

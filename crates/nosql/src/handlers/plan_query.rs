@@ -31,7 +31,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         rows,
     )?;
     let lacking: Vec<&str> = plan.features.iter().copied().filter(|feature| !can(feature)).collect();
-    let (scope, _) = call.scope(&container)?;
+    let scope = call.scope(&container)?;
     let plan = match (lacking.as_slice(), container.partitions_in(&scope).len()) {
         ([], _) => plan,
         (_, 0 | 1) => Plan::pass_through(plan.ranges),

@@ -18,7 +18,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     refuse_feed(call)?;
     call.check_session(&container)?;
     let request = query_request::parse(call, &container.definition.dialect())?;
-    let (scope, range) = call.scope(&container)?;
+    let scope = call.scope(&container)?;
     query_request::check_reach(call, &container, &request.query)?;
     let (page, seed) = (call.head.page()?, activity::numbers().0);
     let question = Question {
@@ -35,7 +35,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
         Some(page) => page,
         None => call.cancellable(move |engine, cancel| question.ask(engine, cancel)).await?,
     };
-    items::page_reply(call, &container, range, page)
+    items::page_reply(call, &container, page)
 }
 
 /// Refuses a query over the change feed: answered as a query it would have rows that did not change, and no position to go

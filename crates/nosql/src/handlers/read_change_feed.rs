@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use engine::{Changes, Charge, Container, Engine, FeedStart, History, HistoryFrom, Scope};
+use engine::{Changes, Charge, Container, Engine, FeedStart, History, HistoryFrom, RangeLsn, Scope};
 use hyper::StatusCode;
 use hyper::header::IF_MODIFIED_SINCE;
 
@@ -23,7 +23,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let container = call.owner_container()?;
     let mode = Mode::of(call)?;
     call.check_session(&container)?;
-    let (scope, range) = call.scope(&container)?;
+    let scope = call.scope(&container)?;
     let max_items = call.head.page()?.max_items;
     let handle = Arc::clone(&container);
     let page = match mode {
@@ -45,7 +45,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
             .await?
         }
     };
-    let place = Place { container: &container, range, sequence: page.sequence };
+    let place = Place { container: &container, range: page.range, item: None };
     let reply = match page.items {
         0 => Reply::empty(StatusCode::NOT_MODIFIED),
         items => Reply::json(StatusCode::OK, page.body).with(headers::ITEM_COUNT, items),
@@ -78,7 +78,7 @@ struct Page {
     items: usize,
     continuation: String,
     charge: Charge,
-    sequence: u64,
+    range: RangeLsn,
 }
 
 impl Page {
@@ -88,7 +88,7 @@ impl Page {
             items: changes.items.len(),
             continuation: changes.continuation.clone(),
             charge: changes.charge,
-            sequence: changes.sequence,
+            range: changes.range,
         }
     }
 
@@ -98,7 +98,7 @@ impl Page {
             items: history.events.len(),
             continuation: history.continuation.clone(),
             charge: history.charge,
-            sequence: history.sequence,
+            range: history.range,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `GET /docs/{id}`: a point read, done on the spot, unless it is the first of a second that restarts a countdown (T33).
 
-use crate::call::{Call, range_of};
+use crate::call::Call;
 use crate::error::Error;
 use crate::items;
 use crate::response::Reply;
@@ -12,5 +12,5 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     let name = call.item_name(&container);
     let outcome = call.engine().read(&container, &key, &name, &call.head.precondition())?;
     let outcome = items::touch(call, outcome).await;
-    Ok(items::outcome_reply(call, &container, range_of(&container, &key), &outcome))
+    Ok(items::outcome_reply(call, &container, &outcome))
 }

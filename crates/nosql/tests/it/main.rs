@@ -24,6 +24,7 @@ mod ids;
 mod items;
 mod joined;
 mod keys;
+mod lsns;
 mod offers;
 mod overload;
 mod permissions;

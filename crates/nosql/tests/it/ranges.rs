@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::client::{Reply, Request, Server};
 
 pub(crate) const RANGE_ID: &str = "x-ms-documentdb-partitionkeyrangeid";
-const DOCS: &str = "/dbs/db/colls/c/docs";
+pub(crate) const DOCS: &str = "/dbs/db/colls/c/docs";
 
 /// A server whose container `c` has four ranges, and a partition key of each of them.
-async fn four_ranges(extra: &str) -> (Server, [String; 4]) {
+pub(crate) async fn four_ranges(extra: &str) -> (Server, [String; 4]) {
     let server = Server::start().await;
     server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
     let comma = if extra.is_empty() { "" } else { "," };
@@ -39,7 +39,7 @@ fn range(reply: &Reply) -> usize {
     range.parse().expect("a number")
 }
 
-fn item(key: &str, id: &str) -> String {
+pub(crate) fn item(key: &str, id: &str) -> String {
     format!(r#"{{"id":"{id}","pk":"{key}"}}"#)
 }
 

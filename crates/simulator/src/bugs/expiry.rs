@@ -200,8 +200,8 @@ pub(super) const BUGS: &[Bug] = &[
         name: "a replace does not restart the countdown",
         edits: &[edit(
             WRITE,
-            "let (record, terms) = draft.into_record(self.room, sequence, Some(old))?;",
-            "let (mut record, terms) = draft.into_record(self.room, sequence, Some(old))?;\n        record.header.ts = old.header.ts;",
+            "let (record, terms) = draft.into_record(self.room, write, Some(old))?;",
+            "let (mut record, terms) = draft.into_record(self.room, write, Some(old))?;\n        record.header.ts = old.header.ts;",
         )],
     },
     Bug {

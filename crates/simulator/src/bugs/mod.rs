@@ -7,6 +7,7 @@ mod beyond;
 mod countings;
 mod evidence;
 mod expiry;
+mod lsns;
 mod sliding;
 
 /// One defect.
@@ -35,7 +36,9 @@ const fn edit(file: &'static str, text: &'static str, replacement: &'static str)
 
 /// All defects.
 pub fn all() -> impl Iterator<Item = &'static Bug> {
-    [expiry::BUGS, beyond::BUGS, evidence::BUGS, countings::BUGS, sliding::BUGS].into_iter().flatten()
+    [expiry::BUGS, beyond::BUGS, evidence::BUGS, countings::BUGS, lsns::BUGS, sliding::BUGS]
+        .into_iter()
+        .flatten()
 }
 
 #[cfg(test)]

@@ -15,6 +15,28 @@ impl Model {
         countdown: Countdown,
         stamps: &mut Vec<Stamp>,
     ) -> Answer {
+        let answer = self.apply_one(name, key, change, countdown, stamps);
+        if answer.is_write() {
+            self.commit(name);
+        }
+        answer
+    }
+
+    /// Another commit has written or deleted items of a container.
+    pub(super) fn commit(&mut self, name: &str) {
+        if let Some(container) = self.containers.get_mut(name) {
+            container.commits += 1;
+        }
+    }
+
+    fn apply_one(
+        &mut self,
+        name: &'static str,
+        key: usize,
+        change: &Change,
+        countdown: Countdown,
+        stamps: &mut Vec<Stamp>,
+    ) -> Answer {
         self.countdown = countdown;
         let Some(container) = self.containers.get_mut(name) else { return Answer::NoContainer };
         if countdown == Countdown::Keep {
@@ -60,7 +82,7 @@ impl Model {
         let before = self.clone();
         let mut answers = Vec::new();
         for (index, change) in changes.iter().enumerate() {
-            let answer = self.apply(name, key, change, countdown, stamps);
+            let answer = self.apply_one(name, key, change, countdown, stamps);
             match answer {
                 Answer::Created | Answer::Replaced | Answer::Deleted | Answer::Read | Answer::NotModified => {
                     answers.push(answer);
@@ -70,6 +92,9 @@ impl Model {
                     return Answer::BatchFailed(index, Box::new(failure));
                 }
             }
+        }
+        if answers.iter().any(Answer::is_write) {
+            self.commit(name);
         }
         Answer::Batch(answers)
     }

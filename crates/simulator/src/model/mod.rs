@@ -78,6 +78,10 @@ pub(crate) struct Container {
     pub(crate) counted: Counted,
     /// No other container, before or after, has this number.
     pub(crate) number: u64,
+    /// The LSN at which it began, once it was seen,
+    pub(crate) first_lsn: Option<u64>,
+    /// and how many commits have written or deleted items in it since.
+    pub(crate) commits: u64,
 }
 
 /// Everything a store of the contract would hold.
@@ -215,6 +219,8 @@ impl Model {
             countings: Countings { base, ..Countings::default() },
             counted: if base { Counted::Otherwise } else { Counted::FromWrites },
             number: self.made,
+            first_lsn: None,
+            commits: 0,
         };
         self.containers.insert(name, container);
         self.keep_feed(name, feed);
@@ -281,6 +287,9 @@ impl Model {
         let living = self.visible(name).into_iter();
         let gone: Vec<Item> = living.filter(|item| item.body.key == key).cloned().collect();
         self.turns += 1;
+        if !gone.is_empty() {
+            self.commit(name);
+        }
         for item in gone {
             let items = &mut self.containers.get_mut(name).expect("looked up above").items;
             items.retain(|other| other.version != item.version);

@@ -15,10 +15,12 @@ pub(crate) struct SeenEvent {
     pub(crate) what: What,
     /// When.
     pub(crate) time_ms: u64,
-    /// The number of its commit.
+    /// The LSN of its commit.
     pub(crate) lsn: u64,
-    /// The number of the commit that made the previous version.
+    /// The LSN of the commit that made the previous version.
     pub(crate) previous_lsn: Option<u64>,
+    /// The LSNs of the two versions.
+    pub(crate) item_lsns: (Option<u64>, Option<u64>),
     /// The item's number.
     pub(crate) number: u64,
     /// The version that it made.
@@ -36,7 +38,7 @@ pub(crate) struct SeenHistory {
     pub(crate) continuation: Option<String>,
     /// Whether there is more.
     pub(crate) more: bool,
-    /// Charge and sequence.
+    /// Charge and LSN.
     pub(crate) figures: String,
 }
 
@@ -58,7 +60,7 @@ impl World {
             events: seen_events(name, &page.events)?,
             continuation: Some(page.continuation),
             more: page.more,
-            figures: format!("{:?} {}", page.charge, page.sequence),
+            figures: format!("{:?} {:?}", page.charge, page.range),
         })
     }
 
@@ -76,7 +78,7 @@ impl World {
             events: seen_events(name, &page.events)?,
             continuation: None,
             more: page.more,
-            figures: format!("{} {}", page.bytes, page.sequence),
+            figures: format!("{} {}", page.bytes, page.lsn),
         })
     }
 }
@@ -90,6 +92,7 @@ fn history_answer(error: &engine::Error) -> Answer {
 
 fn seen_events(name: &str, events: &[Event<engine::Item>]) -> Result<Vec<SeenEvent>, Answer> {
     let image = |item: &Option<engine::Item>| item.as_ref().map(|item| seen_item(name, item)).transpose();
+    let lsn = |item: &Option<engine::Item>| item.as_ref().map(|item| item.lsn);
     let seen = |event: &Event<engine::Item>| {
         Ok(SeenEvent {
             what: match event.kind {
@@ -101,6 +104,7 @@ fn seen_events(name: &str, events: &[Event<engine::Item>]) -> Result<Vec<SeenEve
             time_ms: event.position.time().millis(),
             lsn: event.lsn,
             previous_lsn: event.previous_lsn,
+            item_lsns: (lsn(&event.current), lsn(&event.previous)),
             number: event.number.0,
             current: image(&event.current)?,
             previous: image(&event.previous)?,

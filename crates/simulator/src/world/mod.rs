@@ -62,7 +62,7 @@ pub(crate) struct Reply {
     pub(crate) answer: Answer,
     /// The items that came back, one for each operation that returned one, with what that operation did.
     pub(crate) items: Vec<(Answer, SeenItem)>,
-    /// Charges and session sequences, which must not tell whether the purge has run.
+    /// Charges and LSNs, which must not tell whether the purge has run.
     pub(crate) figures: Vec<(u64, u64)>,
     /// The seconds that each of the items has left.
     pub(crate) left: Vec<Option<u64>>,
@@ -86,7 +86,7 @@ pub(crate) struct SeenPage {
     pub(crate) items: Vec<SeenItem>,
     /// Where to go on.
     pub(crate) continuation: Option<String>,
-    /// Charge, sequence, metrics.
+    /// Charge, LSN, metrics.
     pub(crate) figures: String,
 }
 
@@ -111,6 +111,8 @@ pub(crate) struct SeenContainer {
     pub(crate) feed: SeenPage,
     /// The listing's charge and metrics.
     pub(crate) figures: String,
+    /// The LSN of its range, as errors show it and as the feed does.
+    pub(crate) lsns: (u64, u64),
     /// What its owner has asked for.
     pub(crate) wishes: SeenWishes,
 }
@@ -359,7 +361,7 @@ impl World {
             Ok(emptied) => Reply {
                 answer: Answer::Deleted,
                 items: Vec::new(),
-                figures: vec![(emptied.charge.0, self.sequence())],
+                figures: vec![(emptied.charge.0, emptied.range.lsn)],
                 left: Vec::new(),
                 touches: Vec::new(),
             },
@@ -481,7 +483,7 @@ impl World {
         let items = page.rows.iter().map(|row| seen_row(name, row)).collect::<Result<_, _>>();
         Ok(SeenPage {
             items: items.map_err(Answer::Other)?,
-            figures: format!("{:?} {} {:?} {:?}", page.charge, page.sequence, page.metrics, page.index),
+            figures: format!("{:?} {:?} {:?} {:?}", page.charge, page.range, page.metrics, page.index),
             continuation: page.continuation,
         })
     }
@@ -549,7 +551,7 @@ impl World {
         Ok(SeenPage {
             items: items.map_err(Answer::Other)?,
             continuation: Some(changes.continuation),
-            figures: format!("{:?} {}", changes.charge, changes.sequence),
+            figures: format!("{:?} {:?}", changes.charge, changes.range),
         })
     }
 
@@ -596,8 +598,16 @@ impl World {
                 .changes(name, None, 1000)
                 .map_err(|answer| format!("{name}: the feed failed: {answer:?}"))?,
             figures: page.figures,
+            lsns: self.lsns(container)?,
             wishes: self.wishes(name)?,
         })
+    }
+
+    /// The LSN of a container's only range: as it is known in memory, and as the store has it.
+    fn lsns(&self, container: &Container) -> Result<(u64, u64), String> {
+        let known = container.partitions[0].lsn();
+        let page = self.process().engine.changes(container, &Scope::default(), &FeedStart::Now, 1);
+        Ok((known, page.map_err(|error| error.to_string())?.range.lsn))
     }
 
     /// Counts every entry in the store, dead or alive.
@@ -632,7 +642,7 @@ impl Reply {
     fn of(name: &'static str, answer: Answer, outcomes: &[Outcome]) -> Reply {
         let mut reply = Reply::plain(answer);
         for outcome in outcomes {
-            reply.figures.push((outcome.charge.0, outcome.sequence));
+            reply.figures.push((outcome.charge.0, outcome.range.lsn));
             reply.touches.extend(outcome.touch.clone());
             let Some(item) = &outcome.item else { continue };
             reply.left.push(outcome.seconds_left);
