@@ -19,6 +19,7 @@ import pytest
 from azure.cosmos import PartitionKey, exceptions
 
 from bolide import Server
+from shown_time import LEASE_SECONDS, OFFSET_MOST_SECONDS, Sighting
 from wire import ask, signed
 
 DAY = 24 * 3600
@@ -98,11 +99,12 @@ def test_t13_a_system_clock_set_back_revives_nothing(machine, how):
     assert server.clock.now() >= before, "time never goes back"
     assert ids(server) == ["stays"]
 
-    # And it runs on: what is written now dies on time.
+    # And it runs on: what is written now dies on time. The last of its minutes is left to a busy machine; to the second this is
+    # shown where the clock stands still.
     container = server.client().get_database_client("d").get_container_client("c")
     stored = container.create_item({"id": "dies", "pk": "p"})
     assert stored["_ts"] >= before
-    server.clock.move_to(stored["_ts"] + 299)
+    server.clock.move_to(stored["_ts"] + 240)
     assert ids(server) == ["dies", "stays"]
     server.clock.move_to(stored["_ts"] + 300)
     assert ids(server) == ["stays"]
@@ -220,5 +222,62 @@ def test_t34_a_start_sixty_days_late_hides_and_destroys_nothing_until_an_operato
             container.create_item({"id": "month", "pk": "p", "life": 2})
         else:
             assert ids(server) == ["month", "new", "quarter", "stays"], "the rejected time never was"
+    finally:
+        server.kill()
+
+
+def watched(server, seconds, since, faked=0):
+    """Looks at the time again and again for so long: it never goes back. Returns the last look."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        look = Sighting(server, faked)
+        assert look.shown >= since.shown, "time never goes back"
+        since = look
+        time.sleep(0.05)
+    return since
+
+
+@pytest.mark.timeout(300)
+def test_t34_a_wall_clock_an_hour_ahead_for_ten_seconds_heals_at_nine_tenths_and_is_told_meanwhile(machine, tmp_path):
+    running, set_offset = machine
+    # The step is followed: two hours would make the clock suspect.
+    server = Server(data=tmp_path / "hour", test_clock=False, extra=["--max-clock-jump", "7200"], environment=running.environment)
+    server.start()
+    try:
+        first = Sighting(server)
+        assert abs(first.told) <= OFFSET_MOST_SECONDS
+        set_offset(3600)
+        wrong = watched(server, 10, first, faked=3600)
+        assert abs(wrong.ahead) <= OFFSET_MOST_SECONDS + LEASE_SECONDS, "a step of an hour is followed"
+        set_offset(0)
+
+        begin = Sighting(server)
+        assert begin.shown >= wrong.shown, "time never goes back"
+        assert 3590 < begin.told <= 3600 + OFFSET_MOST_SECONDS
+        clock = server.admin("GET", "clock")[1]
+        assert clock["suspect"] is None
+        assert clock["offset"].endswith(" ahead of the system clock, slowing down until they agree"), clock
+        assert 3590 < clock["offsetSeconds"] <= 3600 + OFFSET_MOST_SECONDS
+        told(server, "ahead of the system clock, slowing down until they agree")
+
+        end = watched(server, 15, begin)
+        least, most, advanced = end.before - begin.after, end.after - begin.before, end.shown - begin.shown
+        assert advanced <= 0.9 * most + 0.3, "time that is ahead slows down"
+        assert advanced >= 0.9 * least - LEASE_SECONDS, "and never stands still"
+        assert sum("slowing down" in line for line in server.output) == 1, "told once"
+
+        # A crash heals nothing and adds nothing.
+        server.kill()
+        server.start()
+        again = Sighting(server)
+        assert again.shown >= end.shown, "time never goes back"
+        assert 3580 < again.told <= begin.told + OFFSET_MOST_SECONDS
+        told(server, "ahead of the system clock, slowing down until they agree")
+
+        # The wall clock has caught up.
+        set_offset(3600)
+        healed = watched(server, 1, again, faked=3600)
+        assert abs(healed.ahead) <= OFFSET_MOST_SECONDS + LEASE_SECONDS
+        told(server, "the store's time agrees with the system clock again")
     finally:
         server.kill()

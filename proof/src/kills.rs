@@ -1,7 +1,8 @@
 //! kill -9 under load, again and again on the same data.
 //!
 //! ```text
-//!   start -> compare everything with the ledger -> write and disturb -> SIGKILL -> bolide check of a copy -> start ...
+//!   start -> compare its time with the machine's and everything with the ledger -> write and disturb -> SIGKILL
+//!         -> bolide check of a copy -> start ...
 //! ```
 //!
 //! What is chosen follows from the seed; when exactly the server is struck does not, the machine has its say.
@@ -20,6 +21,7 @@ use fastrand::Rng;
 use crate::backups;
 use crate::disturb::{self, Disturber, Focus, Tally};
 use crate::process::{Launch, Server};
+use crate::shown::{self, OFFSET_MOST_SECONDS};
 use crate::verify::{self, Everybody, Feeds};
 use crate::world::{self, CONTAINERS, Lost, WITH_FEED, World};
 use crate::writer::Step;
@@ -115,6 +117,8 @@ struct Figures {
     backups: u64,
     /// Items that were compared in them.
     backup_items: u64,
+    /// The farthest that shown time was from the machine's after a kill.
+    offset_seconds: f64,
     /// Rounds by focus: the work was under way when the server was struck, out of all.
     struck: BTreeMap<&'static str, (u64, u64)>,
 }
@@ -133,7 +137,8 @@ impl std::fmt::Display for Figures {
         write!(
             formatter,
             "{} writes acknowledged and {} transactions, {} items and {} feed events compared, of the writes on their way {} \
-             were made and {} not, {} inspections, {} backups restored and {} items compared in them; struck during: {}",
+             were made and {} not, {} inspections, {} backups restored and {} items compared in them, shown time at most \
+             {:.3} s from the machine's after a kill (allowed: {OFFSET_MOST_SECONDS} s); struck during: {}",
             self.acknowledged,
             self.transactions,
             self.items,
@@ -143,6 +148,7 @@ impl std::fmt::Display for Figures {
             self.inspections,
             self.backups,
             self.backup_items,
+            self.offset_seconds,
             struck.collect::<Vec<_>>().join(", ")
         )
     }
@@ -177,8 +183,10 @@ impl Kills {
     /// Starts the server and compares.
     fn compare(&mut self) -> Result<Server> {
         let server = self.launch.start()?;
+        let mut client = Client::connect(&server.address)?;
+        self.compare_time(&mut client)?;
         if let Some(focus) = self.unfinished.take() {
-            let struck = left_over(focus, &mut Client::connect(&server.address)?)?;
+            let struck = left_over(focus, &mut client)?;
             self.figures.struck(focus, struck);
         }
         let compared = verify::everything(&self.world, &server, &mut self.everybody, Feeds::Compared)?;
@@ -187,6 +195,17 @@ impl Kills {
         self.figures.made += compared.made;
         self.figures.not_made += compared.not_made;
         Ok(server)
+    }
+
+    /// Compares the time that is shown after a kill with the machine's: crashes must not add up (T34).
+    fn compare_time(&mut self, client: &mut Client) -> Result<()> {
+        let ahead = shown::offset_seconds(client)?;
+        ensure!(
+            ahead.abs() <= OFFSET_MOST_SECONDS,
+            "after a kill shown time is {ahead:+.3} s from the machine's, {OFFSET_MOST_SECONDS} s are allowed"
+        );
+        self.figures.offset_seconds = self.figures.offset_seconds.max(ahead.abs());
+        Ok(())
     }
 
     fn round(&mut self, focus: Focus) -> Result<()> {

@@ -35,6 +35,7 @@ pub mod powerloss;
 pub mod process;
 pub mod recording;
 pub mod refusals;
+pub mod shown;
 pub mod times;
 pub mod tracer;
 pub mod verify;
