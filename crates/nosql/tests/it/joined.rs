@@ -137,7 +137,7 @@ async fn what_no_client_joins_is_refused_by_name_and_a_range_answers_for_itself_
     let mut all: Vec<Value> =
         by_range.iter().flat_map(|rows| rows[0].as_array().expect("a list").to_vec()).collect();
     assert!(by_range.iter().all(|rows| rows[0].as_array().expect("a list").len() < 40));
-    all.sort_by_key(|number| number.as_i64());
+    all.sort_by_key(Value::as_i64);
     assert_eq!(all, (0..40).map(Value::Int).collect::<Vec<_>>(), "each item in its own range, once");
 }
 
@@ -223,11 +223,11 @@ async fn a_question_about_the_container_needs_no_from_outside_t14() {
 async fn a_question_about_the_container_is_joined_from_all_ranges_t14() {
     let server = wide(r#","defaultTtl":-1"#).await;
     server.create("short", r#"{"id":"short","pk":"short","n":100,"ttl":10}"#).await.expect_status(201);
-    let last = "SELECT VALUE EXISTS(SELECT 1 FROM root c WHERE c.n = 100)";
+    let hundred = "SELECT VALUE EXISTS(SELECT 1 FROM root c WHERE c.n = 100)";
     let truth = |joined: String| joined == "1";
-    assert!(truth(joined(&server, last, DOTNET).await));
+    assert!(truth(joined(&server, hundred, DOTNET).await));
     server.advance(10);
-    assert!(!truth(joined(&server, last, DOTNET).await), "what has expired is not there");
+    assert!(!truth(joined(&server, hundred, DOTNET).await), "what has expired is not there");
     let all: Vec<String> = {
         let mut all: Vec<String> = (0..40).map(|n| n.to_string()).collect();
         all.sort();
