@@ -1,0 +1,65 @@
+"""Containers' definitions: what comes back as it was given, and what is refused as the service refuses it."""
+
+import uuid
+
+import pytest
+from azure.cosmos import PartitionKey
+
+
+@pytest.fixture
+def create(database):
+    def create(key=None, **more):
+        return database.create_container("c-" + uuid.uuid4().hex, key or PartitionKey(path="/pk"), **more)
+
+    return create
+
+
+@pytest.mark.parametrize("version", [None, 1, 2])
+def test_a_version_is_shown_only_if_it_was_given(each_server, version):
+    key = {"paths": ["/pk"], "kind": "Hash"}
+    if version is not None:
+        key["version"] = version
+    with each_server.client() as client:
+        database = client.create_database_if_not_exists("versions-of-keys")
+        container = database.create_container("c-" + uuid.uuid4().hex, dict(key))
+        assert container.read()["partitionKey"] == key
+        database.replace_container(container, dict(key), default_ttl=60)
+        shown = container.read()
+        assert (shown["partitionKey"], shown["defaultTtl"]) == (key, 60)
+        for n in range(20):
+            container.create_item({"id": f"{n}", "pk": f"k{n}"})
+            # The client hashes the key by the version that it was shown.
+            feed_range = container.feed_range_from_partition_key(f"k{n}")
+            found = container.query_items("SELECT VALUE c.id FROM c", feed_range=feed_range)
+            assert list(found) == [f"{n}"]
+
+
+def test_an_indexing_policy_is_automatic_unless_it_says_otherwise(create):
+    container = create(indexing_policy={"indexingMode": "consistent"})
+    assert container.read()["indexingPolicy"]["automatic"] is True
+
+
+@pytest.mark.parametrize("path, position", [("/id ds", 4), ("pk", 0), ("//pk", 1), ("/a/", 3), ("/a/*", 3)])
+def test_a_path_that_is_none_is_refused_at_its_position(create, refused, path, position):
+    error = refused(400, create, PartitionKey(path=path))
+    words = f"The partition key component definition path '{path}' could not be accepted, failed near position '{position}'."
+    assert words in error.message
+
+
+def test_spatial_indexes_name_their_types_and_have_no_extent_on_the_earth(create, refused):
+    def policy(**index):
+        return {"indexing_policy": {"spatialIndexes": [{"path": "/at/*", **index}]}}
+
+    create(**policy(types=["Point", "Polygon"]))
+    refused(400, create, **policy())
+    refused(400, create, **policy(types=["Point"], boundingBox={"xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1}))
+
+
+def test_full_text_languages_are_tags_or_numbers(create, refused):
+    def policy(language):
+        return {"full_text_policy": {"defaultLanguage": language, "fullTextPaths": [{"path": "/text", "language": language}]}}
+
+    for language in ("en-US", "1033"):
+        assert create(**policy(language)).read()["fullTextPolicy"]["defaultLanguage"] == language
+    error = refused(400, create, **policy("spa-SPA"))
+    assert "The Full Text Policy contains an unsupported language spa-SPA. Supported languages are:" in error.message
