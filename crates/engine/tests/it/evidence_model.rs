@@ -158,7 +158,7 @@ impl Life {
             let _ = self.world.engine.purge_step(self.random.usize(1..10));
         }
         self.world.restart();
-        // A start goes on from a time that was never shown before.
+        // A start goes on up to a tenth of a second later.
         self.look_at_the_clock();
     }
 
@@ -250,7 +250,7 @@ fn version_of(line: &str) -> u32 {
 #[test]
 fn t32_in_random_lives_all_that_died_has_its_line_and_its_entry_and_nothing_else_has() {
     let (mut died, mut lines, mut restarts) = (0, 0, 0);
-    for seed in 0..60 {
+    for seed in 0..100 {
         println!("seed {seed}");
         let mut life = Life::new(seed);
         for _ in 0..300 {
