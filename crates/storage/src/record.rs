@@ -133,16 +133,16 @@ mod tests {
     use crate::clock::{BootId, BootLine, ClockRecord, Leap, RecordedSuspicion};
     use crate::{Error, Time};
 
-    fn suspicion(leap: Leap) -> Option<RecordedSuspicion> {
-        Some(RecordedSuspicion { leap, trusted: Time::from_millis(77) })
+    fn suspicion(leap: Leap) -> RecordedSuspicion {
+        RecordedSuspicion { leap, trusted: Time::from_millis(77) }
     }
 
     #[test]
     fn a_record_reads_back_as_written() {
         let boot = BootId::new([9; 16]).map(|id| BootLine { id, boot_ms: 4, line: Time::from_millis(98) });
         for boot in [None, boot] {
-            for suspicion in [None, suspicion(Leap::Start), suspicion(Leap::Running), suspicion(Leap::Behind)]
-            {
+            let leaps = [Leap::Start, Leap::Running, Leap::Behind].map(|leap| Some(suspicion(leap)));
+            for suspicion in leaps.into_iter().chain([None]) {
                 let bound = Time::from_millis(99);
                 let clock = ClockRecord { bound, advanced_ms: 5, suspicion, boot, accepted_ms: 6 };
                 let record = StoreRecord { commit: 3, sequence: 12, clock };
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_record_of_an_older_format_has_no_boot_and_is_taken_over() {
         let boot = BootId::new([9; 16]).map(|id| BootLine { id, boot_ms: 4, line: Time::from_millis(98) });
-        let suspicion = suspicion(Leap::Start);
+        let suspicion = Some(suspicion(Leap::Start));
         let clock =
             ClockRecord { bound: Time::from_millis(99), advanced_ms: 5, suspicion, boot, accepted_ms: 6 };
         let record = StoreRecord { commit: 3, sequence: 12, clock };

@@ -6,21 +6,13 @@ use super::{BootId, WallClock};
 use crate::Time;
 
 /// The clocks of this machine.
-#[derive(Debug)]
-pub struct RealClock {
-    origin: system::Origin,
-}
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealClock;
 
 impl RealClock {
     /// The clocks of this machine.
     pub fn new() -> Self {
-        Self { origin: system::Origin::new() }
-    }
-}
-
-impl Default for RealClock {
-    fn default() -> Self {
-        Self::new()
+        Self
     }
 }
 
@@ -32,11 +24,11 @@ impl WallClock for RealClock {
     }
 
     fn boot_time(&self) -> Duration {
-        self.origin.elapsed()
+        system::boot_time()
     }
 
     fn boot_id(&self) -> Option<BootId> {
-        self.origin.boot_id()
+        system::boot_id()
     }
 }
 
@@ -47,52 +39,35 @@ mod system {
     use rustix::time::{ClockId, clock_gettime};
     use std::time::Duration;
 
-    #[derive(Debug)]
-    pub(super) struct Origin;
+    pub(super) fn boot_time() -> Duration {
+        let time = clock_gettime(ClockId::Boottime);
+        let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+        Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+    }
 
-    impl Origin {
-        pub(super) fn new() -> Self {
-            Self
-        }
-
-        pub(super) fn elapsed(&self) -> Duration {
-            let time = clock_gettime(ClockId::Boottime);
-            let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-            Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
-        }
-
-        /// None in a time namespace that moves boot time: others see another boot time under the same id.
-        pub(super) fn boot_id(&self) -> Option<BootId> {
-            let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
-            let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-            if super::moves_boot_time(&offsets) { None } else { super::parse_boot_id(&id) }
-        }
+    /// None in a time namespace that moves boot time: others see another boot time under the same id.
+    pub(super) fn boot_id() -> Option<BootId> {
+        let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        if super::moves_boot_time(&offsets) { None } else { super::parse_boot_id(&id) }
     }
 }
 
-/// Elsewhere time counts from the start of the process, which no other process can relate to: every start is one in another
-/// boot.
+/// Elsewhere time counts from the first look, which no other process can relate to: every start is one in another boot.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use super::super::BootId;
+    use std::sync::OnceLock;
     use std::time::{Duration, Instant};
 
-    #[derive(Debug)]
-    pub(super) struct Origin(Instant);
+    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    pub(super) fn boot_time() -> Duration {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed()
+    }
 
-    impl Origin {
-        #[expect(clippy::disallowed_methods, reason = "this is the door")]
-        pub(super) fn new() -> Self {
-            Self(Instant::now())
-        }
-
-        pub(super) fn elapsed(&self) -> Duration {
-            self.0.elapsed()
-        }
-
-        pub(super) fn boot_id(&self) -> Option<BootId> {
-            None
-        }
+    pub(super) fn boot_id() -> Option<BootId> {
+        None
     }
 }
 

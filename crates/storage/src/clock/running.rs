@@ -72,9 +72,8 @@ impl State {
     /// Moves time on to a look at the machine's clocks.
     pub(super) fn tick(&mut self, wall: Time, boot_time: Duration, max_clock_jump: Duration) {
         // Boot time that goes back would be that of a broken clock; time does not follow it.
-        let boot_time = boot_time.max(self.boot.time);
-        let elapsed = boot_time - self.boot.time;
-        self.boot.time = boot_time;
+        let elapsed = boot_time.saturating_sub(self.boot.time);
+        self.boot.time = self.boot.time.max(boot_time);
         self.slewing = false;
         let (full, slewed) = (self.shown.at_full_rate(elapsed), self.shown.slewed(elapsed));
         if self.doubt.is_some() {
@@ -85,20 +84,17 @@ impl State {
         let is_believable =
             |wall: &Time| !is_ahead(*wall) && !self.is_behind(*wall, slewed.time(), max_clock_jump);
         // A rejected offset is deducted as long as the wall clock still shows it.
-        match [wall, shift(wall, self.rejected_ms)].into_iter().find(is_believable) {
-            Some(wall) => {
-                self.shown = slewed.max(wall.into());
-                let ahead_ms = slewed.time().millis_since(wall);
-                if ahead_ms <= u64::try_from(max_clock_jump.as_millis()).unwrap_or(u64::MAX) {
-                    self.accepted_ms = 0;
-                }
-                self.slewing = ahead_ms > SLACK_MS;
+        if let Some(wall) = [wall, shift(wall, self.rejected_ms)].into_iter().find(is_believable) {
+            self.shown = slewed.max(wall.into());
+            let ahead_ms = slewed.time().millis_since(wall);
+            if ahead_ms <= u64::try_from(max_clock_jump.as_millis()).unwrap_or(u64::MAX) {
+                self.accepted_ms = 0;
             }
-            None => {
-                self.shown = full;
-                let leap = if is_ahead(wall) { Leap::Running } else { Leap::Behind };
-                self.doubt = Some(Doubt { leap, gap_ms: 0 });
-            }
+            self.slewing = ahead_ms > SLACK_MS;
+        } else {
+            self.shown = full;
+            let leap = if is_ahead(wall) { Leap::Running } else { Leap::Behind };
+            self.doubt = Some(Doubt { leap, gap_ms: 0 });
         }
     }
 

@@ -28,7 +28,7 @@ enum Boots {
     Several,
 }
 
-struct Walk {
+struct Life {
     bench: Bench,
     random: fastrand::Rng,
     real_ms: u64,
@@ -40,7 +40,7 @@ struct Walk {
     failed: bool,
 }
 
-impl Walk {
+impl Life {
     fn new(seed: u64, wall: Wall, boots: Boots) -> Self {
         let mut bench = Bench::new();
         bench.show();
@@ -121,17 +121,17 @@ impl Walk {
     }
 }
 
-/// Walks all seeds and fails where what is shown is further from real time than `ahead_ms` or `behind_ms`, or is suspect.
+/// Runs all seeds and fails where what is shown is further from real time than `ahead_ms` or `behind_ms`, or is suspect.
 fn check(wall: Wall, boots: Boots, ahead_ms: u64, behind_ms: u64) {
     for seed in 0..SEEDS {
-        let mut walk = Walk::new(seed, wall, boots);
+        let mut life = Life::new(seed, wall, boots);
         for step in 0..STEPS {
-            walk.step();
-            if walk.failed {
+            life.step();
+            if life.failed {
                 continue;
             }
-            let status = walk.bench.show();
-            let (now, real) = (status.now.millis(), walk.real_ms);
+            let status = life.bench.show();
+            let (now, real) = (status.now.millis(), life.real_ms);
             let place = format!("seed {seed}, step {step}: shown {now}, real {real}, {status:?}");
             assert!(status.suspect.is_none(), "{place}");
             assert!(now <= real + ahead_ms && now + behind_ms >= real, "{place}");
@@ -162,9 +162,9 @@ fn t34_t13_time_is_as_wrong_as_the_wall_clock_was_and_no_more() {
 fn t13_time_never_goes_back_whatever_the_wall_clock_says() {
     for boots in [Boots::One, Boots::Several] {
         for seed in 0..SEEDS {
-            let mut walk = Walk::new(seed, Wall::Wild, boots);
+            let mut life = Life::new(seed, Wall::Wild, boots);
             for _ in 0..STEPS {
-                walk.step();
+                life.step();
             }
         }
     }
