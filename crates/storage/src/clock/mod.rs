@@ -187,7 +187,7 @@ impl Clock {
                 return Ok(Some(state.reject(record, wall, max_clock_jump, max_start_gap)));
             }
             // A clock that never had a lease has shown nothing, and an unused store writes nothing.
-            Command::Close if record.bound > Time::ZERO => state.close(record, wall),
+            Command::Close if record.bound > Time::ZERO => state.close(record),
             Command::Accept | Command::Reject | Command::Close => {}
         }
         Ok(None)

@@ -149,26 +149,26 @@ impl State {
     pub(super) fn renew(&self, record: &mut ClockRecord, wall: Time) {
         if self.is_due(record) {
             record.lease_from(self.time());
-            self.write(record, wall);
+            // Rounded up, so that time at full rate stays within the limit.
+            record.boot = self.line(self.shown.round_up(), wall);
+            self.write(record);
         }
     }
 
     /// Writes the exact time as the last one into `record`.
-    pub(super) fn close(&self, record: &mut ClockRecord, wall: Time) {
+    pub(super) fn close(&self, record: &mut ClockRecord) {
         record.bound = self.time();
-        // Nothing is shown beyond the bound, so the line need not leave room for what was.
-        self.write(record, wall.max(self.time()));
+        record.boot = self.line(self.time(), self.time());
+        self.write(record);
     }
 
-    /// Writes everything but the bound.
-    fn write(&self, record: &mut ClockRecord, wall: Time) {
+    /// Writes what an operator decides on.
+    fn write(&self, record: &mut ClockRecord) {
         record.suspicion = self.doubt.map(|doubt| RecordedSuspicion {
             leap: doubt.leap,
             trusted: record.bound.minus_millis(doubt.gap_ms),
         });
         record.accepted_ms = self.accepted_ms;
-        // Rounded up, so that time at full rate stays within the limit.
-        record.boot = self.line(self.shown.round_up(), wall);
     }
 
     /// The line of this boot through `time`.
