@@ -33,11 +33,14 @@ impl ResourcePath {
     /// Other readings are as long and end in another id.
     pub(crate) fn other_readings(uri: &Uri) -> impl Iterator<Item = Self> + use<> {
         let joined = with_question_mark(uri);
-        let without = joined.is_some().then(|| Self::parse(uri.path()).ok()).flatten();
+        // Some clients drop a question mark that nothing follows.
+        let dropped = (uri.query().is_none() && ends_with_id(uri.path())).then(|| format!("{}?", uri.path()));
+        let other = dropped.as_deref().or(joined.as_ref().map(|_| uri.path()));
+        let other = other.and_then(|raw| Self::parse(raw).ok());
         let raw = joined.as_deref().unwrap_or_else(|| uri.path());
         let unescaped =
             raw.contains('%').then(|| Self::split(raw, |text| Ok(text.to_owned())).ok()).flatten();
-        without.into_iter().chain(unescaped)
+        other.into_iter().chain(unescaped)
     }
 
     pub(crate) fn parse(raw: &str) -> Result<Self, Error> {
@@ -107,10 +110,13 @@ impl Signed {
 /// The address of a resource whose id goes on behind a question mark.
 fn with_question_mark(uri: &Uri) -> Option<String> {
     let (path, query) = (uri.path(), uri.query()?);
+    ends_with_id(path).then(|| format!("{path}?{query}"))
+}
+
+/// Whether the last segment of a raw path is an id; behind a slash it is one that is empty so far.
+fn ends_with_id(path: &str) -> bool {
     let inner = path.trim_start_matches('/');
-    // A path that ends with a slash ends with an empty id, to which the rest belongs.
-    let ends_with_id = inner.starts_with("dbs/") && inner.split('/').count().is_multiple_of(2);
-    ends_with_id.then(|| format!("{path}?{query}"))
+    inner.starts_with("dbs/") && inner.split('/').count().is_multiple_of(2)
 }
 
 fn decode(segment: &str) -> Result<String, Error> {
@@ -193,8 +199,9 @@ mod tests {
             ResourcePath::other_readings(&uri).map(|path| path.segments().last().unwrap().clone()).collect()
         };
         let none: [&str; 0] = [];
-        assert_eq!(others("/dbs/d/colls/c/docs/a"), none);
-        assert_eq!(others("/dbs/d/colls/c/docs/a%20b"), ["a%20b"]);
+        assert_eq!(others("/dbs/d/colls/c/docs/a"), ["a?"]);
+        assert_eq!(others("/dbs/d/colls/c/docs/a%20b"), ["a b?", "a%20b"]);
+        assert_eq!(others("/dbs/d/colls/c/docs"), none);
         assert_eq!(others("/dbs/d/colls/c/docs/a%20b?x=%41"), ["a b", "a%20b?x=%41"]);
         assert_eq!(others("/dbs/d/colls/c/docs?x=%41"), none);
     }

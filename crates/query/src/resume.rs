@@ -2,7 +2,8 @@
 //!
 //! A row of a plain `ORDER BY` query stands at its sort key, its item and its place among the rows of that item. Each of
 //! these is decided by `FROM` and `ORDER BY` alone, so the filter may change between two pages: clients that merge several
-//! ranges do that when they resume. Of every other query the position has a meaning only in the query as a whole: it
+//! ranges do that when they resume. They do it with `TOP` and `LIMIT` in the query as well, which there only bound what one
+//! range can contribute: the client counts the rows itself. Of every other query the position has a meaning only in the query as a whole: it
 //! names a part of the filter, or counts rows, or stands among groups or distinct rows.
 //!
 //! Either way the text's layout means nothing: what is compared is the tree as text, parameters replaced by their values.
@@ -11,7 +12,7 @@
 use document::{Value, encode_key, fingerprint as hash};
 
 use crate::logical::{Dialect, Order, Query};
-use crate::syntax::ast;
+use crate::syntax::ast::{self, NodeKind};
 use crate::syntax::print::{print_normal, print_order};
 
 /// Returns a number that tells queries apart whose positions differ in meaning, the same in every process.
@@ -21,8 +22,11 @@ pub(crate) fn fingerprint(
     parameters: &[(String, Value)],
     dialect: &Dialect,
 ) -> u64 {
-    let text =
-        if stands_in_order(query) { print_order(tree, parameters) } else { print_normal(tree, parameters) };
+    let text = if stands_in_order(query) && (is_unbounded(query) || is_merged_by_client(tree)) {
+        format!("{} {} {:?}", print_order(tree, parameters), query.skip, query.take)
+    } else {
+        print_normal(tree, parameters)
+    };
     let mut bytes = text.into_bytes();
     let embeddings = dialect.embeddings.iter().map(|(path, function)| (path.to_string(), function.clone()));
     for (name, meaning) in dialect.computed.iter().cloned().chain(embeddings) {
@@ -40,8 +44,35 @@ fn stands_in_order(query: &Query) -> bool {
         && query.nested.is_none()
         && !query.is_grouped()
         && !query.distinct
-        && query.skip == 0
-        && query.take.is_none()
+}
+
+/// Whether it shows every row.
+fn is_unbounded(query: &Query) -> bool {
+    query.skip == 0 && query.take.is_none()
+}
+
+/// Whether its rows are the envelopes of a plan's rewritten query, in the form of a select list or of an object.
+fn is_merged_by_client(tree: &ast::Query) -> bool {
+    let names: Vec<&str> = match &tree.select {
+        ast::Select::List(items) => items.iter().filter_map(name_of).collect(),
+        ast::Select::Value(ast::Node { kind: NodeKind::Object(members), .. }) => {
+            members.iter().map(|(name, _)| name.text.as_str()).collect()
+        }
+        ast::Select::Value(_) | ast::Select::Star(_) => return false,
+    };
+    names == ["_rid", "orderByItems", "payload"]
+}
+
+/// The name of a member of a select list.
+fn name_of(item: &ast::SelectItem) -> Option<&str> {
+    match (&item.alias, &item.node.kind) {
+        (Some(alias), _) => Some(&alias.text),
+        (None, NodeKind::Path { steps, .. }) => match steps.last()? {
+            ast::Step::Dot(name) => Some(&name.text),
+            ast::Step::Index(_) => None,
+        },
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -110,6 +141,26 @@ mod tests {
         ] {
             assert_ne!(of(other), plain, "{other}");
         }
+    }
+
+    /// What clients send to each range: they count rows themselves, and resume with a filter.
+    #[test]
+    fn the_window_of_a_rewritten_query_does_not_bind_its_filter() {
+        let list = "c._rid, [{\"item\": c.a}] AS orderByItems, c AS payload";
+        let object = "VALUE {\"_rid\": c._rid, \"orderByItems\": [{\"item\": c.a}], \"payload\": c}";
+        for row in [list, object] {
+            let top = |filter: &str| of(&format!("SELECT TOP 9 {row} FROM c WHERE {filter} ORDER BY c.a"));
+            assert_eq!(top("(true)"), top("((c.a >= 3))"), "{row}");
+            let window = |filter: &str, most: u8| {
+                of(&format!("SELECT {row} FROM c WHERE {filter} ORDER BY c.a OFFSET 0 LIMIT {most}"))
+            };
+            assert_eq!(window("(true)", 9), window("((c.a >= 3))", 9), "{row}");
+            assert_ne!(window("(true)", 9), window("(true)", 8), "{row}");
+        }
+        let other = |filter: &str| {
+            of(&format!("SELECT TOP 9 c._rid, c AS payload FROM c WHERE {filter} ORDER BY c.a"))
+        };
+        assert_ne!(other("(true)"), other("((c.a >= 3))"));
     }
 
     #[test]
