@@ -196,9 +196,8 @@ fn first_flaw(path: &str) -> Option<usize> {
             Some((at, _)) => return Some(at),
             None => return Some(end),
         }
-        if characters.peek().is_none() {
-            return None;
-        }
+        // A path that ends here has no flaw.
+        characters.peek()?;
         while characters.next_if(|(_, c)| c.is_whitespace()).is_some() {}
     }
 }
