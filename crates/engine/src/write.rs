@@ -138,7 +138,10 @@ impl Engine {
         };
         let lanes = Lanes::one(u64::from(partition.0));
         transact_noting(&*self.store, lanes, run, move |outcomes: &Vec<Outcome>| {
-            outcomes.iter().for_each(|outcome| counted.known_lsn.raise(outcome.range.lsn));
+            // Whatever it was, it saw all that was written before it in the batch.
+            if let Some(last) = outcomes.last() {
+                counted.known_lsn.raise(last.range.lsn);
+            }
         })
     }
 
