@@ -579,6 +579,9 @@ impl Generator {
 
     /// Often it is wrong for a while only.
     fn forward(&mut self) -> Step {
+        if self.random.u8(..4) == 0 {
+            return self.wrong_until_a_crash();
+        }
         let ms = match self.random.u8(..4) {
             0 => self.random.u64(1..100),
             1 => self.random.u64(1..5 * SECOND),
@@ -589,6 +592,14 @@ impl Generator {
             let wait = Step::Clock(ClockStep::Wait { ms: self.random.u64(..2 * SECOND) });
             self.queued.extend([wait, Step::Clock(ClockStep::SetBack { ms })]);
         }
+        Step::Clock(ClockStep::SetForward { ms })
+    }
+
+    /// A step forward within the lease is shown, taken back, and the process is killed before its next renewal.
+    fn wrong_until_a_crash(&mut self) -> Step {
+        let (ms, down_ms) = (self.random.u64(1..SECOND), self.random.u64(..100));
+        let crash = Step::Restart { clean: false, over: Over::Process, down_ms, drift_ms: 0 };
+        self.queued.extend([Step::Clock(ClockStep::SetBack { ms }), crash]);
         Step::Clock(ClockStep::SetForward { ms })
     }
 
