@@ -231,7 +231,8 @@ impl Clock {
         if over == Over::Machine {
             check(now >= wall, "a start in another boot shows no earlier time than the wall clock's", &seen)?;
             let far_ahead = wall > known + SLACK_MS + LEASE_MS + START_GAP_MS;
-            if self.suspect && certain && !judged || far_ahead {
+            // An operator's decision may have been kept.
+            if (self.suspect && certain || far_ahead) && !judged {
                 check(seen.suspect, "the clock must be suspect", &seen)?;
             }
         } else if self.suspect && certain && !judged {
