@@ -112,7 +112,7 @@ fn binding(parent: &str, envelope: &str, query: &Query) -> u64 {
 
 /// The text behind which a page begins: kind and version, binding, the last id.
 fn token(last: &str, binding: u64) -> String {
-    engine::encode_token([&KIND[..], &binding.to_be_bytes(), last.as_bytes()].concat())
+    engine::encode_token([KIND, &binding.to_be_bytes(), last.as_bytes()].concat())
 }
 
 fn read_token(text: &str, binding: u64) -> Result<String, engine::Error> {
@@ -137,7 +137,7 @@ mod tests {
         let ours = binding("rid", "Users", &all);
         let text = token("größe?/ \u{1F600}", ours);
         assert_eq!(read_token(&text, ours).as_deref(), Ok("größe?/ \u{1F600}"));
-        assert_eq!(read_token(&text, binding("rid", "Users", &query("select  * from r"))).is_ok(), true);
+        assert!(read_token(&text, binding("rid", "Users", &query("select  * from r"))).is_ok());
         for other in [
             binding("rid", "Databases", &all),
             binding("other", "Users", &all),

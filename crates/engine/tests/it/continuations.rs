@@ -53,7 +53,7 @@ fn in_turn(world: &World, forms: &[String]) -> Vec<String> {
     rows
 }
 
-fn is_refused(answer: Result<QueryPage, Error>) -> bool {
+fn is_refused(answer: &Result<QueryPage, Error>) -> bool {
     matches!(answer, Err(Error::InvalidContinuation { .. }))
 }
 
@@ -182,7 +182,7 @@ fn a_token_of_another_order_or_query_is_refused() {
     ] {
         let page = ask(&world, &all, given, None).expect("a page");
         let token = page.continuation.expect("more than a page");
-        assert!(is_refused(ask(&world, &all, asked, Some(token.clone()))), "{given} then {asked}");
+        assert!(is_refused(&ask(&world, &all, asked, Some(token.clone()))), "{given} then {asked}");
         // The same query in another layout goes on.
         let other =
             given.replace(' ', "\n  ").replace("SELECT", "select").replace("FROM", "-- the rest\nfrom");
@@ -209,7 +209,7 @@ fn a_token_is_of_one_container_and_one_part_of_it() {
             given += 1;
             for (other_at, other) in scopes.iter().enumerate() {
                 let answer = ask(&world, other, query, Some(token.clone()));
-                assert_eq!(is_refused(answer), at != other_at, "{query} from {scope:?} in {other:?}");
+                assert_eq!(is_refused(&answer), at != other_at, "{query} from {scope:?} in {other:?}");
             }
         }
         assert!(given >= 4, "{given} tokens of {query}");
@@ -223,5 +223,5 @@ fn a_token_is_of_one_container_and_one_part_of_it() {
     let token = ask(&world, &Scope::default(), query, None).expect("a page").continuation;
     world.engine.delete_container(&world.current(), &Precondition::None).expect("deleted");
     world.container("");
-    assert!(is_refused(ask(&world, &Scope::default(), query, token)));
+    assert!(is_refused(&ask(&world, &Scope::default(), query, token)));
 }

@@ -87,7 +87,7 @@ fn digits(bytes: &[u8]) -> String {
 
 /// The bytes of digits as they are given out: capitals, in pairs.
 fn read_digits(text: &str) -> Option<Vec<u8>> {
-    if text.len() > 2 * LENGTH || text.len() % 2 != 0 {
+    if text.len() > 2 * LENGTH || !text.len().is_multiple_of(2) {
         return None;
     }
     let half = |digit: u8| match digit {
