@@ -124,7 +124,7 @@ impl Source for Library<'_> {
             self.room,
             &mut self.scans.output,
             target,
-            documents,
+            &documents,
             self.reads.bypass,
             self.context,
         )

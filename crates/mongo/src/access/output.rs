@@ -106,7 +106,7 @@ pub(super) fn stage(
     room: &Room,
     staged: &mut Option<Staged>,
     target: &Namespace,
-    documents: Vec<RawDocument>,
+    documents: &[RawDocument],
     bypass: bool,
     context: &Context,
 ) -> Result<()> {
