@@ -152,15 +152,18 @@ impl Clock {
         self.accepted = 0;
     }
 
-    /// The operator believes the wall clock: it is taken over, or run towards.
+    /// The operator believes the wall clock: it is taken over, or run towards. One that has come back from the leap says that
+    /// the leap was wrong, so the trusted time counts.
     fn accept(&mut self, machine: Machine) {
         if self.suspect {
-            self.turn(self.now().max(machine.wall_ms));
+            let came_back = machine.wall_ms + JUMP_MS < self.now();
+            let floor = if came_back { self.trusted() } else { self.now() };
+            self.turn(floor.max(machine.wall_ms));
             self.accepted = self.now().saturating_sub(machine.wall_ms);
         }
     }
 
-    /// The operator does not: the trusted time counts, the only case in which time falls. If the wall clock has come back from
+    /// The operator does not: the trusted time counts. If the wall clock has come back from
     /// the leap by itself and is believable, it is the leap that is rejected and not the wall clock.
     fn reject(&mut self, machine: Machine) {
         if self.suspect {

@@ -267,6 +267,8 @@ impl Run {
             }
             ClockStep::Accept => {
                 self.situation.coverage.reach_if(self.shown.suspect, Reach::ClockAccepted);
+                // A wall clock that has come back takes the leap back, as a rejection does: readers start anew.
+                self.consumers.clear();
                 return self.watch(fault, Asked::Accept, |world| world.judge_clock(true));
             }
             ClockStep::Reject => {

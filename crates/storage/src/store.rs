@@ -43,11 +43,13 @@ pub trait Store: Send + Sync {
     /// The state of the clock.
     fn clock_status(&self) -> Result<ClockStatus>;
 
-    /// An operator takes the wall clock's word: the clock is no longer suspect (T34). Nothing happens if it is not.
+    /// An operator takes the wall clock's word: the clock is no longer suspect (T34). If the wall clock has come back from a
+    /// leap found at start, its word is that the leap was wrong, and the time falls back to the trusted time. Nothing happens
+    /// if the clock is not suspect.
     fn accept_clock(&self) -> Result<ClockStatus>;
 
-    /// An operator rejects the leap (T34). After a leap found at start the time falls back to the trusted time,
-    /// the only case in which it does. Nothing happens if the clock is not suspect.
+    /// An operator rejects the leap (T34). After a leap found at start the time falls back to the trusted time:
+    /// only a decision of the operator makes it do so. Nothing happens if the clock is not suspect.
     fn reject_clock(&self) -> Result<ClockStatus>;
 
     /// Moves the test clock forward (T29); durable when it returns.

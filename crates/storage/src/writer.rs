@@ -243,8 +243,8 @@ impl<B: Backend> Writer<B> {
                 Ok(())
             }
             Err(error) => {
-                // The clock is not let go: recovery may replay what was written, so nobody is told a later time before the
-                // store is opened again (T13).
+                // Recovery may replay what was written, so no later time is shown before the store is opened again (T13).
+                self.shared.clock.hold();
                 self.shared.stop(&error);
                 Err(error)
             }

@@ -10,7 +10,7 @@ const WRITE: &str = "crates/engine/src/write.rs";
 pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "the LSN of a range follows the store's sequence",
-        edits: &[edit(COUNTERS, "let next = last + 1;", "let next = commit.max(last);")],
+        edits: &[edit(COUNTERS, "let next = last.saturating_add(1);", "let next = commit.max(last);")],
     },
     Bug {
         name: "each operation of a batch takes an LSN",

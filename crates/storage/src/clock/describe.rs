@@ -71,8 +71,12 @@ impl ClockStatus {
         Some(match suspicion.leap {
             Leap::Running => format!("while the server ran, the system clock leapt {ahead} ahead"),
             Leap::Start => format!("at its start the server found the system clock {ahead} ahead"),
-            Leap::Behind => {
+            Leap::Behind if self.ahead_ms >= 0 => {
                 format!("the system clock is {} behind the time shown", Span(self.ahead_ms.unsigned_abs()))
+            }
+            Leap::Behind => {
+                let ahead = Span(self.ahead_ms.unsigned_abs());
+                format!("the system clock was far behind the time shown and is {ahead} ahead of it now")
             }
         })
     }

@@ -172,23 +172,29 @@ impl Clock {
 
     /// Writes into `record` what `command` makes durable; the turn is for [`publish`](Self::publish).
     pub(crate) fn prepare(&self, command: Command, record: &mut ClockRecord) -> Result<Option<Turn>> {
+        let ClockOptions { max_clock_jump, max_start_gap, .. } = self.options;
         let mut state = self.state.lock();
         let wall = self.tick(&mut state);
+        if command == Command::Renew {
+            // A lease changes no time, so time goes on within the one before.
+            state.renew(record, wall);
+            return Ok(None);
+        }
         state.begin_commit();
         match command {
-            Command::Renew => state.renew(record, wall),
             Command::Advance { seconds } => {
                 record.advanced_ms = self.advanced(record.advanced_ms, seconds, state.time())?;
                 state.renew(record, wall);
             }
-            Command::Accept if state.doubt.is_some() => return Ok(Some(state.accept(record, wall))),
+            Command::Accept if state.doubt.is_some() => {
+                return Ok(Some(state.accept(record, wall, max_clock_jump)));
+            }
             Command::Reject if state.doubt.is_some() => {
-                let ClockOptions { max_clock_jump, max_start_gap, .. } = self.options;
                 return Ok(Some(state.reject(record, wall, max_clock_jump, max_start_gap)));
             }
             // A clock that never had a lease has shown nothing, and an unused store writes nothing.
             Command::Close if record.bound > Time::ZERO => state.close(record),
-            Command::Accept | Command::Reject | Command::Close => {}
+            Command::Renew | Command::Accept | Command::Reject | Command::Close => {}
         }
         Ok(None)
     }
@@ -203,7 +209,14 @@ impl Clock {
         if is_possible { Ok(advanced_ms) } else { Err(Error::TimeOutOfRange) }
     }
 
-    /// Takes over what has become durable. After a commit that failed it is not called, and time stays where it is.
+    /// Lets time stand still from now on: a commit has failed, and until the store is opened again its outcome is unknown.
+    pub(crate) fn hold(&self) {
+        let mut state = self.state.lock();
+        self.tick(&mut state);
+        state.begin_commit();
+    }
+
+    /// Takes over what has become durable. After a commit that failed, [`hold`](Self::hold) is called instead.
     pub(crate) fn publish(&self, record: ClockRecord, turn: Option<Turn>) {
         self.state.lock().publish(record, turn);
     }

@@ -56,6 +56,13 @@ impl Bench {
         self.durable = Some(record);
     }
 
+    /// The operator accepts the wall clock. Time may fall by that, but not behind the trusted time.
+    pub(super) fn accept(&mut self) {
+        let trusted = self.show().trusted;
+        self.command(Command::Accept);
+        self.last = trusted;
+    }
+
     /// A commit with a transaction. If it fails, its record may be kept all the same.
     pub(super) fn commit(&mut self, ends: Commit) -> Time {
         let mut record = self.durable.unwrap_or_default();
@@ -283,6 +290,42 @@ fn t34_a_paused_virtual_machine_follows_up_to_max_clock_jump_and_is_suspect_beyo
         assert_eq!(bench.now(), expected);
         bench.command(Command::Accept);
         assert_eq!((bench.now(), bench.leap()), (SECOND + pause, None), "accepted");
+    }
+}
+
+#[test]
+fn t34_time_goes_on_while_a_renewal_is_written() {
+    let mut bench = Bench::new();
+    bench.run(SECOND);
+    let (before, mut record) = (bench.now(), bench.durable.unwrap_or_default());
+    bench.clock().prepare(Command::Renew, &mut record).unwrap();
+    bench.pass(100);
+    assert_eq!(bench.now(), before + 100);
+}
+
+#[test]
+fn t34_accepting_a_wall_clock_that_was_repaired_destroys_nothing_by_the_leap() {
+    for reboots in [false, true] {
+        let mut bench = Bench::new();
+        bench.run(SECOND);
+        let known = bench.now();
+        // A start finds the wall clock years ahead; it is repaired, and the server started again.
+        bench.kill();
+        bench.step(100 * 365 * DAY as i64);
+        bench.start();
+        assert_eq!(bench.leap(), Some(Leap::Start));
+        assert!(bench.show().trusted.millis() - START_MS < known + HOUR);
+        bench.kill();
+        bench.step(-(100 * 365 * DAY as i64));
+        if reboots {
+            bench.machine.reboot(Duration::ZERO);
+        }
+        bench.start();
+        assert!(bench.leap().is_some());
+        bench.accept();
+        let status = bench.show();
+        assert_eq!((status.suspect, status.trusted), (None, status.now));
+        assert!(status.ahead_ms.unsigned_abs() <= 2 * LEASE_MS + SLACK_MS, "{}", status.ahead_ms);
     }
 }
 
