@@ -11,7 +11,7 @@
 
 use document::{Value, encode_key, fingerprint as hash};
 
-use crate::logical::{Dialect, Order, Query};
+use crate::logical::{Dialect, Order, Query, Surface};
 use crate::syntax::ast::{self, NodeKind};
 use crate::syntax::print::{print_normal, print_order};
 
@@ -28,6 +28,9 @@ pub(crate) fn fingerprint(
         print_normal(tree, parameters)
     };
     let mut bytes = text.into_bytes();
+    if dialect.surface != Surface::default() {
+        bytes.extend(format!("{:?}", dialect.surface).into_bytes());
+    }
     let embeddings = dialect.embeddings.iter().map(|(path, function)| (path.to_string(), function.clone()));
     for (name, meaning) in dialect.computed.iter().cloned().chain(embeddings) {
         for text in [name, meaning] {
@@ -201,5 +204,14 @@ mod tests {
         assert_eq!(parsed(&[("low", "SELECT VALUE LOWER(c.name) FROM c")]), first);
         assert_ne!(parsed(&[("low", "SELECT VALUE UPPER(c.name) FROM c")]), first);
         assert_ne!(parsed(&[]), first);
+    }
+
+    #[test]
+    fn a_token_of_the_globe_does_not_go_on_on_the_plane() {
+        let [globe, plane] = [Surface::Globe, Surface::Plane].map(|surface| {
+            let dialect = Dialect { surface, ..Dialect::default() };
+            crate::parse("SELECT * FROM c ORDER BY c.distance", &[], &dialect).unwrap().resume_fingerprint()
+        });
+        assert_ne!(globe, plane);
     }
 }

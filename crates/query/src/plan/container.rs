@@ -38,6 +38,7 @@ pub(super) fn merge<'q>(
     };
     let windowed = asked.top.is_some() || asked.window.is_some();
     match kind {
+        _ if asked.from.is_empty() => Ok((unjoined, query)),
         SubqueryKind::Scalar if is_total(inside) && !asked.distinct && !windowed => {
             // An aggregate inside of a larger expression is nothing that clients join.
             Ok(super::merge(asked, inside, parameters).unwrap_or((unjoined, query)))
@@ -61,7 +62,7 @@ fn is_total(query: &Query) -> bool {
     query.is_grouped() && query.group_by.is_empty()
 }
 
-/// The plan of a query that asks for one truth.
+/// Returns the plan of a query that asks for one truth.
 fn truth(tree: &ast::Query, inside: &Query) -> Option<QueryInfo> {
     let node = match &tree.select {
         Select::Value(node) => node,
@@ -90,19 +91,20 @@ fn truth(tree: &ast::Query, inside: &Query) -> Option<QueryInfo> {
     Some(info)
 }
 
-/// The aggregate that makes one truth of several: any of them, or all.
+/// Returns the aggregate that makes one truth of several: any of them, or all. Only a subquery that reads the container by
+/// its own `FROM` has one: what an expression around it makes of a range's answer says nothing about the others.
 fn aggregate(node: &Node) -> Option<AggregateKind> {
     match &node.kind {
+        NodeKind::Subquery { query, .. } if query.from.is_empty() => None,
         NodeKind::Subquery { kind: SubqueryKind::Exists, .. } => Some(AggregateKind::Max),
         NodeKind::Subquery { kind: SubqueryKind::All, query }
             if query.top.is_none() && query.window.is_none() =>
         {
             Some(AggregateKind::Min)
         }
-        NodeKind::Unary { operator: Unary::Not, operand } => match &operand.kind {
-            NodeKind::Subquery { kind: SubqueryKind::Exists, .. } => Some(AggregateKind::Min),
-            _ => None,
-        },
+        NodeKind::Unary { operator: Unary::Not, operand } => {
+            (aggregate(operand)? == AggregateKind::Max).then_some(AggregateKind::Min)
+        }
         _ => None,
     }
 }
