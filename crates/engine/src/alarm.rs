@@ -51,6 +51,11 @@ impl Alarm {
         }
     }
 
+    /// Whether the clock was suspect when it was last looked at.
+    pub(crate) fn was_clock_suspect(&self) -> bool {
+        self.suspect.load(Ordering::Acquire)
+    }
+
     /// Rings in any case: the time or a policy has changed.
     pub(crate) fn ring(&self) {
         if let Some(ring) = &*self.ring.read() {

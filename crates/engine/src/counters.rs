@@ -198,7 +198,7 @@ pub(crate) fn next_lsn(tx: &mut Transaction<'_>, partition: PartitionId, commit:
     let Some(last) = total.lsn else {
         return Err(Error::Corrupt(format!("the commits of partition {} are not counted", partition.0)));
     };
-    let next = last + 1;
+    let next = last.saturating_add(1);
     if next > commit {
         return Err(lsn::ahead(next, commit));
     }

@@ -196,6 +196,11 @@ impl Engine {
         Ok(status)
     }
 
+    /// Whether the clock was suspect at the last [`clock_status`](Self::clock_status). Costs nothing.
+    pub fn was_clock_suspect(&self) -> bool {
+        self.alarm.was_clock_suspect()
+    }
+
     /// Moves the test clock forward (T29). Refused unless the store was opened with one.
     pub fn advance_clock(&self, seconds: u64) -> Result<Time> {
         let now = self.store.advance_clock(seconds).map_err(|error| match error {

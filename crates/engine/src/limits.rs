@@ -24,8 +24,9 @@ pub const SWEEP_ENTRIES: usize = 16 * 1024;
 pub const HISTORY_TRIM_ENTRIES: usize = 2048;
 /// and their bytes, unless it is a single one.
 pub const HISTORY_TRIM_BYTES: usize = 16 * 1024 * 1024;
-/// Items removed in one transaction by "delete all items of a partition key".
-pub const DELETE_CHUNK: usize = 256;
+/// Items removed in one transaction by "delete all items of a partition key": as many as one commit number has room for, so that
+/// the transaction counts as one commit of its range.
+pub const DELETE_CHUNK: usize = 128;
 /// Entries removed in one transaction when a dropped container is cleared away.
 pub const DROP_CHUNK: usize = 2048;
 /// A step of an index build ends when it has written this many entries…

@@ -107,10 +107,11 @@ impl Signed {
     }
 }
 
-/// The address of a resource whose id goes on behind a question mark.
+/// The address of a resource whose id goes on behind a question mark. No id has a slash, so that all readings of an address
+/// have as many segments and lead to one route.
 fn with_question_mark(uri: &Uri) -> Option<String> {
     let (path, query) = (uri.path(), uri.query()?);
-    ends_with_id(path).then(|| format!("{path}?{query}"))
+    (ends_with_id(path) && !query.contains('/')).then(|| format!("{path}?{query}"))
 }
 
 /// Whether the last segment of a raw path is an id; behind a slash it is one that is empty so far.
@@ -185,6 +186,9 @@ mod tests {
             ("/dbs/d/colls/c/docs/a?b%20c?d=%3F", 6, "a?b c?d=?"),
             ("/dbs/d/colls/c/docs/a%3Fb", 6, "a?b"),
             ("/dbs/d/colls/c/docs?a=b", 5, "docs"),
+            // No id has a slash, so these have a query.
+            ("/dbs/d/colls/c/docs/a?x=b/c", 6, "a"),
+            ("/dbs/d?/colls", 2, "d"),
             ("/_bolide/export?container=c", 2, "export"),
             ("//addresses/?$resolveFor=dbs", 1, "addresses"),
         ] {

@@ -35,14 +35,18 @@ async fn t34_ready_names_the_command_that_accepts_a_suspect_time() {
     let server = Server::with_guarded_clock().await;
     let ready = || server.get("/ready").unsigned().send();
     assert_eq!(ready().await.expect_status(200).text(), r#"{"ready":true}"#);
-    server.clock.set_wall(Time::from_seconds(START + 2 * 60 * 60));
+    let commits = server.disk.commits();
+    server.clock.advance(std::time::Duration::from_mins(1));
+    ready().await.expect_status(200);
+    assert_eq!(server.disk.commits(), commits, "a probe renews no lease");
+    server.clock.set_wall(Time::from_seconds(START + 2 * 60 * 60 + 60));
+    let clock = server.admin("GET", "/_bolide/clock", "").send().await.expect_status(200);
     let suspect = ready().await.expect_status(200);
     assert_eq!(
         suspect.member("clock"),
         Value::from("suspect: while the server ran, the system clock leapt 2 h ahead")
     );
     assert_eq!(suspect.member("acceptWith"), Value::from("bolide clock accept"));
-    let clock = server.admin("GET", "/_bolide/clock", "").send().await.expect_status(200);
     assert_eq!(clock.member("suspect").get("leap"), Some(&Value::from("running")));
     assert_eq!(clock.member("offsetSeconds"), Value::Double(-7200.0));
     server.admin("POST", "/_bolide/clock", r#"{"accept":true}"#).send().await.expect_status(200);

@@ -192,11 +192,6 @@ impl Client {
     /// Goes on behind a row as a client that knows nothing but that row and the token of its page: ranges before it have
     /// shown what is equal, ranges behind it have not.
     fn resume(&mut self, at: usize, row: &Json, descends: &[bool]) {
-        let counts = self.count("top").is_some() || self.count("limit").is_some();
-        if counts && !self.cursors[at].page.is_empty() {
-            // A token that counts rows is bound to the filter.
-            return;
-        }
         let keys = self.texts("orderByExpressions");
         let (keys, values) = (&keys, resume::values(row));
         let beyond = |equal| resume::filter(keys, &values, descends, equal);
