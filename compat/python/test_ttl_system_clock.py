@@ -262,7 +262,7 @@ def test_t34_a_wall_clock_an_hour_ahead_for_ten_seconds_heals_at_nine_tenths_and
 
         end = watched(server, 15, begin)
         least, most, advanced = end.before - begin.after, end.after - begin.before, end.shown - begin.shown
-        assert advanced <= 0.9 * most + 0.3, "time that is ahead slows down"
+        assert advanced <= 0.9 * most + 1, "time that is ahead slows down"
         assert advanced >= 0.9 * least - LEASE_SECONDS, "and never stands still"
         assert sum("slowing down" in line for line in server.output) == 1, "told once"
 

@@ -227,11 +227,16 @@ fn number(reply: &Document, name: &str) -> usize {
     }
 }
 
+/// The seed that `BOLIDE_SEED` names, else the same in every run.
+fn seeded() -> Rng {
+    let seed = std::env::var("BOLIDE_SEED").map_or(1, |seed| seed.parse().expect("a number"));
+    println!("seed {seed}");
+    Rng::with_seed(seed)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_find_the_same_with_and_without_indexes() {
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let mut random = Rng::with_seed(seed);
+    let mut random = seeded();
     let server = Server::start().await;
     let mut client = server.connect().await;
     let mut matched = 0;
@@ -262,9 +267,7 @@ async fn filters_find_the_same_with_and_without_indexes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn near_finds_all_that_lies_within_its_distance() {
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let mut random = Rng::with_seed(seed);
+    let mut random = seeded();
     let server = Server::start().await;
     let mut client = server.connect().await;
     let mut matched = 0;
