@@ -1,5 +1,6 @@
 //! The versioned API: a client may promise to use nothing but what version 1 has.
 
+use bson::ValueRef;
 use mql::Code;
 
 use crate::commands::Command;
@@ -7,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::fields::Fields;
 
 /// The commands of version 1.
-const COMMANDS: [&str; 32] = [
+const COMMANDS: [&str; 31] = [
     "abortTransaction",
     "aggregate",
     "authenticate",
@@ -18,7 +19,6 @@ const COMMANDS: [&str; 32] = [
     "create",
     "createIndexes",
     "delete",
-    "distinct",
     "drop",
     "dropDatabase",
     "dropIndexes",
@@ -42,6 +42,17 @@ const COMMANDS: [&str; 32] = [
     "update",
 ];
 
+/// Stages that version 1 does not have. `$collStats` it has, but only to count.
+const OTHER_STAGES: [&str; 7] = [
+    "$currentOp",
+    "$indexStats",
+    "$listLocalSessions",
+    "$listSearchIndexes",
+    "$listSessions",
+    "$planCacheStats",
+    "$search",
+];
+
 /// Checks what the client has promised.
 pub(crate) fn check(fields: Fields<'_>, command: &Command) -> Result<()> {
     let (strict, deprecation) = (fields.boolean("apiStrict")?, fields.boolean("apiDeprecationErrors")?);
@@ -55,7 +66,25 @@ pub(crate) fn check(fields: Fields<'_>, command: &Command) -> Result<()> {
                 format!("Provided apiStrict:true, but the command {} is not in API Version 1", command.name);
             Err(Error::new(Code::API_STRICT_ERROR, text))
         }
+        Some("1") if strict == Some(true) => check_stages(fields),
         None | Some("1") => Ok(()),
         Some(_) => Err(Error::new(Code::API_VERSION_ERROR, "API version must be \"1\"")),
     }
+}
+
+/// Refuses stages of a pipeline that version 1 does not have.
+fn check_stages(fields: Fields<'_>) -> Result<()> {
+    let Some(stages) = fields.document.get("pipeline").and_then(ValueRef::as_array) else { return Ok(()) };
+    for (name, argument) in stages.iter().filter_map(|stage| stage.as_document()?.iter().next()) {
+        let counts = |options: bson::DocumentRef<'_>| options.iter().all(|(name, _)| name == "count");
+        let is_other = match name {
+            "$collStats" => !argument.as_document().is_some_and(counts),
+            name => OTHER_STAGES.contains(&name),
+        };
+        if is_other {
+            let text = format!("Provided apiStrict:true, but {name} is not in API Version 1");
+            return Err(Error::new(Code::API_STRICT_ERROR, text));
+        }
+    }
+    Ok(())
 }

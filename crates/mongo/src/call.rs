@@ -39,6 +39,8 @@ pub(crate) struct Call {
     pub(crate) now: Time,
     /// The logical time of this command; a write's own.
     pub(crate) timestamp: Timestamp,
+    /// The time behind the last commit when it began.
+    pub(crate) began: Timestamp,
     /// Where the command reads and writes: the database, or its transaction.
     pub(crate) room: Room,
     /// What the client may do.
@@ -70,6 +72,7 @@ impl Call {
             numbered: None,
             now: self.now,
             timestamp: self.timestamp,
+            began: self.began,
             room: self.room.clone(),
             rights: self.rights.clone(),
             needs: Arc::clone(&self.needs),

@@ -19,6 +19,7 @@ use crate::error::{Error, RETRYABLE_WRITE, Result, TRANSIENT_TRANSACTION};
 use crate::fail_points::{Candidate, Failure, Name, RetryableFailure};
 use crate::fields::Fields;
 use crate::limits::MESSAGE_BYTES;
+use crate::operation_time;
 use crate::operations::{Brake, Operation, Stop, Timer};
 use crate::record::Ran;
 use crate::reply::{Reply, list};
@@ -165,6 +166,8 @@ fn prepare(
     };
     let numbered = Numbered::parse(fields, command, &service.settings.profile)?;
     hear_time(service, fields, now)?;
+    let began = operation_time::behind(now, service.engine.last_sequence());
+    service.clock.observe(began, now);
     let timestamp = match command.effect {
         Effect::Writes => service.clock.tick(now),
         Effect::Reads => service.clock.current(now),
@@ -181,6 +184,7 @@ fn prepare(
         numbered,
         now,
         timestamp,
+        began,
         room: Room::new(&service.common, None),
         rights,
         needs: Arc::default(),
@@ -447,15 +451,20 @@ fn explain_stop(error: Error, brake: &Brake) -> Error {
     }
 }
 
-/// `operationTime` and `$clusterTime`, where the profile has them.
+/// `operationTime` and `$clusterTime`, where the profile has them. The first is that of the last write, which its event in a
+/// change stream has too. A read has the time behind the last commit when it began, what changes no document that behind the
+/// last commit now. Times that clients have seen move only the second.
 fn times(service: &Service, call: Option<&Call>) -> Document {
     if !service.settings.profile.has_cluster_time() {
         return Document::new();
     }
     let Ok(now) = service.engine.now() else { return Document::new() };
-    let current = service.clock.current(now);
+    let written = call.and_then(|call| call.room.meter().position()).map(operation_time::cluster_time);
+    let began = || call.filter(|call| call.command.effect == Effect::Reads).map(|call| call.began);
     let operation =
-        call.filter(|call| call.command.effect == Effect::Writes).map_or(current, |call| call.timestamp);
+        written.or_else(began).unwrap_or_else(|| operation_time::behind(now, service.engine.last_sequence()));
+    service.clock.observe(operation, now);
+    let current = service.clock.current(now);
     Document::new().with("operationTime", operation).with("$clusterTime", cluster_time(current))
 }
 

@@ -34,6 +34,7 @@ pub mod limits;
 mod listener;
 mod matching;
 mod meter;
+mod operation_time;
 mod operations;
 mod parameters;
 mod provisional;

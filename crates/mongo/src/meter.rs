@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::collection::Collection;
-use engine::{Charge, QueryMetrics, Toll};
+use engine::{Charge, Position, QueryMetrics, Toll};
 use parking_lot::Mutex;
 
 use crate::access::Way;
@@ -28,6 +28,8 @@ struct Sums {
     /// The first ways that were taken.
     ways: Vec<(Arc<Collection>, Taken)>,
     waited: Duration,
+    /// Where the last write stands in the feeds of all versions.
+    position: Option<Position>,
 }
 
 /// A way that was taken.
@@ -100,6 +102,17 @@ impl Meter {
     /// Adds what a write has cost.
     pub(crate) fn wrote(&self, charge: Charge) {
         self.0.lock().written += charge;
+    }
+
+    /// Notes where a write stands in the feeds of all versions.
+    pub(crate) fn committed(&self, position: Option<Position>) {
+        let mut sums = self.0.lock();
+        sums.position = sums.position.max(position);
+    }
+
+    /// Where the last write of the command stands; none if it has written nothing.
+    pub(crate) fn position(&self) -> Option<Position> {
+        self.0.lock().position
     }
 
     /// The charge of the command, with an answer of so many bytes: its reads as one page of a query, and its writes. One that

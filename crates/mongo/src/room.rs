@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use bson::RawDocument;
+use engine::Engine;
 use engine::collection::{
-    Collection, CollectionDefinition, Found, Modified, Reading, Receipt, Receipts, Target, Verdict, Workspace,
+    Collection, CollectionDefinition, Found, Inserted, Modified, Reading, Receipt, Receipts, Target, Verdict,
+    Workspace,
 };
-use engine::{Charge, Engine};
 use mql::Code;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use storage::Time;
@@ -157,6 +158,7 @@ impl Room {
         };
         let modified = modified.map_err(|error| Error::in_namespace(error, &collection.namespace()))?;
         self.meter.wrote(modified.charge);
+        self.meter.committed(modified.position);
         Ok(modified)
     }
 
@@ -178,7 +180,7 @@ impl Room {
                     inserted.push(admitted.and_then(|toll| {
                         let charge = workspace.insert(collection, document)?;
                         toll.pay(charge);
-                        Ok(charge)
+                        Ok(Inserted { charge, position: None })
                     }));
                     if ordered && inserted.last().is_some_and(std::result::Result::is_err) {
                         break;
@@ -188,8 +190,9 @@ impl Room {
             }
         };
         let namespace = collection.namespace();
-        self.meter.wrote(inserted.iter().flatten().copied().sum());
-        let told = |outcome: engine::Result<Charge>| {
+        self.meter.wrote(inserted.iter().flatten().map(|inserted| inserted.charge).sum());
+        self.meter.committed(inserted.iter().flatten().filter_map(|inserted| inserted.position).max());
+        let told = |outcome: engine::Result<Inserted>| {
             outcome.map(drop).map_err(|error| Error::in_namespace(error, &namespace))
         };
         Ok(inserted.into_iter().map(told).collect())

@@ -41,7 +41,7 @@ pub(crate) use receipts::{ReceiptEntry, read_receipt};
 pub use usage::IndexUsage;
 pub use workspace::Workspace;
 pub(crate) use write::Desk;
-pub use write::{Decision, Modified, Target, Verdict};
+pub use write::{Decision, Inserted, Modified, Target, Verdict};
 
 use bson::RawDocument;
 use document::{ItemNumber, Sequence};

@@ -28,7 +28,7 @@ use super::claims::Claimant;
 use super::keys;
 use super::receipts::{Ledger, Receipt};
 use super::reliance::Reliance;
-use super::write::{Desk, Draft, Modified, Target, Verdict};
+use super::write::{Desk, Draft, Modified, Target, Verdict, position};
 use super::{BsonRecord, Collection, Found, Reading};
 use crate::Engine;
 use crate::catalog::load_policy;
@@ -37,7 +37,7 @@ use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::gate::{self, Gate};
 use crate::header::Header;
-use crate::history::Manner;
+use crate::history::{Manner, Position};
 use crate::keys::{Key, PartitionId};
 use crate::limits::WORKSPACE_BYTES_MAX;
 
@@ -90,8 +90,9 @@ impl Engine {
     }
 
     /// Writes what a workspace has come to, all or nothing. [`Error::Conflict`] if something that it rests on was changed,
-    /// went or died since it began. With a receipt, a commit that was made already is told as made.
-    pub fn commit(&self, workspace: Workspace, receipt: Option<Receipt>) -> Ticket<Result<()>> {
+    /// went or died since it began. With a receipt, a commit that was made already is told as made. Returns where the commit
+    /// stands in the feeds of all versions, if it has written anything now.
+    pub fn commit(&self, workspace: Workspace, receipt: Option<Receipt>) -> Ticket<Result<Option<Position>>> {
         let Outcome { touched, reliance, claimant } = match workspace.outcome() {
             Ok(outcome) => outcome,
             Err(error) => return Ticket::ready(Err(error)),
@@ -106,12 +107,14 @@ impl Engine {
             if let Some(Receipt { session, number, statement }) = &receipt {
                 let opened = Ledger::open(tx, session, *number)?;
                 if opened.recorded(tx, *statement)?.is_some() {
-                    return Ok(());
+                    return Ok(None);
                 }
                 ledger = Some((opened, *statement));
             }
             reliance.check(tx)?;
+            let before = tx.last_sequence();
             let desks = replay(tx, touched)?;
+            let written = (tx.last_sequence() > before).then(|| position(tx));
             let mut wake = None;
             if let Some((mut ledger, statement)) = ledger {
                 ledger.record(tx, statement, None);
@@ -123,7 +126,7 @@ impl Engine {
             if let Some(wake) = wake {
                 alarm.set(wake);
             }
-            Ok(())
+            Ok(written)
         })
     }
 }

@@ -27,11 +27,11 @@ use crate::burial;
 use crate::charge::Charge;
 use crate::definition::OwnTtl;
 use crate::error::{Error, Result};
-use crate::events::Events;
+use crate::events::{self, Events};
 use crate::expiry::{Countdown, Millis};
 use crate::gate::{self, Gate};
 use crate::header::{Header, Record};
-use crate::history::{self, Fate, Manner};
+use crate::history::{self, Fate, Manner, Position};
 use crate::hold;
 use crate::limits::{COLLECTION_ITEM_BYTES_MAX, INSERT_CHUNK_BYTES, INSERT_CHUNK_ITEMS};
 use crate::lsn::WriteNumber;
@@ -91,6 +91,17 @@ pub struct Modified {
     pub(super) manner: Manner,
     /// What it cost: a write, or a look at what is kept.
     pub charge: Charge,
+    /// Where the write stands in the feeds of all versions; none if nothing was written.
+    pub position: Option<Position>,
+}
+
+/// A document that was inserted.
+#[derive(Debug, Clone, Copy)]
+pub struct Inserted {
+    /// What it cost.
+    pub charge: Charge,
+    /// Where its commit stands in the feeds of all versions; none if its statement had run before.
+    pub position: Option<Position>,
 }
 
 impl Modified {
@@ -126,7 +137,8 @@ impl Engine {
                 }
                 ledger = Some((opened, *statement));
             }
-            let modified = desk.modify(tx, &mut Events::default(), &target, decide)?;
+            let mut modified = desk.modify(tx, &mut Events::default(), &target, decide)?;
+            modified.position = modified.is_write().then(|| position(tx));
             if let Some((mut ledger, statement)) = ledger.filter(|_| modified.is_write()) {
                 ledger.record(tx, statement, modified.answer.clone());
                 desk.wake_at(ledger.close(tx));
@@ -147,12 +159,12 @@ impl Engine {
         documents: Vec<RawDocument>,
         ordered: bool,
         receipts: Option<Receipts>,
-    ) -> Ticket<Result<Vec<Result<Charge>>>> {
+    ) -> Ticket<Result<Vec<Result<Inserted>>>> {
         if receipts.as_ref().is_some_and(|receipts| receipts.statements.len() != documents.len()) {
             return Ticket::ready(Err(Error::invalid("an insert must have a statement for each document")));
         }
         let (receipts, budget) = (receipts.map(Arc::new), self.budget_of_collection(collection));
-        let outcomes: Arc<Mutex<Result<Vec<Result<Charge>>>>> = Arc::new(Mutex::new(Ok(Vec::new())));
+        let outcomes: Arc<Mutex<Result<Vec<Result<Inserted>>>>> = Arc::new(Mutex::new(Ok(Vec::new())));
         let list = collection.indexes();
         let mut ticket = Ticket::ready(Ok(Vec::new()));
         let mut chunks = chunks(documents).into_iter().peekable();
@@ -183,6 +195,11 @@ impl Engine {
         }
         ticket
     }
+}
+
+/// Where the writes of a transaction stand in the feeds of all versions: behind the last of them.
+pub(super) fn position(tx: &Transaction<'_>) -> Position {
+    Position::of_change(tx.trusted_time(), events::last_of_commit(tx.last_sequence()))
 }
 
 fn lane(collection: &Collection) -> Lanes {
@@ -333,7 +350,7 @@ impl Desk {
                 return Err(Error::invalid("a change of an item that is not there"));
             }
         };
-        Ok(Modified { before, after, answer, repeated: false, manner, charge })
+        Ok(Modified { before, after, answer, repeated: false, manner, charge, position: None })
     }
 
     /// Inserts documents and tells of each, behind what `outcomes` tells already.
@@ -343,7 +360,7 @@ impl Desk {
         chunk: Vec<Result<Draft>>,
         ordered: bool,
         (receipts, budget): (Option<&Receipts>, &Budget),
-        outcomes: &mut Vec<Result<Charge>>,
+        outcomes: &mut Vec<Result<Inserted>>,
     ) -> Result<()> {
         let mut events = Events::default();
         let mut ledger = match receipts {
@@ -358,7 +375,7 @@ impl Desk {
             if let Some((ledger, statement)) = ledger.as_ref().zip(statement)
                 && ledger.recorded(tx, statement)?.is_some()
             {
-                outcomes.push(Ok(Charge::default()));
+                outcomes.push(Ok(Inserted { charge: Charge::default(), position: None }));
                 continue;
             }
             let outcome = draft.and_then(|draft| {
@@ -374,7 +391,8 @@ impl Desk {
             if let Some((ledger, statement)) = ledger.as_mut().zip(statement).filter(|_| outcome.is_ok()) {
                 ledger.record(tx, statement, None);
             }
-            outcomes.push(outcome.map(|(_, charge)| charge));
+            let position = Some(position(tx));
+            outcomes.push(outcome.map(|(_, charge)| Inserted { charge, position }));
         }
         self.wake_at(ledger.and_then(|ledger| ledger.close(tx)));
         Ok(())

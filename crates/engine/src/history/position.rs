@@ -3,6 +3,7 @@
 use document::{ItemNumber, Sequence};
 use storage::Time;
 
+use crate::events;
 use crate::expiry::{Millis, Moment};
 use crate::keys;
 
@@ -60,6 +61,11 @@ impl Position {
     /// The time at which the event happened.
     pub fn time(self) -> Time {
         Time::from_millis(self.time.max(0).unsigned_abs())
+    }
+
+    /// The number of the commit that it stands at, or behind.
+    pub fn commit(self) -> u64 {
+        events::commit_of(self.order)
     }
 
     /// The bytes by which it is kept; they sort as positions do.

@@ -303,7 +303,7 @@ impl Life {
         let must_conflict = changes.clone().any(|((_, next), before)| next.is_some() || before.is_some());
         let may_conflict = changes.count() > 0;
         match self.world.engine.commit(workspace, None).wait() {
-            Ok(()) => {
+            Ok(_) => {
                 assert!(!must_conflict, "a conflict was not seen");
                 let nothing = |(next, before): &(&(i32, Option<Document>), &Option<_>)| {
                     next.1.is_none() && before.is_none()

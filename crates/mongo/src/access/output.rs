@@ -121,7 +121,7 @@ pub(super) fn stage(
     }
     let namespace = target.to_string();
     let inserted = room.engine().insert(collection, documents, true, None).wait()?;
-    room.meter().wrote(inserted.iter().flatten().copied().sum());
+    room.meter().wrote(inserted.iter().flatten().map(|inserted| inserted.charge).sum());
     for outcome in inserted {
         outcome.map_err(|error| Error::in_namespace(error, &namespace))?;
     }
@@ -316,5 +316,6 @@ fn modify(
     let modified = room.engine().modify(collection, aim, decide, None).wait();
     let modified = modified.map_err(|error| Error::in_namespace(error, &collection.namespace()))?;
     room.meter().wrote(modified.charge);
+    room.meter().committed(modified.position);
     Ok(modified.answer.is_some())
 }

@@ -11,8 +11,9 @@ use mql::update::describe_change;
 
 use super::NON_RESUMABLE;
 use super::images::{IMAGES, has_images};
-use super::token::{Token, cluster_time};
+use super::token::Token;
 use crate::error::{Error, Result};
+use crate::operation_time::cluster_time;
 use crate::room::Room;
 
 /// What all events begin with.

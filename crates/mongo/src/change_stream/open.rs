@@ -6,10 +6,11 @@ use mql::Code;
 use mql::pipeline::{ChangeStream, Pipeline};
 
 use super::stream::Stream;
-use super::token::{Token, time_of};
+use super::token::Token;
 use crate::call::Call;
 use crate::catalog;
 use crate::error::{Error, Result};
+use crate::operation_time::{cluster_time, time_of};
 
 /// Whether a pipeline is a change stream.
 pub(crate) fn is_change_stream(stages: &[RawDocument]) -> bool {
@@ -29,8 +30,8 @@ pub(crate) fn open(call: &Call, collection: Option<&str>, pipeline: &Pipeline) -
         return Err(Error::not_supported("the option 'showExpandedEvents' of $changeStream"));
     }
     let watch = watched(call, collection, &wish)?;
-    call.engine.watch(&watch)?;
-    let (token, may_have_ended) = start(call, &wish)?;
+    let since = call.engine.watch(&watch)?;
+    let (token, may_have_ended) = start(call, &wish, since)?;
     Ok(Stream::new(watch, wish, following, token, may_have_ended))
 }
 
@@ -78,7 +79,7 @@ fn watched(call: &Call, collection: Option<&str>, wish: &ChangeStream) -> Result
 }
 
 /// Where a stream begins, and whether what stands there may have ended it.
-fn start(call: &Call, wish: &ChangeStream) -> Result<(Token, bool)> {
+fn start(call: &Call, wish: &ChangeStream, since: Position) -> Result<(Token, bool)> {
     if let Some(token) = &wish.resume_after {
         let token = Token::parse(token)?;
         if token.invalidates {
@@ -93,8 +94,11 @@ fn start(call: &Call, wish: &ChangeStream) -> Result<(Token, bool)> {
         return Ok((Token::at(token.position), !token.invalidates));
     }
     if let Some(at) = wish.start_at {
-        // What happened before the watch is not known, not even in the same second: then the first look says so.
-        return Ok((Token::at(Position::beginning_of(time_of(at))), false));
+        // The stream passes over what happened in the same millisecond before. What happened before the watch is not known:
+        // if the time lies there, the first look says so.
+        let start = Position::beginning_of(time_of(at));
+        let is_known = at > cluster_time(since);
+        return Ok((Token::at(if is_known { start.max(since) } else { start }), false));
     }
     Ok((Token::at(call.engine.barrier()?.position()), false))
 }

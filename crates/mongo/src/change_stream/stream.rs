@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bson::{Document, RawDocument, ValueRef};
+use bson::{Document, RawDocument, Timestamp, ValueRef};
 use engine::{Engine, Position, Watch, WatchEvent, Watched};
 use mql::pipeline::{ChangeStream, Following};
 use mql::{Code, Context};
@@ -14,6 +14,7 @@ use super::event::{describe, invalidate};
 use super::token::Token;
 use crate::error::{Error, Result};
 use crate::filling::{Filling, check_size};
+use crate::operation_time::cluster_time;
 use crate::room::Room;
 
 /// How many events are read at once.
@@ -28,6 +29,8 @@ pub(crate) struct Stream {
     pub(super) following: Following,
     /// Where a client that has seen everything up to now goes on.
     pub(super) token: Token,
+    /// Events before this time are passed over: `startAtOperationTime`.
+    not_before: Option<Timestamp>,
     /// Events that were read and not looked at yet.
     waiting: VecDeque<WatchEvent>,
     /// What the event before them came to, as far as it was not given yet.
@@ -65,6 +68,7 @@ impl Stream {
     ) -> Stream {
         Stream {
             watch,
+            not_before: wish.start_at,
             wish,
             following,
             token,
@@ -104,7 +108,10 @@ impl Stream {
                 self.end(self.read_to, context)?;
             }
             self.read_to = page.next;
-            self.waiting.extend(page.events);
+            let start = self.not_before;
+            let is_told =
+                |event: &WatchEvent| start.is_none_or(|start| cluster_time(event.position) >= start);
+            self.waiting.extend(page.events.into_iter().filter(is_told));
         }
     }
 

@@ -8,13 +8,13 @@
 //! applications keep tokens for long, so those are still read. A mark of one form is none of the other: a token that was
 //! cut or changed is refused, whatever is left of it.
 
-use bson::{Document, Timestamp, Value};
+use bson::{Document, Value};
 use document::fingerprint;
 use engine::Position;
 use mql::Code;
-use storage::Time;
 
 use crate::error::{Error, Result};
+use crate::operation_time::{cluster_time, time_of};
 
 /// The length of a position's bytes, of the mark behind them, and of the checksum.
 const POSITION_LENGTH: usize = 32;
@@ -26,9 +26,6 @@ const AT: u8 = 2;
 const INVALIDATES: u8 = 3;
 const AT_UNCHECKED: u8 = 0;
 const INVALIDATES_UNCHECKED: u8 = 1;
-
-/// How many bits of a timestamp's counter are left below the milliseconds of its second.
-const ORDER_BITS: u32 = 20;
 
 /// Where a stream goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,25 +105,6 @@ pub(crate) fn read(digits: &str) -> Option<String> {
     }
 }
 
-/// `clusterTime`: the second, and in the counter the millisecond in it and the number of the commit as far as there is room.
-pub(super) fn cluster_time(position: Position) -> Timestamp {
-    let (time, bytes) = (position.time(), position.to_bytes());
-    let mut order = [0; 8];
-    order.copy_from_slice(&bytes[8..16]);
-    let order = (u64::from_be_bytes(order) >> 7) & ((1 << ORDER_BITS) - 1);
-    let increment = (time.millis() % 1000) << ORDER_BITS | order;
-    Timestamp {
-        seconds: u32::try_from(time.seconds()).unwrap_or(u32::MAX),
-        increment: u32::try_from(increment).unwrap_or(u32::MAX).max(1),
-    }
-}
-
-/// The time that a timestamp stands for: one that an event had, or one of the cluster's clock, whose counter is small.
-pub(super) fn time_of(timestamp: Timestamp) -> Time {
-    let millis = u64::from(timestamp.increment >> ORDER_BITS).min(999);
-    Time::from_millis(u64::from(timestamp.seconds) * 1000 + millis)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,14 +173,5 @@ mod tests {
             tokens.push(Token { position: position(byte), invalidates: true });
         }
         assert!(tokens.is_sorted() && tokens.iter().map(|token| text_of(*token)).is_sorted());
-    }
-
-    #[test]
-    fn a_timestamp_tells_the_millisecond() {
-        let time = Time::from_millis(1_700_000_000_999);
-        let position = Position::beginning_of(time);
-        assert_eq!(time_of(cluster_time(position)), time);
-        let of_the_clock = Timestamp { seconds: 1_700_000_000, increment: 7 };
-        assert_eq!(time_of(of_the_clock), Time::from_seconds(1_700_000_000));
     }
 }

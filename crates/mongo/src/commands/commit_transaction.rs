@@ -32,7 +32,8 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let Some(workspace) = opened.take() else { return Ok(Reply::ok()) };
     let made = opened.collections.commit();
     match call.engine.commit(workspace, Some(receipt)).await {
-        Ok(()) => {
+        Ok(position) => {
+            call.room.meter().committed(position);
             call.service.transactions.committed(session, number);
             Ok(Reply::ok())
         }

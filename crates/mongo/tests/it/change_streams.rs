@@ -453,3 +453,54 @@ async fn a_stream_that_waits_does_not_hold_up_the_shutdown() {
     assert!(client.is_closed().await);
     server.ended.take().unwrap().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_and_its_event_have_one_time_and_streams_start_there() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let (mut watcher, _) = Watcher::open(&mut client, "db", "c", Document::new()).await;
+    let time = |reply: &Document| match reply.get("operationTime") {
+        Some(Value::Timestamp(time)) => *time,
+        other => panic!("no operationTime but {other:?}"),
+    };
+    // The test's clock stands still: all of this happens in one millisecond.
+    let mut times = Vec::new();
+    for command in [
+        r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#,
+        r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"a": 2}}}]}"#,
+        r#"{"findAndModify": "c", "query": {"_id": 2}, "update": {"a": 3}}"#,
+        r#"{"delete": "c", "deletes": [{"q": {"_id": 2}, "limit": 1}]}"#,
+    ] {
+        times.push(time(&client.done("db", json(command)).await));
+    }
+    let transaction = r#""lsid": {"id": {"$binary": {"base64": "AAECAwQFBgcICQoLDA0ODw==", "subType": "04"}}}, "txnNumber": {"$numberLong": "1"}, "autocommit": false"#;
+    let insert =
+        format!(r#"{{"insert": "c", "documents": [{{"_id": 5}}], {transaction}, "startTransaction": true}}"#);
+    client.done("db", json(&insert)).await;
+    times.push(time(&client.ok(json(&format!(r#"{{"commitTransaction": 1, {transaction}}}"#))).await));
+    let events = watcher.news(&mut client).await;
+    let told: Vec<_> = events.iter().map(short).collect();
+    let of_event = |event: &Document| match event.get("clusterTime") {
+        Some(Value::Timestamp(time)) => *time,
+        other => panic!("no clusterTime but {other:?}"),
+    };
+    let of_events: Vec<_> = events.iter().map(of_event).collect();
+    assert_eq!(of_events, [times[0], times[0], times[1], times[2], times[3], times[4]], "{told:?}");
+    let from = |time: bson::Timestamp| Document::new().with("startAtOperationTime", time);
+    for (at, first) in [(0, 0), (1, 2), (2, 3), (3, 4), (4, 5)] {
+        let (_, rest) = Watcher::open(&mut client, "db", "c", from(times[at])).await;
+        assert_eq!(rest.iter().map(short).collect::<Vec<_>>(), told[first..], "from the write {at}");
+    }
+    let behind = bson::Timestamp { increment: times[4].increment + 1, ..times[4] };
+    let read = time(&client.done("db", json(r#"{"find": "c"}"#)).await);
+    let mut watchers = Vec::new();
+    for start in [behind, read] {
+        let (watcher, rest) = Watcher::open(&mut client, "db", "c", from(start)).await;
+        assert_eq!(rest.iter().map(short).collect::<Vec<_>>(), Vec::<String>::new());
+        watchers.push(watcher);
+    }
+    run(&mut client, &[r#"{"insert": "c", "documents": [{"_id": 6}]}"#]).await;
+    for mut watcher in watchers {
+        assert_eq!(watcher.short(&mut client).await, ["insert c 6"]);
+    }
+}

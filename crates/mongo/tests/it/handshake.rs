@@ -4,7 +4,7 @@ use bson::{Document, RawDocument, Value};
 use mongo::Profile;
 
 use crate::client::{
-    Server, code, frame, inner, kind_0, op_msg, op_query, ping_message, reply, settings, text, texts,
+    Server, code, frame, inner, json, kind_0, op_msg, op_query, ping_message, reply, settings, text, texts,
 };
 
 fn hello(name: &str) -> Document {
@@ -125,7 +125,7 @@ async fn a_message_that_wants_no_answer_gets_none() {
 async fn golden_table_of_refusals() {
     let server = Server::start().await;
     let mut client = server.connect().await;
-    let rows: [(Document, &str, i32, &str); 10] = [
+    let rows: [(Document, &str, i32, &str); 13] = [
         (hello("nosuch"), "admin", 59, "no such command: 'nosuch'"),
         (hello("atlasVersion"), "admin", 59, "no such command: 'atlasVersion'"),
         (hello("Ping"), "admin", 59, "no such command: 'Ping'"),
@@ -145,6 +145,28 @@ async fn golden_table_of_refusals() {
             "admin",
             323,
             "Provided apiStrict:true, but the command buildInfo is not in API Version 1",
+        ),
+        (
+            json(r#"{"distinct": "c", "key": "a", "apiVersion": "1", "apiStrict": true}"#),
+            "db",
+            323,
+            "Provided apiStrict:true, but the command distinct is not in API Version 1",
+        ),
+        (
+            json(
+                r#"{"aggregate": "c", "pipeline": [{"$collStats": {"latencyStats": {}}}], "cursor": {}, "apiVersion": "1", "apiStrict": true}"#,
+            ),
+            "db",
+            323,
+            "Provided apiStrict:true, but $collStats is not in API Version 1",
+        ),
+        (
+            json(
+                r#"{"aggregate": 1, "pipeline": [{"$listLocalSessions": {}}], "cursor": {}, "apiVersion": "1", "apiStrict": true}"#,
+            ),
+            "db",
+            323,
+            "Provided apiStrict:true, but $listLocalSessions is not in API Version 1",
         ),
     ];
     for (command, database, expected, words) in rows {
@@ -173,7 +195,9 @@ async fn time_on_replies_grows_with_writes_and_is_believed_within_reason() {
     let far = client.ok(hello("ping").with("$clusterTime", seen(u32::MAX))).await;
     assert_eq!(time(&far).seconds, time(&two).seconds, "nobody can use up the clock");
     let near = client.ok(hello("ping").with("$clusterTime", seen(time(&two).seconds + 60))).await;
-    assert_eq!(time(&near).seconds, time(&two).seconds + 60);
+    let Value::Timestamp(cluster) = inner(&near, "$clusterTime.clusterTime") else { panic!("{near:?}") };
+    assert_eq!(cluster.seconds, time(&two).seconds + 60);
+    assert_eq!(time(&near), time(&far), "events happen at the store's time, whatever a client has seen");
     let after = Document::new().with("afterClusterTime", bson::Timestamp { seconds: u32::MAX, increment: 1 });
     assert_eq!(client.refused(hello("ping").with("readConcern", after)).await.0, 72);
     assert!(
