@@ -25,6 +25,11 @@ impl Filling {
         self.count.is_some_and(|count| self.documents.len() >= count)
     }
 
+    /// How many more it may have, if that is limited.
+    pub(crate) fn left(&self) -> Option<usize> {
+        self.count.map(|count| count.saturating_sub(self.documents.len()))
+    }
+
     /// Adds a document; gives it back if the reply has no room for it.
     pub(crate) fn add(&mut self, document: RawDocument) -> std::result::Result<(), RawDocument> {
         let bytes = self.bytes + document.as_bytes().len();

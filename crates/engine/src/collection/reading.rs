@@ -265,18 +265,56 @@ impl<'a> Reading<'a> {
         max_hits: usize,
     ) -> Result<Vec<Hit>> {
         let gate = self.gate(collection)?;
+        let is_living = |number| Ok(gate.is_number_living(self.reader(), number)?.then_some(()));
+        let hits = self.hits(collection, number, (span, after), direction, max_hits, is_living)?;
+        Ok(hits.into_iter().map(|(hit, _)| hit).collect())
+    }
+
+    /// The same for a reader that wants the items, too. An entry on `_id` does not say whether its item lives, so the item has
+    /// to be looked at: then it comes with the entry and need not be looked up again.
+    pub fn index_with_items(
+        &self,
+        collection: &Collection,
+        number: u32,
+        span: (&[u8], &[u8]),
+        after: Option<&Hit>,
+        direction: Direction,
+        max_hits: usize,
+    ) -> Result<Vec<(Hit, Option<Found>)>> {
+        let gate = self.gate(collection)?;
+        let load = |number| {
+            let found = gate.by_number(self.reader(), number)?;
+            Ok(found.living().map(|record| self.loaded(record)))
+        };
+        self.hits(collection, number, (span, after), direction, max_hits, load)
+    }
+
+    /// Living entries, with what `look` gives of the items that have to be looked at.
+    fn hits<T>(
+        &self,
+        collection: &Collection,
+        number: u32,
+        (span, after): ((&[u8], &[u8]), Option<&Hit>),
+        direction: Direction,
+        max_hits: usize,
+        look: impl Fn(ItemNumber) -> Result<Option<T>>,
+    ) -> Result<Vec<(Hit, Option<T>)>> {
+        let gate = self.gate(collection)?;
         let place = Shelf::new(collection.partition.id, number);
         let range = place.range(span, after, direction);
         let mut hits = Vec::new();
         self.each_entry(place.keyspace, range, direction, |key, value| {
             let (hit, mark) = place.read(&key, &value)?;
-            let is_living = match mark {
-                Some(mark) => gate.is_living(self.reader(), hit.number, &mark)?,
-                None => gate.is_number_living(self.reader(), hit.number)?,
+            let (is_living, looked) = match mark {
+                Some(mark) => (gate.is_living(self.reader(), hit.number, &mark)?, None),
+                None => {
+                    let looked = look(hit.number)?;
+                    (looked.is_some(), looked)
+                }
             };
             if is_living {
                 self.touched.entries.fetch_add(1, Ordering::Relaxed);
-                hits.push(hit);
+                hits.push((hit, looked));
             }
             Ok(enough(hits.len() >= max_hits))
         })?;

@@ -150,7 +150,9 @@ impl Answers {
     ) -> Result<Batch> {
         let (mut filling, mut finished) = (Filling::new(count), false);
         while !filling.is_complete() && self.left != Some(0) {
-            let Some((document, origin)) = self.next(room, reading, handles, context)? else {
+            let left = self.left.map(|left| usize::try_from(left).unwrap_or(usize::MAX));
+            let wanted = left.into_iter().chain(filling.left()).min().filter(|_| self.only_walks);
+            let Some((document, origin)) = self.next(room, reading, handles, context, wanted)? else {
                 finished = true;
                 break;
             };
@@ -171,6 +173,7 @@ impl Answers {
         reading: &Reading<'_>,
         handles: &[(Namespace, Option<Arc<Collection>>)],
         context: &Context,
+        wanted: Option<usize>,
     ) -> Result<Option<(RawDocument, Option<u64>)>> {
         loop {
             let (document, origin) = if let Some(held) = self.held.take() {
@@ -178,7 +181,8 @@ impl Answers {
             } else {
                 let resumed = self.batches > 0;
                 let mut library =
-                    Library::new(room, reading, handles, &self.reads, &mut self.scans, context, resumed);
+                    Library::new(room, reading, handles, &self.reads, &mut self.scans, context, resumed)
+                        .wanting(wanted);
                 let row = self.running.next(&mut library, context);
                 let row = row.map_err(|error| self.scans.failure.take().unwrap_or_else(|| error.into()))?;
                 let Some(row) = row else { return Ok(None) };

@@ -24,6 +24,8 @@ pub(crate) struct Library<'a> {
     context: &'a Context,
     /// Whether the answer goes on that an earlier request began.
     resumed: bool,
+    /// How many more rows of the leading collection can be shown, if all that come from it are shown.
+    wanted: Option<usize>,
 }
 
 impl<'a> Library<'a> {
@@ -36,7 +38,12 @@ impl<'a> Library<'a> {
         context: &'a Context,
         resumed: bool,
     ) -> Library<'a> {
-        Library { room, reading, handles, reads, scans, context, resumed }
+        Library { room, reading, handles, reads, scans, context, resumed, wanted: None }
+    }
+
+    /// The same, with so many more rows to be shown as they come.
+    pub(crate) fn wanting(self, rows: Option<usize>) -> Library<'a> {
+        Library { wanted: rows, ..self }
     }
 
     /// Keeps an error aside while the language passes it on by code and words.
@@ -68,12 +75,22 @@ impl Source for Library<'_> {
             choose(self.reading, &collection, &scan.filter, sort, scan.limit, &self.reads.collation, hint)
                 .map_err(into_language)?;
         let order = if sort.is_some() && plan.sorted { Order::Sorted } else { Order::Any };
+        // What has to be put in order is read whole before anything is shown.
+        let as_they_come = (sort.is_none() || plan.sorted) && scan.filter.near().is_none();
         let walk = plan.into_walk(self.room, &collection, &scan.filter, scan.limit);
-        Ok((self.scans.add(walk, scan.part), order))
+        let scan = self.scans.add(walk, scan.part);
+        if as_they_come {
+            self.scans.show_as_they_come(scan);
+        }
+        Ok((scan, order))
     }
 
     fn next(&mut self, scan: ScanId) -> mql::Result<Option<Row>> {
+        let wanted = self.wanted.filter(|_| self.scans.is_shown_as_it_comes(scan));
         let Some((walk, part)) = self.scans.get(scan) else { return Ok(None) };
+        if *part == Part::Leading {
+            walk.wants(wanted);
+        }
         let row = walk.next_row(self.reading, self.context).map_err(into_language)?;
         if self.resumed
             && *part == Part::Leading

@@ -16,6 +16,8 @@ const READ_NOW_MAX: usize = 1 << 16;
 pub(crate) struct Scans {
     last: u64,
     open: BTreeMap<u64, (Walk, Part)>,
+    /// Walks whose rows can be shown as they come.
+    as_they_come: HashSet<u64>,
     /// What the walk through the leading collection had looked at when it ended.
     examined: Examined,
     /// What `$out` has staged.
@@ -39,6 +41,15 @@ impl Scans {
         self.open.get_mut(&id.0)
     }
 
+    /// Says that the rows of a walk need not be put in order.
+    pub(crate) fn show_as_they_come(&mut self, id: ScanId) {
+        self.as_they_come.insert(id.0);
+    }
+
+    pub(crate) fn is_shown_as_it_comes(&self, id: ScanId) -> bool {
+        self.as_they_come.contains(&id.0)
+    }
+
     /// Remembers an item of the leading collection that this request has read.
     pub(crate) fn note_read(&mut self, number: u64) {
         if self.read_now.len() >= READ_NOW_MAX {
@@ -54,6 +65,7 @@ impl Scans {
 
     /// Lets a walk go.
     pub(crate) fn remove(&mut self, id: ScanId) {
+        self.as_they_come.remove(&id.0);
         if let Some((walk, Part::Leading)) = self.open.remove(&id.0) {
             self.examined = walk.examined();
         }

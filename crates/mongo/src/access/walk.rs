@@ -98,6 +98,10 @@ pub(crate) struct Walk {
     /// Behind what was read ahead.
     read_to: Position,
     chunk: usize,
+    /// How many more rows this request can show, where rows are shown as they come.
+    wanted: Option<usize>,
+    /// Documents of this request that did not meet the filter.
+    rejected: usize,
     /// Documents, spans and legs that this request has come by.
     looked: usize,
     /// Documents that an index with several keys for one has led to.
@@ -125,6 +129,8 @@ impl Walk {
             ahead: VecDeque::new(),
             read_to: Position::Start,
             chunk: limit.map_or(FIRST_CHUNK, |limit| limit.clamp(1, FIRST_CHUNK as u64) as usize),
+            wanted: None,
+            rejected: 0,
             looked: 0,
             met: HashSet::new(),
             met_max: MET_MAX,
@@ -136,6 +142,12 @@ impl Walk {
     /// What was looked at.
     pub(crate) fn examined(&self) -> Examined {
         Examined { keys_by_leg: self.keys_by_leg.clone(), documents: self.documents }
+    }
+
+    /// Says how many more rows can be shown: no more are read ahead, but for those that make up for documents that do not
+    /// meet the filter.
+    pub(crate) fn wants(&mut self, rows: Option<usize>) {
+        self.wanted = rows;
     }
 
     /// The next document that meets the filter.
@@ -151,6 +163,7 @@ impl Walk {
                     }
                     return Ok(Some(found));
                 }
+                self.rejected += 1;
             }
             if matches!(self.read_to, Position::End) {
                 return Ok(None);
@@ -203,7 +216,7 @@ impl Walk {
             self.read_to = self.position.clone();
         }
         self.chunk = FIRST_CHUNK;
-        self.looked = 0;
+        (self.wanted, self.rejected, self.looked) = (None, 0, 0);
     }
 
     fn read_ahead(&mut self, reading: &Reading<'_>, context: &Context) -> Result<()> {
@@ -211,7 +224,8 @@ impl Walk {
             self.read_to = Position::End;
             return Ok(());
         };
-        let room = self.chunk;
+        let most = self.wanted.map_or(usize::MAX, |wanted| wanted.max(1) + self.rejected);
+        let room = self.chunk.min(most);
         self.chunk = (self.chunk * 4).min(LAST_CHUNK);
         match &self.way {
             Way::Nothing => self.read_to = Position::End,
@@ -262,9 +276,9 @@ impl Walk {
             return Err(gone(collection));
         };
         let range = (&span.lower[..], &span.upper[..]);
-        let hits = reading.index(collection, leg.index, range, after, leg.direction, room)?;
+        let hits = reading.index_with_items(collection, leg.index, range, after, leg.direction, room)?;
         self.read_to = match hits.last() {
-            Some(hit) if hits.len() == room => {
+            Some((hit, _)) if hits.len() == room => {
                 Position::Entry { leg: number, span: at, hit: Some(hit.clone()) }
             }
             _ if at + 1 < leg.spans.len() => Position::Entry { leg: number, span: at + 1, hit: None },
@@ -272,13 +286,19 @@ impl Walk {
             _ => Position::End,
         };
         let may_come_again = definition.multikey || legs.len() > 1;
-        for hit in hits {
+        for (hit, found) in hits {
             context.spend(1)?;
             self.keys_by_leg[number] += 1;
             if may_come_again && self.met.contains(&hit.number) {
                 continue;
             }
-            let Some(found) = reading.by_number(collection, hit.number)? else { continue };
+            let found = match found {
+                Some(found) => found,
+                None => match reading.by_number(collection, hit.number)? {
+                    Some(found) => found,
+                    None => continue,
+                },
+            };
             if may_come_again {
                 if self.met.len() < self.met_max {
                     self.met.insert(hit.number);

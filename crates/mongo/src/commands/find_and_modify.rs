@@ -69,7 +69,7 @@ async fn delete(call: &Call) -> Result<Reply> {
     let deleted = statement.one(&call.room, &collection, call.receipt(0)).await?;
     call.service.statistics.documents_deleted.add(deleted.count);
     let last = Document::new().with("n", deleted.count as i32);
-    let shown = project(call, fields, deleted.before, None)?;
+    let shown = project(call, fields, deleted.before, &statement.selection.filter)?;
     Ok(reply(last, shown))
 }
 
@@ -99,7 +99,7 @@ async fn change(call: &Call, new: bool, upsert: bool) -> Result<Reply> {
         last.push("upserted", id);
     }
     let image = if new { updated.after } else { updated.before };
-    let shown = project(call, fields, image, Some(&statement.selection.filter))?;
+    let shown = project(call, fields, image, &statement.selection.filter)?;
     Ok(reply(last, shown))
 }
 
@@ -107,18 +107,17 @@ fn project(
     call: &Call,
     fields: Fields<'_>,
     document: Option<RawDocument>,
-    filter: Option<&mql::filter::Filter>,
+    filter: &mql::filter::Filter,
 ) -> Result<Option<Value>> {
     let Some(document) = document else { return Ok(None) };
     let Some(projection) = fields.document("fields")? else {
         return Ok(Some(Value::Document(document.to_document())));
     };
     let projection = Projection::parse(projection, &statements::settings(call, fields)?)?;
-    Ok(Some(Value::Document(projection.apply(
-        document.view(),
-        Beside { filter, meta: None },
-        &call.context(),
-    )?)))
+    let context = call.context();
+    let meta = statements::search_meta(filter, document.view(), &context)?;
+    let beside = Beside { filter: Some(filter), meta: meta.as_ref() };
+    Ok(Some(Value::Document(projection.apply(document.view(), beside, &context)?)))
 }
 
 /// `value` must be there even if there is none: one driver cannot do without.

@@ -67,7 +67,8 @@ fn constants(call: &Call, variables: DocumentRef<'_>) -> Result<Document> {
     for (name, expression) in variables.iter() {
         let expression = Expression::parse(expression, &Variables::none())?;
         let value = expression.evaluate(&Scope::root(nothing.view()), &context)?;
-        values.push(name, value.unwrap_or(Value::Null));
+        // To expressions, a variable that is undefined is missing.
+        values.push(name, value.unwrap_or(Value::Undefined));
     }
     Ok(values)
 }
@@ -219,7 +220,8 @@ impl Selection {
             let Some(sort) = sort.filter(|_| !sorted) else { return walk.next(reading, context) };
             let mut best: Option<(SortKey, Found)> = None;
             while let Some(found) = walk.next(reading, context)? {
-                let key = sort.key(found.document.view(), &self.collation, None, context)?;
+                let meta = search_meta(&self.filter, found.document.view(), context)?;
+                let key = sort.key(found.document.view(), &self.collation, meta.as_ref(), context)?;
                 if best.as_ref().is_none_or(|(least, _)| sort.compare(&key, least).is_lt()) {
                     best = Some((key, found));
                 }
@@ -256,6 +258,17 @@ impl Selection {
             Ok(targets)
         })
     }
+}
+
+/// What the search of a filter tells of a document beside its fields: what `$meta` reads.
+pub(crate) fn search_meta(
+    filter: &Filter,
+    document: DocumentRef<'_>,
+    context: &mql::Context,
+) -> Result<Option<Document>> {
+    let Some(search) = filter.text() else { return Ok(None) };
+    let score = search.score(document, context)?;
+    Ok(score.map(|score| Document::new().with("textScore", score)))
 }
 
 /// Reads a collection where that may take long, without holding up other connections.

@@ -167,7 +167,9 @@ impl UpdateStatement {
         match found {
             Some(found) if filter.matches(found.document.view(), &context)? => {
                 let changed = self.update.apply(&found.document, Some(filter), false, &context)?;
-                if let Some(changed) = &changed {
+                // A replacement by the same is checked too; an update that changes nothing is not.
+                let same = self.update.is_replacement().then_some(&found.document);
+                if let Some(changed) = changed.as_ref().or(same) {
                     let checked = self.validator.check_update(&found.document, changed, &context);
                     self.note_refusal(checked, changed)?;
                 }

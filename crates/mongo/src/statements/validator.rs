@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use bson::{Document, RawDocument, ValueRef};
+use bson::{Document, RawDocument, Value, ValueRef};
 use engine::collection::Collection;
-use mql::filter::{Filter, Settings};
+use mql::filter::{Filter, Settings, explain_schema};
 use mql::path::FieldPath;
 use mql::{Code, Context};
+use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 
@@ -22,6 +23,8 @@ pub(crate) struct Validator {
     /// A document that did not match before may go on not matching.
     moderate: bool,
     shard_key: Option<FieldPath>,
+    /// The document that was refused last, for the explanation.
+    refused: Arc<Mutex<Option<RawDocument>>>,
 }
 
 impl Validator {
@@ -41,6 +44,7 @@ impl Validator {
             rules: rules.map(bson::DocumentRef::to_document).unwrap_or_default(),
             moderate: text("validationLevel") == Some("moderate"),
             shard_key: collection.definition.shard_key.as_deref().map(FieldPath::parse).transpose()?,
+            refused: Arc::default(),
         })
     }
 
@@ -83,10 +87,19 @@ impl Validator {
     fn check_rules(&self, document: &RawDocument, context: &Context) -> mql::Result<()> {
         match &self.filter {
             Some(filter) if !filter.matches(document.view(), context)? => {
+                *self.refused.lock() = Some(document.clone());
                 Err(mql::Error::new(Code::DOCUMENT_VALIDATION_FAILURE, FAILED))
             }
             _ => Ok(()),
         }
+    }
+
+    /// The rules of a schema that the document did not keep which was refused last; none if the validator is no schema alone.
+    fn broken_rules(&self) -> Option<Vec<Value>> {
+        let schema = self.rules.get("$jsonSchema").and_then(Value::as_document);
+        let (schema, refused) = (schema.filter(|_| self.rules.len() == 1)?, self.refused.lock().take()?);
+        let broken = explain_schema(schema.view(), refused.view(), &Context::at(0)).ok()?;
+        Some(broken.into_iter().map(Value::Document).collect())
     }
 
     /// A refusal with what clients look at besides its message: which document, and what it does not meet.
@@ -96,10 +109,15 @@ impl Validator {
         }
         let first = self.rules.iter().next().map_or("", |(name, _)| name);
         let operator = if first.starts_with('$') { first } else { "$and" };
-        let details = Document::new()
-            .with("operatorName", operator)
-            .with("specifiedAs", self.rules.clone())
-            .with("reason", "the document does not match");
+        let details = match self.broken_rules() {
+            Some(broken) => {
+                Document::new().with("operatorName", operator).with("schemaRulesNotSatisfied", broken)
+            }
+            None => Document::new()
+                .with("operatorName", operator)
+                .with("specifiedAs", self.rules.clone())
+                .with("reason", "the document does not match"),
+        };
         let mut info = Document::new();
         if let Some(id) = id {
             info.push("failingDocumentId", id.to_value());

@@ -135,3 +135,28 @@ async fn t21_no_command_costs_more_or_less_because_of_a_date_rule() {
     }
     assert!(deaths > 20, "{deaths} deaths prove nothing");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_costs_what_it_shows_however_much_there_is_behind_it() {
+    let mut world = World::new("").await;
+    let mut costs = Vec::new();
+    for count in [101, 1000] {
+        world.client.on("db", json(r#"{"drop": "c"}"#)).await;
+        let documents: Vec<String> = (0..count)
+            .map(|id| format!(r#"{{"_id": {id}, "a": {}, "t": "{}"}}"#, id % 2, "x".repeat(500)))
+            .collect();
+        let insert = format!(r#"{{"insert": "c", "documents": [{}]}}"#, documents.join(", "));
+        world.client.done("db", json(&insert)).await;
+        let mut of_count = Vec::new();
+        for command in [
+            r#"{"find": "c", "batchSize": 101}"#,
+            r#"{"find": "c", "filter": {"_id": {"$gte": 0}}, "batchSize": 101}"#,
+            r#"{"find": "c", "sort": {"_id": 1}, "batchSize": 101}"#,
+            r#"{"find": "c", "batchSize": 20}"#,
+        ] {
+            of_count.push(world.run(command).await);
+        }
+        costs.push(of_count);
+    }
+    assert_eq!(costs[0], costs[1]);
+}

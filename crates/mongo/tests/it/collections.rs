@@ -109,3 +109,57 @@ async fn what_is_not_offered_is_refused_by_name() {
         assert_eq!(client.fails("db", json(command)).await.0, 115, "{command}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_by_a_schema_names_the_rules_and_the_properties() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let schema = r#"{"required": ["name", "age"], "properties": {"name": {"bsonType": "string", "description": "who"}, "age": {"bsonType": "int", "minimum": 0}, "at": {"properties": {"city": {"enum": ["X"]}}}}, "additionalProperties": true}"#;
+    client.done("db", json(&format!(r#"{{"create": "c", "validator": {{"$jsonSchema": {schema}}}}}"#))).await;
+    let insert = r#"{"insert": "c", "documents": [{"_id": 1, "name": 5, "at": {"city": "Y"}}]}"#;
+    let reply = client.done("db", json(insert)).await;
+    let error = inner(&reply, "writeErrors").as_array().unwrap()[0].as_document().unwrap().clone();
+    let expected = r#"{"operatorName": "$jsonSchema", "schemaRulesNotSatisfied": [
+        {"operatorName": "required", "specifiedAs": {"required": ["name", "age"]}, "missingProperties": ["age"]},
+        {"operatorName": "properties", "propertiesNotSatisfied": [
+            {"propertyName": "name", "description": "who", "details": [
+                {"operatorName": "bsonType", "specifiedAs": {"bsonType": "string"}, "reason": "type did not match", "consideredValue": 5, "consideredType": "int"}]},
+            {"propertyName": "at", "details": [
+                {"operatorName": "properties", "propertiesNotSatisfied": [
+                    {"propertyName": "city", "details": [
+                        {"operatorName": "enum", "specifiedAs": {"enum": ["X"]}, "reason": "value was not found in enum", "consideredValue": "Y", "consideredType": "string"}]}]}]}]}]}"#;
+    assert_eq!(inner(&error, "errInfo.details"), &json(expected).into());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_here_is_refused_by_name() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"create": "c"}"#)).await;
+    for (database, command) in [
+        ("db", r#"{"mapReduce": "c"}"#),
+        ("db", r#"{"createRole": "r", "privileges": [], "roles": []}"#),
+        ("admin", r#"{"setDefaultRWConcern": 1}"#),
+        ("admin", r#"{"setFeatureCompatibilityVersion": "8.0"}"#),
+        ("db", r#"{"dbHash": 1}"#),
+        ("db", r#"{"dataSize": "db.c"}"#),
+        ("db", r#"{"compact": "c"}"#),
+        ("db", r#"{"reIndex": "c"}"#),
+        ("db", r#"{"connPoolStats": 1}"#),
+        ("db", r#"{"create": "d", "capped": true, "size": 1000}"#),
+        ("db", r#"{"create": "d", "timeseries": {"timeField": "t"}}"#),
+        ("db", r#"{"create": "d", "clusteredIndex": {"key": {"_id": 1}, "unique": true}}"#),
+        (
+            "db",
+            r#"{"aggregate": "c", "pipeline": [{"$project": {"k": {"$meta": "sortKey"}}}], "cursor": {}}"#,
+        ),
+        ("db", r#"{"find": "c", "projection": {"k": {"$meta": "indexKey"}}}"#),
+        ("db", r#"{"find": "c", "returnKey": true}"#),
+        ("db", r#"{"find": "c", "showRecordId": true}"#),
+        ("db", r#"{"find": "c", "tailable": true}"#),
+        ("db", r#"{"find": "c", "min": {"_id": 1}, "hint": {"_id": 1}}"#),
+    ] {
+        let (code, words) = client.fails(database, json(command)).await;
+        assert!(matches!(code, 59 | 115), "{command}: {code} {words}");
+    }
+}

@@ -106,3 +106,73 @@ async fn a_computed_document_that_is_too_large_is_an_error() {
     let reply = client.done("db", push(r#", {"$project": {"_id": 0, "n": {"$size": "$a"}}}"#)).await;
     assert_eq!(inner(&reply, "cursor.firstBatch"), &Value::Array(vec![json(r#"{"n": 17}"#).into()]));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_of_one_document_take_the_best_of_a_search_and_tell_its_score() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let index = r#"{"createIndexes": "c", "indexes": [{"key": {"t": "text"}, "name": "t"}]}"#;
+    client.done("db", json(index)).await;
+    let insert = r#"{"insert": "c", "documents": [{"_id": 1, "t": "one"}, {"_id": 2, "t": "one two"}, {"_id": 3, "t": "three"}]}"#;
+    client.done("db", json(insert)).await;
+    let search = r#"{"$text": {"$search": "one two"}}"#;
+    let score = r#"{"s": {"$meta": "textScore"}}"#;
+    let update = format!(
+        r#"{{"update": "c", "updates": [{{"q": {search}, "u": {{"$set": {{"u": 1}}}}, "sort": {score}}}]}}"#
+    );
+    client.done("db", json(&update)).await;
+    let remove = format!(
+        r#"{{"findAndModify": "c", "query": {search}, "remove": true, "sort": {score}, "fields": {score}}}"#
+    );
+    let reply = client.done("db", json(&remove)).await;
+    assert_eq!(inner(&reply, "value._id"), &Value::Int32(2));
+    assert_eq!(inner(&reply, "value.u"), &Value::Int32(1), "the update took the same");
+    assert!(matches!(inner(&reply, "value.s"), Value::Double(score) if *score > 1.0), "{reply:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_document_is_shown_by_the_position_that_its_filter_found() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1, "e": ["x", "A", "b"]}]}"#)).await;
+    let remove = r#"{"findAndModify": "c", "query": {"e": "a"}, "remove": true, "fields": {"e.$": 1}, "collation": {"locale": "en", "strength": 2}}"#;
+    let reply = client.done("db", json(remove)).await;
+    assert_eq!(inner(&reply, "value.e"), &Value::Array(vec!["A".into()]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replacement_by_the_same_document_is_validated() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}]}"#)).await;
+    client.done("db", json(r#"{"collMod": "c", "validator": {"a": {"$gt": 5}}}"#)).await;
+    let replace = r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"_id": 1, "a": 1}}]}"#;
+    let reply = client.done("db", json(replace)).await;
+    let errors = inner(&reply, "writeErrors").as_array().unwrap();
+    assert_eq!(errors[0].as_document().unwrap().get("code"), Some(&Value::Int32(121)));
+    let set = r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"a": 1}}}]}"#;
+    assert_eq!(client.done("db", json(set)).await.get("writeErrors"), None, "nothing changes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_variable_may_be_missing() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let insert = r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2}, {"_id": 3, "a": null}]}"#;
+    client.done("db", json(insert)).await;
+    let find = r#"{"find": "c", "filter": {"$expr": {"$eq": ["$a", "$$v"]}}, "let": {"v": "$$REMOVE"}}"#;
+    let reply = client.done("db", json(find)).await;
+    assert_eq!(inner(&reply, "cursor.firstBatch"), &Value::Array(vec![json(r#"{"_id": 2}"#).into()]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_within_an_id_have_no_dollar_in_front() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    for id in [r#"{"$b": 1}"#, r#"{"a": {"$b": 1}}"#, r#"{"a": [{"$b": 1}]}"#] {
+        let insert = format!(r#"{{"insert": "c", "documents": [{{"_id": {id}}}]}}"#);
+        let reply = client.done("db", json(&insert)).await;
+        let errors = inner(&reply, "writeErrors").as_array().unwrap();
+        assert_eq!(errors[0].as_document().unwrap().get("code"), Some(&Value::Int32(52)), "{id}");
+    }
+}

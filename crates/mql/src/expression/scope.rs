@@ -81,7 +81,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The same with the values of `let`. A known name without a value is missing.
+    /// The same with the values of `let`. A known name whose value is undefined is missing.
     #[must_use]
     pub fn with_variables(self, variables: &'a Document) -> Scope<'a> {
         Scope { variables: Some(variables), ..self }
@@ -152,7 +152,8 @@ impl<'a> Scope<'a> {
                 None => break,
             }
         }
-        Ok(self.variables.and_then(|variables| variables.get(name)).map(bson::Value::view))
+        let value = self.variables.and_then(|variables| variables.get(name)).map(bson::Value::view);
+        Ok(value.filter(|value| !matches!(value, ValueRef::Undefined)))
     }
 
     /// What is known about the document beside its fields.

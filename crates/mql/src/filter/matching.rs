@@ -93,8 +93,8 @@ impl Node {
         }
     }
 
-    /// The position of the item by which the last condition over an array holds, as `$` means it. Only what must hold
-    /// counts: branches of `$or` and negations say nothing.
+    /// The position of the item by which the last condition over an array holds, as `$` means it. Of an `$or` it is the first
+    /// branch that holds; negations say nothing.
     pub(super) fn position(&self, document: DocumentRef<'_>, asking: Asking<'_>) -> Result<Option<usize>> {
         match self {
             Node::And(nodes) => {
@@ -103,6 +103,14 @@ impl Node {
                     found = node.position(document, asking)?.or(found);
                 }
                 Ok(found)
+            }
+            Node::Or(nodes) => {
+                for node in nodes {
+                    if node.matches(document, asking)? {
+                        return node.position(document, asking);
+                    }
+                }
+                Ok(None)
             }
             Node::Field { path, test } => {
                 let mut found = None;

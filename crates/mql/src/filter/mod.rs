@@ -30,7 +30,7 @@ pub(crate) use matching::Asking;
 pub use node::{Comparison, Members, Node, Test, TypeSet};
 pub(crate) use parse::is_truthy;
 pub use pattern::{Groups, Pattern, PatternRoom};
-pub use schema::Schema;
+pub use schema::{Schema, explain_schema};
 pub use text::TextSearch;
 
 use crate::context::Context;

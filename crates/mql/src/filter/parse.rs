@@ -180,11 +180,12 @@ impl Parser<'_> {
             "$regex" => self.regex(siblings).map(Test::Pattern),
             "$geoWithin" | "$within" => geo_within(operand).map(|test| Test::Geo(Box::new(test))),
             "$geoIntersects" => geo_intersects(operand).map(|test| Test::Geo(Box::new(test))),
-            "$near" | "$nearSphere" => {
+            "$near" | "$nearSphere" | "$geoNear" => {
                 near(operator, path, operand, siblings).map(|near| Test::Near(Box::new(near)))
             }
             "$minDistance" | "$maxDistance" if siblings.get("$near").is_some() => return Ok(None),
             "$minDistance" | "$maxDistance" if siblings.get("$nearSphere").is_some() => return Ok(None),
+            "$minDistance" | "$maxDistance" if siblings.get("$geoNear").is_some() => return Ok(None),
             "$options" if siblings.get("$regex").is_some() => return Ok(None),
             "$options" => return Err(Error::bad_value("$options needs a $regex")),
             "$comment" => return Ok(None),

@@ -171,7 +171,9 @@ impl<'s> Build<'s> {
 /// Follows a path through documents, and into arrays where it says the position, until it ends or meets an array.
 fn descend<'a, 's>(document: DocumentRef<'a>, components: &'s [Component]) -> Place<'a, 's> {
     let mut value = Some(ValueRef::Document(document));
+    let mut by_position = false;
     for (number, component) in components.iter().enumerate() {
+        by_position = matches!(value, Some(ValueRef::Array(_)));
         value = match value {
             Some(ValueRef::Document(document)) => document.get(component.name()),
             Some(ValueRef::Array(items)) => match component.index().and_then(|index| items.get(index)) {
@@ -182,7 +184,8 @@ fn descend<'a, 's>(document: DocumentRef<'a>, components: &'s [Component]) -> Pl
         };
     }
     match value {
-        Some(ValueRef::Array(items)) => Place::Array(items, &[], components.len()),
+        // What stands at a position is taken as it is, as indexes take it.
+        Some(ValueRef::Array(items)) if !by_position => Place::Array(items, &[], components.len()),
         Some(value) => Place::Found(value),
         None => Place::Found(ValueRef::Null),
     }

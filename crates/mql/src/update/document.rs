@@ -72,17 +72,31 @@ pub(super) fn check_id(id: ValueRef<'_>) -> Result<()> {
             let message = format!("The '_id' value cannot be of type {}", id.kind().alias());
             Err(Error::new(Code::INVALID_ID_FIELD, message))
         }
-        ValueRef::Document(document) => match document.iter().find(|(name, _)| name.starts_with('$')) {
-            Some((name, _)) => {
+        id => match prefixed_field("_id", id) {
+            Some((path, name)) => {
                 let message = format!(
                     "_id fields may not contain '$'-prefixed fields: The dollar ($) prefixed field '{name}' in \
-                     '_id.{name}' is not valid for storage."
+                     '{path}' is not valid for storage."
                 );
                 Err(Error::new(Code::DOLLAR_PREFIXED_FIELD_NAME, message))
             }
             None => Ok(()),
         },
-        _ => Ok(()),
+    }
+}
+
+/// The path and the name of the first field with a `$` in front, at any depth.
+fn prefixed_field(above: &str, value: ValueRef<'_>) -> Option<(String, String)> {
+    let inner = |name: &str, value: ValueRef<'_>| {
+        let path = format!("{above}.{name}");
+        if name.starts_with('$') { Some((path, name.to_owned())) } else { prefixed_field(&path, value) }
+    };
+    match value {
+        ValueRef::Document(document) => document.iter().find_map(|(name, value)| inner(name, value)),
+        ValueRef::Array(items) => {
+            items.iter().enumerate().find_map(|(number, item)| inner(&number.to_string(), item))
+        }
+        _ => None,
     }
 }
 

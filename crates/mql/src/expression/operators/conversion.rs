@@ -1,10 +1,11 @@
 //! Types and conversions between them: `$type`, `$convert` and its short forms.
 
-use bson::{Kind, ObjectId, Timestamp, Value, ValueRef};
+use bson::{DocumentRef, Kind, ObjectId, Timestamp, Value, ValueRef};
 
 use crate::error::{Code, Error, Result};
 use crate::expression::number::{Number, double_text};
 use crate::expression::operand::{is_nullish, is_true, type_name};
+use crate::expression::operators::binary::{self, Format, to_binary};
 use crate::expression::operators::date;
 use crate::expression::table::{Arity, Call, Group, Names, Refusal, optional, own, positional, required};
 
@@ -28,6 +29,12 @@ pub(crate) const GROUP: Group = Group {
         positional("$toLong", Arity::Single, |call| short(call, Kind::Int64)),
         positional("$toObjectId", Arity::Single, |call| short(call, Kind::ObjectId)),
         positional("$toString", Arity::Single, |call| short(call, Kind::String)),
+        positional("$toUUID", Arity::Single, |call| match call.get(0) {
+            Some(value) if !is_nullish(Some(value)) => {
+                to_binary(value, binary::UUID, Some(Format::Uuid)).map(Some)
+            }
+            _ => Ok(Some(Value::Null)),
+        }),
     ],
 };
 
@@ -37,6 +44,7 @@ const CONVERT: Names = Names {
         required("to", 9, "Missing 'to' parameter to $convert"),
         optional("onError"),
         optional("onNull"),
+        optional("format"),
     ],
     not_a_document: Refusal(9, "$convert expects an object of named arguments but found: {}"),
     unknown: Refusal(9, "$convert found an unknown argument: {}"),
@@ -71,18 +79,51 @@ fn short(call: &Call<'_>, kind: Kind) -> Result<Option<Value>> {
 }
 
 fn convert(call: &Call<'_>) -> Result<Option<Value>> {
-    let kind = match call.get(1) {
+    let (to, subtype) = match call.get(1) {
+        Some(ValueRef::Document(to)) => typed_target(to)?,
+        to => (to, 0),
+    };
+    let kind = match to {
         to if is_nullish(to) => None,
         Some(to) => Some(target(to)?),
         None => None,
     };
+    let format = call.get(4).filter(|format| !is_nullish(Some(*format))).map(Format::parse).transpose()?;
     match (call.get(0), kind) {
-        (Some(value), Some(kind)) if !is_nullish(Some(value)) => match kind {
-            Some(kind) => to_kind(value, kind).map(Some),
-            None => Err(unsupported(value, "missing")),
+        (Some(value), Some(kind)) if !is_nullish(Some(value)) => match (value, kind) {
+            (_, None) => Err(unsupported(value, "missing")),
+            (value, Some(Kind::Binary)) => to_binary(value, subtype, format).map(Some),
+            (ValueRef::Binary(bytes), Some(Kind::String)) => {
+                Ok(Some(Value::String(binary::to_text(bytes, format)?)))
+            }
+            (value, Some(kind)) => to_kind(value, kind).map(Some),
         },
         _ => Ok(Some(Value::Null)),
     }
+}
+
+/// A target with its parts: `{type, subtype}`.
+fn typed_target(to: DocumentRef<'_>) -> Result<(Option<ValueRef<'_>>, u8)> {
+    if let Some((name, _)) = to.iter().find(|(name, _)| !matches!(*name, "type" | "subtype")) {
+        return Err(Error::failed_to_parse(format!("$convert found an unknown argument of 'to': {name}")));
+    }
+    let Some(kind) = to.get("type") else {
+        return Err(Error::failed_to_parse("Missing 'type' parameter to $convert's 'to'"));
+    };
+    let subtype = match to.get("subtype").filter(|subtype| !is_nullish(Some(*subtype))) {
+        None => 0,
+        Some(subtype) => {
+            let number = Number::of(subtype).and_then(Number::exact_i32);
+            number.and_then(|number| u8::try_from(number).ok()).ok_or_else(|| {
+                let shown = bson::shell_text(subtype);
+                let message = format!(
+                    "In $convert, numeric value for 'subtype' does not correspond to a BinData type: {shown}"
+                );
+                Error::location(4_341_107, message)
+            })?
+        }
+    };
+    Ok((Some(kind), subtype))
 }
 
 /// The type that `to` names; the inner `None` is the type of what is missing.
@@ -151,6 +192,8 @@ fn to_string(value: ValueRef<'_>) -> Result<Value> {
         ValueRef::Bool(value) => value.to_string(),
         ValueRef::ObjectId(id) => id.to_string(),
         ValueRef::DateTime(millis) => date::iso_text(millis)?,
+        // Without a word about its form, as `$toString` has none.
+        ValueRef::Binary(bytes) => binary::to_text(bytes, Some(Format::Auto))?,
         _ => return Err(unsupported(value, "string")),
     }))
 }

@@ -3,6 +3,7 @@
 mod accumulate;
 mod arithmetic;
 mod array;
+mod binary;
 mod bits;
 mod boolean;
 mod comparison;

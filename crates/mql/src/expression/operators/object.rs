@@ -282,6 +282,10 @@ fn unset_field(parser: &mut Parser<'_>, operator: &'static str, argument: ValueR
 
 fn set(operator: &str, name: &Node, value: Node, input: Node) -> Result<Node> {
     let name = constant_name(operator, name, [4_161_108, 4_161_106, 4_161_107])?;
+    if name.contains('\0') {
+        let message = format!("{operator} requires a 'field' without null bytes");
+        return Err(Error::location(9_423_101, message));
+    }
     Ok(Node::Special(Arc::new(SetField { name, value, input })))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bson::{Value, ValueRef};
 
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::expression::node::{Node, Special};
 use crate::expression::operand::Operand;
 use crate::expression::parse::{Parser, named_fields};
@@ -72,11 +72,8 @@ impl Special for Let {
 struct Meta(&'static str);
 
 /// The keywords of `$meta`.
-const KEYWORDS: [&str; 11] = [
+const KEYWORDS: [&str; 8] = [
     "textScore",
-    "indexKey",
-    "recordId",
-    "sortKey",
     "randVal",
     "geoNearDistance",
     "geoNearPoint",
@@ -86,10 +83,17 @@ const KEYWORDS: [&str; 11] = [
     "vectorSearchScore",
 ];
 
+/// Keywords of what is not kept beside a document here.
+const UNKNOWN_HERE: [&str; 3] = ["indexKey", "recordId", "sortKey"];
+
 fn meta(_: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) -> Result<Node> {
     let ValueRef::String(keyword) = argument else {
         return Err(Error::location(17307, "$meta only supports string arguments"));
     };
+    if UNKNOWN_HERE.contains(&keyword) {
+        let message = format!("$meta with '{keyword}' is not supported");
+        return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
+    }
     match KEYWORDS.iter().find(|known| **known == keyword) {
         Some(known) => Ok(Node::Special(Arc::new(Meta(known)))),
         None => Err(Error::location(17308, format!("Unsupported argument to $meta: {keyword}"))),

@@ -4,6 +4,7 @@ use bson::{ArrayRef, DocumentRef, ValueRef};
 
 use super::plane::Region;
 use super::read::{Pair, geo_json, number, pair, position};
+use super::shape::Shape;
 use super::{GeoTest, Measure, Near, Question};
 use crate::error::{Error, Result};
 use crate::path::FieldPath;
@@ -54,13 +55,19 @@ pub(in crate::filter) fn geo_within(operand: ValueRef<'_>) -> Result<GeoTest> {
 pub(in crate::filter) fn geo_intersects(operand: ValueRef<'_>) -> Result<GeoTest> {
     let (specifier, value) = specifier("$geoIntersects", operand)?;
     if specifier == "$geometry" {
-        return Ok(GeoTest(Question::Intersects(geo_json(geometry(value)?)?)));
+        let document = geometry(value)?;
+        let shape = match pair(value).filter(|_| document.get("type").is_none()) {
+            Some(place) => Shape::point(position(place)?),
+            None => geo_json(document)?,
+        };
+        return Ok(GeoTest(Question::Intersects(shape)));
     }
     let text = bson::shell_text(operand);
     Err(Error::bad_value(format!("$geoIntersects not supported with provided geometry: {text}")))
 }
 
-/// Reads `$near` or `$nearSphere` with what stands beside it.
+/// Reads `$near` (also spelled `$geoNear`) or `$nearSphere` with what stands beside it. The point is a pair, or `GeoJSON` in
+/// `$geometry` or without it; in `$geometry` a pair under names is a point on the sphere, too.
 pub(in crate::filter) fn near(
     operator: &str,
     path: &FieldPath,
@@ -68,16 +75,17 @@ pub(in crate::filter) fn near(
     siblings: DocumentRef<'_>,
 ) -> Result<Near> {
     let sphere = operator == "$nearSphere";
-    let geo_json = operand.as_document().filter(|document| document.get("$geometry").is_some());
-    let (point, measure, bounds) = if let Some(document) = geo_json {
-        let point = document.get("$geometry").and_then(ValueRef::as_document);
-        let point = point.filter(|point| point.get("type").and_then(ValueRef::as_str) == Some("Point"));
-        let point = point.and_then(|point| pair(point.get("coordinates")?));
+    let of_sphere = operand.as_document().and_then(|document| {
+        let bare = || document.get("type").filter(|kind| kind.as_str().is_some());
+        document.get("$geometry").or_else(|| bare().map(|_| operand)).map(|point| (point, document))
+    });
+    let (point, measure, bounds) = if let Some((point, document)) = of_sphere {
         let message =
             format!("invalid point in geo near query $geometry argument: {}", bson::shell_text(operand));
-        let point = point.ok_or_else(|| Error::bad_value(message))?;
+        let point = sphere_point(point).ok_or_else(|| Error::bad_value(message))?;
         position(point)?;
-        (point, Measure::Metres, document)
+        let bounds = if document.get("$geometry").is_some() { document } else { siblings };
+        (point, Measure::Metres, bounds)
     } else {
         let message = format!("invalid argument in geo near query: {}", bson::shell_text(operand));
         let point = pair(operand).ok_or_else(|| Error::bad_value(message))?;
@@ -99,6 +107,16 @@ pub(in crate::filter) fn near(
     let least = bound("$minDistance")?.unwrap_or(0.0);
     let most = bound("$maxDistance")?.or(third).unwrap_or(f64::INFINITY);
     Ok(Near::new(path.clone(), point, measure, least, most))
+}
+
+/// The place of a `GeoJSON` point, or of two numbers under any names.
+fn sphere_point(value: ValueRef<'_>) -> Option<Pair> {
+    let document = value.as_document()?;
+    match document.get("type").and_then(ValueRef::as_str) {
+        Some("Point") => pair(document.get("coordinates")?),
+        Some(_) => None,
+        None => pair(value),
+    }
 }
 
 fn specifier<'a>(operator: &str, operand: ValueRef<'a>) -> Result<(&'a str, ValueRef<'a>)> {

@@ -22,10 +22,17 @@ impl Region {
             Region::Box([left, bottom], [right, top]) => {
                 (*left..=*right).contains(&point[0]) && (*bottom..=*top).contains(&point[1])
             }
-            Region::Circle { centre, radius } => distance(*centre, point) <= *radius,
+            Region::Circle { centre, radius } => is_on_disc(*centre, *radius, point),
             Region::Polygon(vertices) => polygon_contains(vertices, point),
         }
     }
+}
+
+/// Whether a point is on a disc, or on its rim as far as numbers can tell: subtracting coordinates loses digits that a small
+/// radius has.
+fn is_on_disc(centre: Pair, radius: f64, point: Pair) -> bool {
+    let largest = centre.iter().chain(&point).fold(radius, |most, part| most.max(part.abs()));
+    distance(centre, point) <= radius + 2.0 * f64::EPSILON * largest
 }
 
 /// The distance of two points of the plane.
@@ -72,5 +79,8 @@ mod tests {
         assert!(Region::Box([0.0, 0.0], [1.0, 1.0]).contains([1.0, 0.0]));
         assert!(!Region::Box([0.0, 0.0], [1.0, 1.0]).contains([1.1, 0.0]));
         assert!(Region::Circle { centre: [0.0, 0.0], radius: 5.0 }.contains([3.0, 4.0]));
+        let small = Region::Circle { centre: [5.0, 52.0], radius: 0.0001 };
+        assert!(small.contains([5.0, 52.0001]) && small.contains([5.0001, 52.0]));
+        assert!(!small.contains([5.0, 52.000_100_001]));
     }
 }

@@ -1,6 +1,6 @@
 //! Asking a schema about values.
 
-use bson::{ArrayRef, Decimal128, DocumentRef, ValueRef};
+use bson::{ArrayRef, Decimal128, DocumentRef, Value, ValueRef};
 
 use super::{Fields, Rest, Rule, Schema};
 use crate::context::Context;
@@ -73,10 +73,10 @@ impl Rule {
         match self {
             Rule::ItemCount { least, most } => Ok((*least..=*most).contains(&(items.len() as u64))),
             Rule::UniqueItems => {
-                let mut values: Vec<ValueRef<'_>> = items.iter().collect();
+                let mut values: Vec<Value> = items.iter().map(with_sorted_fields).collect();
                 context.spend(values.len() as u64 * 8)?;
-                values.sort_by(|left, right| bson::compare(*left, *right));
-                Ok(values.windows(2).all(|pair| !bson::equal(pair[0], pair[1])))
+                values.sort_by(|left, right| bson::compare(left.view(), right.view()));
+                Ok(values.windows(2).all(|pair| !bson::equal(pair[0].view(), pair[1].view())))
             }
             Rule::Items(schema) => {
                 for item in items.iter() {
@@ -157,6 +157,20 @@ impl Rest {
             Rest::Nothing => Ok(false),
             Rest::Like(schema) => schema.accepts(value, context),
         }
+    }
+}
+
+/// The value with the fields of its documents in the order of their names: to `uniqueItems` their order means nothing.
+fn with_sorted_fields(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Document(document) => {
+            let mut fields: Vec<(&str, Value)> =
+                document.iter().map(|(name, value)| (name, with_sorted_fields(value))).collect();
+            fields.sort_by_key(|(name, _)| *name);
+            Value::Document(fields.into_iter().collect())
+        }
+        ValueRef::Array(items) => Value::Array(items.iter().map(with_sorted_fields).collect()),
+        other => other.to_value(),
     }
 }
 

@@ -4,9 +4,12 @@
 //! about values of one type says nothing about the others: `minimum` lets every string through.
 
 mod check;
+mod explain;
 mod parse;
 
 use bson::{DocumentRef, Value, ValueRef};
+
+pub use explain::explain_schema;
 
 use super::matching::Asking;
 use super::node::TypeSet;

@@ -1,0 +1,138 @@
+//! Why a document is not as a schema wants it: what clients read in `errInfo.details` of a refused write.
+//!
+//! The schema is gone through as it was written, keyword by keyword; each is asked by itself, with those beside it that belong
+//! to it. So the explanation knows nothing of its own about keywords and cannot disagree with the check.
+
+use bson::{Document, DocumentRef, Value, ValueRef};
+
+use super::Schema;
+use crate::context::Context;
+use crate::error::Result;
+use crate::filter::pattern::PatternRoom;
+
+/// How deep properties are gone into.
+const DEPTH_MAX: usize = 32;
+
+/// Keywords that say nothing alone: they go with the keyword that they change.
+const COMPANIONS: &[(&str, &str)] = &[
+    ("exclusiveMinimum", "minimum"),
+    ("exclusiveMaximum", "maximum"),
+    ("additionalItems", "items"),
+    ("title", ""),
+    ("description", ""),
+];
+
+/// Keywords that name properties, and so say which ones are additional.
+const NAMED: [&str; 2] = ["properties", "patternProperties"];
+
+/// Every rule of a schema that a document does not keep.
+pub fn explain_schema(
+    schema: DocumentRef<'_>,
+    document: DocumentRef<'_>,
+    context: &Context,
+) -> Result<Vec<Document>> {
+    broken_rules(schema, ValueRef::Document(document), DEPTH_MAX, context)
+}
+
+fn broken_rules(
+    schema: DocumentRef<'_>,
+    value: ValueRef<'_>,
+    depth: usize,
+    context: &Context,
+) -> Result<Vec<Document>> {
+    let mut broken = Vec::new();
+    for (keyword, asked) in schema.iter() {
+        if COMPANIONS.iter().any(|(companion, _)| *companion == keyword) {
+            continue;
+        }
+        let alone = with_companions(schema, keyword, asked);
+        if Schema::parse(Value::Document(alone.clone()).view(), &PatternRoom::default())?
+            .accepts(value, context)?
+        {
+            continue;
+        }
+        let shown = Document::new().with("operatorName", keyword);
+        let specified = |shown: Document| shown.with("specifiedAs", alone.clone());
+        broken.push(match (keyword, value, asked) {
+            ("properties", ValueRef::Document(document), ValueRef::Document(asked)) if depth > 0 => {
+                let properties = broken_properties(asked, document, depth - 1, context)?;
+                if properties.is_empty() {
+                    // Another keyword about fields is broken, and tells of it by itself.
+                    continue;
+                }
+                shown.with("propertiesNotSatisfied", properties)
+            }
+            ("required", ValueRef::Document(document), ValueRef::Array(names)) => {
+                let missing = names
+                    .iter()
+                    .filter(|name| name.as_str().is_some_and(|name| document.get(name).is_none()));
+                let missing: Vec<Value> = missing.map(ValueRef::to_value).collect();
+                specified(shown).with("missingProperties", missing)
+            }
+            _ => specified(shown)
+                .with("reason", reason(keyword))
+                .with("consideredValue", value.to_value())
+                .with("consideredType", value.kind().alias()),
+        });
+    }
+    Ok(broken)
+}
+
+/// A keyword with those that belong to it, as a schema of its own.
+fn with_companions(schema: DocumentRef<'_>, keyword: &str, asked: ValueRef<'_>) -> Document {
+    let mut alone = Document::new().with(keyword, asked.to_value());
+    for (other, value) in schema.iter().filter(|(other, _)| *other != keyword) {
+        if COMPANIONS.iter().any(|(name, of)| *name == other && *of == keyword) {
+            alone.push(other, value.to_value());
+        } else if keyword == "additionalProperties" && NAMED.contains(&other) {
+            alone.push(other, names_alone(value));
+        }
+    }
+    alone
+}
+
+/// The names of properties, each with a schema that asks for nothing.
+fn names_alone(properties: ValueRef<'_>) -> Document {
+    let names = properties.as_document().into_iter().flat_map(|properties| properties.iter());
+    names.map(|(name, _)| (name, Value::Document(Document::new()))).collect()
+}
+
+fn broken_properties(
+    asked: DocumentRef<'_>,
+    document: DocumentRef<'_>,
+    depth: usize,
+    context: &Context,
+) -> Result<Vec<Value>> {
+    let mut properties = Vec::new();
+    for (name, schema) in asked.iter() {
+        let (Some(value), ValueRef::Document(schema)) = (document.get(name), schema) else { continue };
+        let details = broken_rules(schema, value, depth, context)?;
+        if details.is_empty() {
+            continue;
+        }
+        let mut property = Document::new().with("propertyName", name);
+        if let Some(description) = schema.get("description") {
+            property.push("description", description.to_value());
+        }
+        let details: Vec<Value> = details.into_iter().map(Value::Document).collect();
+        properties.push(Value::Document(property.with("details", details)));
+    }
+    Ok(properties)
+}
+
+fn reason(keyword: &str) -> &'static str {
+    match keyword {
+        "bsonType" | "type" => "type did not match",
+        "minimum" | "maximum" => "comparison failed",
+        "multipleOf" => "considered value is not a multiple of the specified value",
+        "minLength" | "maxLength" => "specified string length was not satisfied",
+        "pattern" => "regular expression did not match",
+        "enum" => "value was not found in enum",
+        "minItems" | "maxItems" => "array did not match specified length",
+        "uniqueItems" => "found a duplicate item",
+        "minProperties" | "maxProperties" => "specified number of properties was not satisfied",
+        "additionalProperties" => "found properties that are not allowed",
+        "not" => "child expression matched",
+        _ => "the value does not match",
+    }
+}
