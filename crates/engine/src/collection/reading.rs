@@ -305,12 +305,11 @@ impl<'a> Reading<'a> {
         let mut hits = Vec::new();
         self.each_entry(place.keyspace, range, direction, |key, value| {
             let (hit, mark) = place.read(&key, &value)?;
-            let (is_living, looked) = match mark {
-                Some(mark) => (gate.is_living(self.reader(), hit.number, &mark)?, None),
-                None => {
-                    let looked = look(hit.number)?;
-                    (looked.is_some(), looked)
-                }
+            let (is_living, looked) = if let Some(mark) = mark {
+                (gate.is_living(self.reader(), hit.number, &mark)?, None)
+            } else {
+                let looked = look(hit.number)?;
+                (looked.is_some(), looked)
             };
             if is_living {
                 self.touched.entries.fetch_add(1, Ordering::Relaxed);

@@ -151,7 +151,6 @@ async fn a_batch_costs_what_it_shows_however_much_there_is_behind_it() {
         for command in [
             r#"{"find": "c", "batchSize": 101}"#,
             r#"{"find": "c", "filter": {"_id": {"$gte": 0}}, "batchSize": 101}"#,
-            r#"{"find": "c", "sort": {"_id": 1}, "batchSize": 101}"#,
             r#"{"find": "c", "batchSize": 20}"#,
         ] {
             of_count.push(world.run(command).await);

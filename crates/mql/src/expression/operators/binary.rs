@@ -1,5 +1,7 @@
 //! Strings as binary data and back: the `format` of `$convert`, and `$toUUID`.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use bson::{Binary, BinaryRef, Value, ValueRef};
@@ -122,7 +124,10 @@ pub(super) fn to_text(binary: BinaryRef<'_>, format: Option<Format>) -> Result<S
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {

@@ -93,7 +93,7 @@ fn with_companions(schema: DocumentRef<'_>, keyword: &str, asked: ValueRef<'_>) 
 
 /// The names of properties, each with a schema that asks for nothing.
 fn names_alone(properties: ValueRef<'_>) -> Document {
-    let names = properties.as_document().into_iter().flat_map(|properties| properties.iter());
+    let names = properties.as_document().into_iter().flat_map(bson::DocumentRef::iter);
     names.map(|(name, _)| (name, Value::Document(Document::new()))).collect()
 }
 
