@@ -225,7 +225,7 @@ impl Clock {
         let judged = matches!(asked, Asked::Accept | Asked::Reject);
         // What was shown, and what would be if the store had run on.
         let passed = if over == Over::Process { machine.boot_ms - self.boot } else { 0 };
-        let floor = if asked == Asked::Reject { self.trusted() } else { self.now() };
+        let floor = if judged { self.trusted() } else { self.now() };
         let (full, slow) = (self.now() + passed, floor + passed * 9 / 10);
         check(now >= floor, "time fell over a crash", &seen)?;
         check(now + SLACK_MS + LEASE_MS >= slow, "time was lost over a crash", &seen)?;
