@@ -1,5 +1,7 @@
 """Transactions as drivers end them: a commit whose answer was lost is sent again, to whichever process answers now."""
 
+import time
+
 import pytest
 
 from bolide import Server
@@ -90,3 +92,14 @@ def test_a_collection_that_a_transaction_makes_stays_only_with_its_commit(client
     assert database.list_collection_names() == (["made"] if end == "commit" else [])
     assert ids(made) == ([1] if end == "commit" else [])
 
+
+def test_t24_a_transaction_whose_client_vanishes_ends_by_itself(own_server):
+    with Line(own_server) as line:
+        line.command("bank", {"create": "coll"})
+        line.command("admin", {"setParameter": 1, "transactionLifetimeLimitSeconds": 1})
+    with Line(own_server) as vanishes:
+        vanishes.command("bank", in_transaction(insert(1), session_id(), 1, starts=True))
+    with Line(own_server) as line:
+        until = time.monotonic() + 30
+        while line.command("admin", {"serverStatus": 1})["transactions"]["currentOpen"] != 0:
+            assert time.monotonic() < until, "it is open for 30 s, and should last 1 s"

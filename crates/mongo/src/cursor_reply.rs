@@ -114,6 +114,7 @@ fn keep(call: &Call, opening: &Opening<'_>, rest: Rest) -> Result<i64> {
     };
     let idle = call.service.cursor_idle();
     let id = call.service.cursors.keep(cursor, idle)?;
+    call.service.sweep_alarm.set(Instant::now() + idle);
     call.service.statistics.cursors_opened.add(1);
     Ok(id)
 }

@@ -22,6 +22,7 @@ use crate::random;
 use crate::rights::Need;
 use crate::session::{Owner, SessionId};
 use crate::statistics::Counter;
+use crate::sweep::Swept;
 
 /// An answer that is not finished.
 pub(crate) struct Cursor {
@@ -95,7 +96,7 @@ impl Cursors {
         let now = Instant::now();
         let mut slots = self.slots.lock();
         if self.refusal(&slots, &cursor.owner).is_some() {
-            self.timed_out.add(sweep(&mut slots, now, idle) as u64);
+            self.timed_out.add(stale(&mut slots, now, idle, usize::MAX).len() as u64);
         }
         if let Some(refusal) = self.refusal(&slots, &cursor.owner) {
             return Err(Error::new(Code::OPERATION_FAILED, refusal));
@@ -210,9 +211,18 @@ impl Cursors {
         });
     }
 
-    /// Closes what nobody has asked for in that time.
-    pub(crate) fn sweep(&self, idle: Duration) {
-        self.timed_out.add(sweep(&mut self.slots.lock(), Instant::now(), idle) as u64);
+    /// Closes cursors that have rested for that time, at most so many.
+    pub(crate) fn sweep(&self, now: Instant, idle: Duration, most: usize) -> Swept<Box<Cursor>> {
+        let mut slots = self.slots.lock();
+        let expired = stale(&mut slots, now, idle, most);
+        self.timed_out.add(expired.len() as u64);
+        let due = |slot: &Slot| match slot {
+            Slot::Resting { cursor, .. } if cursor.keep => None,
+            Slot::Resting { since, .. } => Some(*since + idle),
+            // It comes back at the earliest now.
+            Slot::InUse { .. } => Some(now + idle),
+        };
+        Swept { expired, next_due: slots.values().filter_map(due).min() }
     }
 
     /// How many there are.
@@ -237,13 +247,16 @@ fn not_found(id: i64) -> Error {
 }
 
 fn is_stale(slot: &Slot, now: Instant, idle: Duration) -> bool {
-    matches!(slot, Slot::Resting { cursor, since } if !cursor.keep && now.duration_since(*since) > idle)
+    matches!(slot, Slot::Resting { cursor, since } if !cursor.keep && now.duration_since(*since) >= idle)
 }
 
-fn sweep(slots: &mut HashMap<i64, Slot>, now: Instant, idle: Duration) -> usize {
-    let before = slots.len();
-    slots.retain(|_, slot| !is_stale(slot, now, idle));
-    before - slots.len()
+/// Takes out cursors that have rested for that time, at most so many.
+fn stale(slots: &mut HashMap<i64, Slot>, now: Instant, idle: Duration, most: usize) -> Vec<Box<Cursor>> {
+    let cursor = |(_, slot)| match slot {
+        Slot::Resting { cursor, .. } => Some(cursor),
+        Slot::InUse { .. } => None,
+    };
+    slots.extract_if(|_, slot| is_stale(slot, now, idle)).filter_map(cursor).take(most).collect()
 }
 
 #[cfg(test)]
@@ -295,7 +308,8 @@ mod tests {
         tokio::time::advance(IDLE_MAX + Duration::from_secs(1)).await;
         assert_eq!(code(cursors.take(idle, IDLE_MAX)), Some(43));
         assert_eq!(cursors.timed_out.get(), 1);
-        cursors.sweep(IDLE_MAX);
+        let swept = cursors.sweep(Instant::now(), IDLE_MAX, 10);
+        assert!(swept.expired.is_empty() && swept.next_due.is_none());
         assert_eq!(cursors.figures(), CursorFigures { open: 1, kept: 1 });
         assert!(!cursors.kill(kept, Some(&[1; 32])), "somebody else's");
         assert!(cursors.kill(kept, Some(&[0; 32])));

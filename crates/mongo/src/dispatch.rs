@@ -52,7 +52,6 @@ pub(crate) async fn answer(
     brake: Brake,
 ) -> Answer {
     let started = Instant::now();
-    service.tidy();
     let mut operation = OperationId::UNKNOWN;
     let mut call = match prepare(&service, &connection, request, brake, &mut operation) {
         Ok(call) => call,
@@ -214,6 +213,9 @@ fn enter_transaction(call: &mut Call) -> Result<()> {
         let service = &call.service;
         let lifetime = service.transaction_lifetime();
         call.room = service.transactions.room(&service.common, &session.id, number, starts, lifetime)?;
+        if starts {
+            service.sweep_alarm.set(Instant::now() + lifetime);
+        }
     }
     Ok(())
 }

@@ -48,6 +48,7 @@ mod session;
 mod settings;
 mod statements;
 mod statistics;
+mod sweep;
 mod transactions;
 mod turn;
 mod usage;

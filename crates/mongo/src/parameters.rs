@@ -148,6 +148,9 @@ impl Service {
             self.parameters.passes(self.engine.purge_status().paused);
         }
         self.parameters.kept.lock().insert(name, number);
+        if *name == CURSOR_TIMEOUT {
+            self.sweep_alarm.set(Instant::now());
+        }
         Ok(was)
     }
 }

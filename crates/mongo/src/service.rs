@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bson::ObjectId;
 use engine::Engine;
-use parking_lot::Mutex;
 use storage::Time;
 use tokio::time::Instant;
 
@@ -22,14 +21,12 @@ use crate::parameters::{CURSOR_TIMEOUT, Parameters, TRANSACTION_LIFETIME};
 use crate::random;
 use crate::record::Traffic;
 use crate::room::Common;
-use crate::session::{Session, SessionId, Sessions};
+use crate::session::{SESSION_LIFETIME, Session, SessionId, Sessions};
 use crate::settings::{Authentication, Settings};
 use crate::statistics::Statistics;
+use crate::sweep::SweepAlarm;
 use crate::transactions::Transactions;
 use crate::usage::UseByCollection;
-
-/// How often cursors and transactions are looked through.
-const TIDY_PAUSE: Duration = Duration::from_secs(10);
 
 /// The front end over one engine.
 pub struct Service {
@@ -57,8 +54,8 @@ pub struct Service {
     /// Whether the shutdown has begun.
     stopping: AtomicBool,
     account_keys: AccountKeys,
-    /// When cursors and transactions were last looked through.
-    tidied: Mutex<Instant>,
+    /// When the background step is next due.
+    pub(crate) sweep_alarm: SweepAlarm,
     /// Counts the ids made for documents.
     ids: AtomicU32,
 }
@@ -85,7 +82,7 @@ impl Service {
             transactions: Transactions::new(settings.limits.transactions),
             settings,
             ids: AtomicU32::new(random::number() as u32),
-            tidied: Mutex::new(Instant::now()),
+            sweep_alarm: SweepAlarm::default(),
             started: Instant::now(),
             started_at,
             process: ObjectId(random::bytes()),
@@ -133,12 +130,14 @@ impl Service {
         ObjectId::from_parts(seconds, process, self.ids.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The session of that name, used just now. Whatever has outlived its time meanwhile is cleaned up.
+    /// The session of that name, used just now.
     pub(crate) fn session(&self, id: SessionId) -> Result<Arc<Session>> {
-        let (session, expired) = self.sessions.touch(id, Instant::now())?;
+        let now = Instant::now();
+        let (session, expired) = self.sessions.touch(id, now)?;
         for expired in expired {
             self.clean_up(&expired);
         }
+        self.sweep_alarm.set(now + SESSION_LIFETIME);
         Ok(session)
     }
 
@@ -152,20 +151,6 @@ impl Service {
         Duration::from_secs(self.parameters.get(TRANSACTION_LIFETIME).unsigned_abs())
     }
 
-    /// Closes what nobody asks for any more, now and then: cursors that rest and transactions that go on for too long. Commands
-    /// do this on their way, because every driver greets all the time.
-    pub(crate) fn tidy(&self) {
-        {
-            let Some(mut tidied) = self.tidied.try_lock() else { return };
-            if tidied.elapsed() < TIDY_PAUSE {
-                return;
-            }
-            *tidied = Instant::now();
-        }
-        self.cursors.sweep(self.cursor_idle());
-        self.transactions.sweep();
-    }
-
     /// Ends sessions and everything that belongs to them.
     pub(crate) fn end_sessions(&self, which: impl Fn(&SessionId) -> bool) {
         for session in self.sessions.end(which) {
@@ -174,7 +159,7 @@ impl Service {
     }
 
     /// Ends what belonged to a session: commands that run for it, its cursors, its transaction.
-    fn clean_up(&self, session: &Session) {
+    pub(crate) fn clean_up(&self, session: &Session) {
         self.operations.stop(|operation| operation.session.as_ref() == Some(&session.id), Stop::Killed);
         self.cursors.kill_of_session(&session.id);
         self.transactions.end(&session.id);

@@ -18,12 +18,10 @@ use crate::error::{Error, Result};
 use crate::fields::Fields;
 use crate::limits::{SESSION_MINUTES, SESSIONS};
 use crate::settings::Profile;
+use crate::sweep::Swept;
 
-/// How long a session lives after its last use.
-const LIFE: Duration = Duration::from_mins(SESSION_MINUTES as u64);
-
-/// How often old sessions are looked for.
-const SWEEP_PAUSE: Duration = Duration::from_mins(1);
+/// How long a session is remembered after its last use.
+pub(crate) const SESSION_LIFETIME: Duration = Duration::from_mins(SESSION_MINUTES as u64);
 
 /// A session's name: the client's sixteen bytes, and whose they are, so that nobody meets another user's session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -73,72 +71,62 @@ pub(crate) struct Session {
 }
 
 /// All sessions that are alive.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    known: Mutex<Known>,
-}
-
-#[derive(Debug)]
-struct Known {
-    sessions: HashMap<SessionId, Arc<Session>>,
-    swept: Instant,
-}
-
-impl Default for Sessions {
-    fn default() -> Sessions {
-        Sessions { known: Mutex::new(Known { sessions: HashMap::new(), swept: Instant::now() }) }
-    }
+    known: Mutex<HashMap<SessionId, Arc<Session>>>,
 }
 
 impl Sessions {
-    /// The session of that name, made if need be, and used just now. Also the sessions that have outlived their time, for
-    /// the caller to clean up behind.
+    /// The session of that name, made if need be, and used just now. Where there is no room for another one, also the sessions
+    /// that have outlived their time, for the caller to clean up behind.
     pub(crate) fn touch(&self, id: SessionId, now: Instant) -> Result<(Arc<Session>, Vec<Arc<Session>>)> {
         let mut known = self.known.lock();
-        if let Some(session) = known.sessions.get(&id) {
+        if let Some(session) = known.get(&id) {
             *session.used.lock() = now;
             return Ok((Arc::clone(session), Vec::new()));
         }
-        let full = known.sessions.len() >= SESSIONS;
-        let expired = if full || now.saturating_duration_since(known.swept) >= SWEEP_PAUSE {
-            known.sweep(now)
-        } else {
-            Vec::new()
-        };
-        if known.sessions.len() >= SESSIONS {
+        let expired = if known.len() >= SESSIONS { expired(&mut known, now, SESSIONS) } else { Vec::new() };
+        if known.len() >= SESSIONS {
             let text = format!("cannot add session to the cache: there are {SESSIONS} already");
             return Err(Error::new(Code::TOO_MANY_LOGICAL_SESSIONS, text));
         }
         let session = Arc::new(Session { id: id.clone(), used: Mutex::new(now) });
-        known.sessions.insert(id, Arc::clone(&session));
+        known.insert(id, Arc::clone(&session));
         Ok((session, expired))
     }
 
     /// Forgets sessions.
     pub(crate) fn end(&self, which: impl Fn(&SessionId) -> bool) -> Vec<Arc<Session>> {
         let mut known = self.known.lock();
-        known.sessions.extract_if(|id, _| which(id)).map(|(_, session)| session).collect()
+        known.extract_if(|id, _| which(id)).map(|(_, session)| session).collect()
+    }
+
+    /// Forgets sessions that have outlived their time, at most so many.
+    pub(crate) fn sweep(&self, now: Instant, most: usize) -> Swept<Arc<Session>> {
+        let mut known = self.known.lock();
+        let expired = expired(&mut known, now, most);
+        let next_due = known.values().map(|session| *session.used.lock() + SESSION_LIFETIME).min();
+        Swept { expired, next_due }
     }
 
     /// Which there are.
     pub(crate) fn list(&self) -> Vec<SessionId> {
-        self.known.lock().sessions.keys().cloned().collect()
+        self.known.lock().keys().cloned().collect()
     }
 
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
-        self.known.lock().sessions.len()
+        self.known.lock().len()
     }
 }
 
-impl Known {
-    fn sweep(&mut self, now: Instant) -> Vec<Arc<Session>> {
-        self.swept = now;
-        let old = |session: &Arc<Session>| {
-            now.saturating_duration_since(*session.used.lock()) >= LIFE && Arc::strong_count(session) == 1
-        };
-        self.sessions.extract_if(|_, session| old(session)).map(|(_, session)| session).collect()
-    }
+/// Takes out sessions that have outlived their time and that no command uses, at most so many.
+fn expired(known: &mut HashMap<SessionId, Arc<Session>>, now: Instant, most: usize) -> Vec<Arc<Session>> {
+    let is_expired = |session: &Arc<Session>| {
+        let unused = now.saturating_duration_since(*session.used.lock());
+        unused >= SESSION_LIFETIME && Arc::strong_count(session) == 1
+    };
+    known.extract_if(|_, session| is_expired(session)).map(|(_, session)| session).take(most).collect()
 }
 
 /// Whose a cursor is: only its owner may go on with it.
@@ -234,16 +222,23 @@ mod tests {
     }
 
     #[test]
-    fn a_session_lives_for_half_an_hour_after_its_last_use() {
+    fn a_session_is_remembered_for_half_an_hour_after_its_last_use() {
         let sessions = Sessions::default();
         let start = Instant::now();
-        let touch = |byte, minutes| sessions.touch(id(byte), start + Duration::from_mins(minutes)).unwrap().1;
-        assert!(touch(1, 0).is_empty());
-        assert!(touch(1, 20).is_empty());
-        assert!(touch(2, 20).is_empty());
-        assert!(touch(2, 49).is_empty());
-        let expired = touch(3, 50);
-        assert_eq!(expired.iter().map(|session| session.id.uuid[0]).collect::<Vec<_>>(), [1]);
+        let at = |minutes| start + Duration::from_mins(minutes);
+        let touch = |byte, minutes| drop(sessions.touch(id(byte), at(minutes)).unwrap());
+        let sweep = |minutes| {
+            let Swept { expired, next_due } = sessions.sweep(at(minutes), 100);
+            (expired.iter().map(|session| session.id.uuid[0]).collect::<Vec<_>>(), next_due)
+        };
+        assert_eq!(sweep(0), (vec![], None));
+        touch(1, 0);
+        touch(1, 20);
+        touch(2, 20);
+        touch(2, 49);
+        touch(3, 50);
+        assert_eq!(sweep(49), (vec![], Some(at(50))));
+        assert_eq!(sweep(50), (vec![1], Some(at(79))));
         assert_eq!(sessions.count(), 2);
         assert_eq!(sessions.end(|id| id.uuid[0] == 2).len(), 1);
         assert_eq!(sessions.count(), 1);

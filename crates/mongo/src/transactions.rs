@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
 use crate::room::{Common, OpenTransaction, Room};
 use crate::session::SessionId;
+use crate::sweep::Swept;
 
 /// The last transaction of each session.
 pub(crate) struct Transactions {
@@ -34,11 +35,14 @@ struct Transaction {
     commit: Arc<tokio::sync::Mutex<()>>,
 }
 
-enum State {
+pub(crate) enum State {
     Open { opened: Arc<OpenTransaction>, _permit: OwnedSemaphorePermit },
     Committed,
     Aborted,
 }
+
+/// A transaction that was ended: its session, its number, and what goes with it.
+pub(crate) type Ended = (SessionId, i64, State);
 
 /// What `commitTransaction` finds.
 pub(crate) enum Commit {
@@ -101,7 +105,7 @@ impl Transactions {
         }
         let transaction = known.get_mut(session).filter(|transaction| transaction.number == number);
         let transaction = transaction.ok_or_else(|| none(number))?;
-        let expired = transaction.expire();
+        let expired = transaction.expire(Instant::now());
         let opened = transaction.opened(number);
         drop(known);
         drop(expired);
@@ -110,7 +114,7 @@ impl Transactions {
 
     /// The error for one too many; the client tries again, and by then those whose time is over are gone.
     fn full(&self) -> Error {
-        self.sweep();
+        drop(self.sweep(Instant::now(), usize::MAX));
         Error::new(Code::OPERATION_FAILED, "too many transactions are open").with_label(TRANSIENT_TRANSACTION)
     }
 
@@ -130,7 +134,7 @@ impl Transactions {
         let mut known = self.by_session.lock();
         let transaction = known.get_mut(session).filter(|transaction| transaction.number == number);
         let transaction = transaction.ok_or_else(|| none(number))?;
-        let expired = transaction.expire();
+        let expired = transaction.expire(Instant::now());
         let found = match &transaction.state {
             State::Committed => Ok(Commit::Done),
             State::Aborted => Err(aborted(number)),
@@ -179,11 +183,17 @@ impl Transactions {
         drop(ended);
     }
 
-    /// Aborts what has outlived its time.
-    pub(crate) fn sweep(&self) {
-        let expired: Vec<State> =
-            self.by_session.lock().values_mut().filter_map(Transaction::expire).collect();
-        drop(expired);
+    /// Aborts what has outlived its time, at most so many.
+    pub(crate) fn sweep(&self, now: Instant, most: usize) -> Swept<Ended> {
+        let mut known = self.by_session.lock();
+        let end = |(session, transaction): (&SessionId, &mut Transaction)| {
+            let number = transaction.number;
+            transaction.expire(now).map(|state| (session.clone(), number, state))
+        };
+        let expired = known.iter_mut().filter_map(end).take(most).collect();
+        let open = known.values().filter(|transaction| matches!(transaction.state, State::Open { .. }));
+        let next_due = open.map(|transaction| transaction.until).min();
+        Swept { expired, next_due }
     }
 
     /// How many are open.
@@ -196,8 +206,8 @@ impl Transactions {
 impl Transaction {
     /// Aborts it if it has outlived its time; then what it was.
     #[must_use = "letting it go takes a while: first of all the lock is given back"]
-    fn expire(&mut self) -> Option<State> {
-        let is_over = matches!(self.state, State::Open { .. }) && Instant::now() > self.until;
+    fn expire(&mut self, now: Instant) -> Option<State> {
+        let is_over = matches!(self.state, State::Open { .. }) && now >= self.until;
         is_over.then(|| std::mem::replace(&mut self.state, State::Aborted))
     }
 
@@ -255,10 +265,10 @@ mod tests {
         let room = transactions.room(&common, &session, 1, true, minute).unwrap();
         crate::catalog::for_write(&room, "db", "c").unwrap();
         drop(room);
-        transactions.sweep();
+        let until = Instant::now() + minute;
+        assert_eq!(transactions.sweep(until - Duration::from_secs(1), 10).next_due, Some(until));
         assert!(engine.collection("db", "c").is_some());
-        tokio::time::advance(minute + Duration::from_secs(1)).await;
-        transactions.sweep();
+        assert_eq!(transactions.sweep(until, 10).next_due, None);
         assert!(engine.collection("db", "c").is_none());
         assert!(engine.collection_database("db").is_none());
         // The next transaction of the session ends the one before it.

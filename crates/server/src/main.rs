@@ -16,6 +16,7 @@ mod key_file;
 mod keys;
 mod load_figures;
 mod logging;
+mod mongo_sweep;
 mod pages;
 mod place;
 mod seed;

@@ -28,6 +28,7 @@ use crate::bounded_archive::BoundedArchive;
 use crate::config::{Config, Mongo, Place, ShownKey};
 use crate::host;
 use crate::load_figures::LoadFigures;
+use crate::mongo_sweep;
 use crate::pages::ExplorerPages;
 use crate::seed::Planter;
 use crate::tls::{self, Root};
@@ -182,7 +183,9 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     let background = tokio::spawn(background::run(engine, clock));
     let mongo = async {
         if let Some((listener, service)) = mongo {
+            let sweep = tokio::spawn(mongo_sweep::run(Arc::clone(&service)));
             mongo::serve(listener, service, until(shutdown.clone())).await;
+            sweep.abort();
         }
     };
     tokio::join!(nosql::serve(listener, Arc::new(service), until(shutdown.clone())), mongo);

@@ -26,6 +26,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) engine: Arc<Engine>,
     pub(crate) clock: Arc<ManualClock>,
+    pub(crate) service: Arc<Service>,
     stop: Option<oneshot::Sender<()>>,
     pub(crate) ended: Option<tokio::task::JoinHandle<()>>,
 }
@@ -70,15 +71,15 @@ impl Server {
         Server::over(Arc::clone(&self.engine), Arc::clone(&self.clock), settings()).await
     }
 
-    async fn over(engine: Arc<Engine>, clock: Arc<ManualClock>, settings: Settings) -> Server {
+    pub(crate) async fn over(engine: Arc<Engine>, clock: Arc<ManualClock>, settings: Settings) -> Server {
         let service = Service::new(Arc::clone(&engine), settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
-        let ended = tokio::spawn(mongo::serve(listener, service, async move {
+        let ended = tokio::spawn(mongo::serve(listener, Arc::clone(&service), async move {
             let _ = stopped.await;
         }));
-        Server { address, engine, clock, stop: Some(stop), ended: Some(ended) }
+        Server { address, engine, clock, service, stop: Some(stop), ended: Some(ended) }
     }
 
     pub(crate) async fn connect(&self) -> Client<TcpStream> {

@@ -26,6 +26,7 @@ mod overload;
 mod roles;
 mod scram;
 mod sessions;
+mod sweep;
 mod tls;
 mod transactions;
 mod views;

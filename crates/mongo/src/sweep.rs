@@ -1,0 +1,122 @@
+//! The background step of the front end: closes what has outlived its time, whether or not another command ever arrives.
+//!
+//! Cursors that rest, transactions that go on for too long and sessions that are not used any more hold memory; a transaction
+//! also holds a snapshot, and with it the bytes of everything removed since (T24). [`Service::sweep`] is bounded and returns
+//! when it is next due; [`Service::sweep_due`] waits for that time, or for something that becomes due earlier. The loop that
+//! joins the two is the server's.
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::fields::whole;
+use crate::operations::{Operation, Stop};
+use crate::service::Service;
+use crate::session::SessionId;
+
+/// How many transactions one step ends at most: each may have made collections, which are dropped with it.
+const TRANSACTIONS_PER_STEP: usize = 64;
+/// How many cursors one step closes at most, and how many sessions.
+const ENTRIES_PER_STEP: usize = 1024;
+
+/// What one kind of entry is left with after a step.
+pub(crate) struct Swept<T> {
+    /// What has outlived its time. Dropped by the caller, outside of all locks.
+    pub(crate) expired: Vec<T>,
+    /// When the next of those that are left is due.
+    pub(crate) next_due: Option<Instant>,
+}
+
+/// The earliest time at which something may be due.
+#[derive(Debug, Default)]
+pub(crate) struct SweepAlarm {
+    next: Mutex<Option<Instant>>,
+    bell: Notify,
+}
+
+impl SweepAlarm {
+    /// Something is due at `due`: wakes the waiting step if it would come later.
+    pub(crate) fn set(&self, due: Instant) {
+        let mut next = self.next.lock();
+        if next.is_none_or(|next| due < next) {
+            *next = Some(due);
+            self.bell.notify_one();
+        }
+    }
+
+    async fn wait(&self) {
+        loop {
+            let rung = self.bell.notified();
+            let next = *self.next.lock();
+            match next {
+                Some(due) => tokio::select! {
+                    () = sleep_until(due) => return,
+                    () = rung => {}
+                },
+                None => rung.await,
+            }
+        }
+    }
+}
+
+impl Service {
+    /// Closes cursors, aborts transactions and ends sessions that have outlived their time at `now`. Returns when the next of
+    /// them is due; none if there is nothing that could become due. One step is bounded: what is left is due at once.
+    pub fn sweep(&self, now: Instant) -> Option<Instant> {
+        // Whatever begins during the step sets the alarm again.
+        *self.sweep_alarm.next.lock() = None;
+        let transactions = self.transactions.sweep(now, TRANSACTIONS_PER_STEP);
+        for (session, number, _) in &transactions.expired {
+            self.operations.stop(|operation| is_in_transaction(operation, session, *number), Stop::Killed);
+            self.cursors.kill_of_transaction(session, *number);
+        }
+        let cursors = self.cursors.sweep(now, self.cursor_idle(), ENTRIES_PER_STEP);
+        let sessions = self.sessions.sweep(now, ENTRIES_PER_STEP);
+        for session in &sessions.expired {
+            self.clean_up(session);
+        }
+        let dues = [transactions.next_due, cursors.next_due, sessions.next_due];
+        let next = dues.into_iter().flatten().min();
+        if let Some(next) = next {
+            self.sweep_alarm.set(next);
+        }
+        next
+    }
+
+    /// Returns when a step of [`Service::sweep`] is due. Waits for ever as long as nothing can become due.
+    pub async fn sweep_due(&self) {
+        self.sweep_alarm.wait().await;
+    }
+}
+
+/// Whether a running command is a statement of that transaction.
+fn is_in_transaction(operation: &Operation, session: &SessionId, number: i64) -> bool {
+    operation.session.as_ref() == Some(session)
+        && operation.body.get("autocommit").is_some()
+        && operation.body.get("txnNumber").and_then(whole) == Some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_waiting_step_wakes_at_the_earliest_due_time() {
+        let alarm = Arc::new(SweepAlarm::default());
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let waiting = Arc::clone(&alarm);
+        let woken = tokio::spawn(async move {
+            waiting.wait().await;
+            Instant::now()
+        });
+        tokio::time::sleep(5 * second).await;
+        alarm.set(start + 60 * second);
+        tokio::time::sleep(5 * second).await;
+        alarm.set(start + 30 * second);
+        alarm.set(start + 90 * second);
+        assert_eq!(woken.await.unwrap(), start + 30 * second);
+    }
+}
