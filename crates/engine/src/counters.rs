@@ -308,12 +308,10 @@ fn walk(
     for entry in reader.scan(Keyspace::Queue, range, Direction::Forward) {
         let (_, number) = keys::queue_entry(&entry?.0)?;
         let (keyspace, key) = Key::Item(partition, number).encode();
-        let Some(bytes) = reader.get(keyspace, &key)? else {
-            return Err(Error::Corrupt(format!("item {} stands in a queue but is not there", number.0)));
-        };
-        let (mut header, body) = Header::decode(&bytes)?;
-        touch::look_up(reader, partition, number, &mut header)?;
-        if !is_counted(&header) {
+        // An item that cannot be read stands in one of the groups before for all that is known; the purge sets it aside.
+        let Some(bytes) = reader.get(keyspace, &key)? else { continue };
+        let Ok((mut header, body)) = Header::decode(&bytes) else { continue };
+        if touch::look_up(reader, partition, number, &mut header).is_ok() && !is_counted(&header) {
             sum = sum.plus(Tally { items: 1, bytes: (bytes.len() - body) as u64 });
         }
     }

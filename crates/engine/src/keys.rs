@@ -94,6 +94,8 @@ pub(crate) enum Key<'a> {
     Bucket { partition: PartitionId, queue: Queue, grain: Grain, start: Millis },
     /// Where the purge stands in a queue: no entry lies below.
     Hand(PartitionId, Queue),
+    /// Why the purge has set an expired item aside: it cannot be removed as it is.
+    SetAside(PartitionId, ItemNumber),
     /// What is known of the feed of all versions of a partition.
     HistoryState(PartitionId),
     /// A recorded change.
@@ -140,6 +142,7 @@ pub(crate) const SHAPE_PLACES: u8 = 0x50;
 pub(crate) const HELD: u8 = 0x60;
 pub(crate) const UNARCHIVED_TOTAL: u8 = 0x70;
 pub(crate) const TOUCH: u8 = 0x80;
+pub(crate) const SET_ASIDE: u8 = 0x90;
 
 pub(crate) const HISTORY_STATE: u8 = 0x10;
 pub(crate) const HISTORY_CHANGE: u8 = 0x20;
@@ -214,6 +217,9 @@ impl Key<'_> {
             }
             Key::Touch(partition, number) => {
                 (Keyspace::Counter, [&counter(partition, TOUCH), &number.0.to_be_bytes()[..]].concat())
+            }
+            Key::SetAside(partition, number) => {
+                (Keyspace::Counter, [&set_aside(partition), &number.0.to_be_bytes()[..]].concat())
             }
             Key::ShapeCount(partition, generation, shape) => {
                 (Keyspace::Counter, [&shape_counts(partition, generation), &shape[..]].concat())
@@ -413,6 +419,17 @@ pub(crate) fn deletions(partition: PartitionId) -> Vec<u8> {
 pub(crate) fn deletion_number(key: &[u8]) -> crate::Result<u64> {
     let parse = || Some(u64::from_be_bytes(key.get(5..)?.try_into().ok()?));
     parse().ok_or_else(|| crate::Error::Corrupt("the key of an entry of a deletion record".into()))
+}
+
+/// The prefix of the notes of all items of a partition that the purge has set aside.
+pub(crate) fn set_aside(partition: PartitionId) -> Vec<u8> {
+    counter(partition, SET_ASIDE)
+}
+
+/// The item out of the key of such a note.
+pub(crate) fn set_aside_number(key: &[u8]) -> crate::Result<ItemNumber> {
+    let parse = || Some(ItemNumber(u64::from_be_bytes(key.get(5..)?.try_into().ok()?)));
+    parse().ok_or_else(|| crate::Error::Corrupt("the note of an item that was set aside".into()))
 }
 
 /// The prefix of all buckets of one queue and grain.

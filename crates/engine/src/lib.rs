@@ -71,8 +71,8 @@ use parking_lot::{Mutex, RwLock};
 use storage::{Store, Time};
 
 pub use archive::{
-    Archive, ArchiveDirectory, ArchiveError, ArchiveFailure, ArchiveNews, ArchiveStatus, ArchiveSums,
-    MemoryArchive,
+    Archive, ArchiveDirectory, ArchiveError, ArchiveFailure, ArchiveStatus, ArchiveSums, MemoryArchive,
+    PurgeNews,
 };
 pub use browse::{BrowsePlace, Browsed, Seen, SeenBody};
 pub use budget::{Budget, Burst, Enforcement, Toll};

@@ -24,6 +24,9 @@ pub const SWEEP_ENTRIES: usize = 16 * 1024;
 pub const HISTORY_TRIM_ENTRIES: usize = 2048;
 /// and their bytes, unless it is a single one.
 pub const HISTORY_TRIM_BYTES: usize = 16 * 1024 * 1024;
+/// Expired items of a partition that the purge sets aside because they cannot be removed. With more the partition as a whole is
+/// damaged, and its purge stops.
+pub const SET_ASIDE_MAX: usize = 1000;
 /// Items removed in one transaction by "delete all items of a partition key": as many as one commit number has room for, so that
 /// the transaction counts as one commit of its range.
 pub const DELETE_CHUNK: usize = 128;

@@ -103,6 +103,12 @@ fn purge(page: &mut Page, engine: &Engine, reader: Reader) -> Result<(), Error> 
         "How long the oldest of them has been dead; 0 if there is none.",
         age(&sum),
     );
+    page.plain(
+        "bolide_purge_set_aside_items",
+        Kind::Gauge,
+        "Expired items that are damaged and cannot be removed; bolide check names them.",
+        sum.set_aside,
+    );
     page.plain("bolide_purged_items_total", Kind::Counter, "Dead items removed.", status.purged_items);
     page.plain("bolide_purged_bytes_total", Kind::Counter, "Their bytes.", status.purged_bytes);
     page.plain("bolide_purge_passes_total", Kind::Counter, "Steps that removed something.", status.passes);

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{ArchiveNews, Engine, Neighbours, PurgeReport, Scrubbed};
+use engine::{Engine, Neighbours, PurgeNews, PurgeReport, Scrubbed};
 use storage::{Time, WallClock};
 use tokio::sync::Notify;
 use tokio::task::{spawn_blocking, yield_now};
@@ -123,7 +123,7 @@ async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify, log: &Clo
 async fn step(engine: &Arc<Engine>, items: usize, log: &ClockLog) -> anyhow::Result<Next> {
     let worker = Arc::clone(engine);
     let report = spawn_blocking(move || worker.purge_step(items)).await?;
-    log_archives(engine);
+    log_news(engine);
     let (report, clock) = (report?, engine.clock_status()?);
     log.tell(&clock);
     Ok(after(&report, clock.now, engine.next_left_over()))
@@ -181,16 +181,21 @@ async fn look_after(engine: &Arc<Engine>) -> anyhow::Result<Duration> {
     Ok(Duration::from_millis(due.millis_since(engine.now()?)).min(SLEEP_MAX))
 }
 
-/// Says once when the purge of a container begins to wait for its archive, and once when it goes on (T32).
-fn log_archives(engine: &Engine) {
-    for news in engine.take_archive_news() {
+/// Says once when the purge of a container begins to wait for its archive, and once when it goes on (T32); and which expired items
+/// it had to set aside.
+fn log_news(engine: &Engine) {
+    for news in engine.take_purge_news() {
         match news {
-            ArchiveNews::Waits { container, error } => tracing::error!(
+            PurgeNews::Waits { container, error } => tracing::error!(
                 "the purge of '{container}' waits for its archive, nothing of it is dropped meanwhile: {error}"
             ),
-            ArchiveNews::GoesOn { container } => {
+            PurgeNews::GoesOn { container } => {
                 tracing::warn!("the archive of '{container}' can be written again, its purge goes on");
             }
+            PurgeNews::SetAside { container, item, reason } => tracing::error!(
+                "item {item} of '{container}' has expired and cannot be purged: {reason}; it is set aside and the purge goes \
+                 on; stop the server and run bolide check --repair"
+            ),
         }
     }
 }

@@ -30,7 +30,7 @@ struct Written {
     job: u64,
 }
 
-/// How to take back what one job wrote.
+/// How to take back what one job, or a part of it, wrote.
 #[derive(Debug)]
 pub(crate) struct Undo {
     job: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Undo {
 }
 
 impl Overlay {
-    /// Begins another job.
+    /// Begins another job, or a part of the one that runs.
     pub(crate) fn begin(&mut self) -> Undo {
         self.jobs += 1;
         Undo { job: self.jobs, wrote_new: false, overwritten: Vec::new() }
@@ -61,23 +61,31 @@ impl Overlay {
             }
             Entry::Occupied(mut place) => {
                 let before = place.insert(written);
-                if before.job != undo.job {
+                // Later numbers are of parts of this job that have succeeded.
+                if before.job < undo.job {
                     undo.overwritten.push((keyspace, place.key().clone(), before));
                 }
             }
         }
     }
 
-    /// Takes back everything that the job of `undo` wrote. The byte count stays: it only bounds the group.
+    /// Takes back everything that the job or part of `undo` wrote, which is the last that began. The byte count stays: it only bounds the group.
     pub(crate) fn take_back(&mut self, undo: Undo) {
         for (keyspace, key, before) in undo.overwritten {
             self.maps[keyspace.number()].insert(key, before);
         }
         if undo.wrote_new {
             for map in &mut self.maps {
-                map.retain(|_, written| written.job != undo.job);
+                map.retain(|_, written| written.job < undo.job);
             }
         }
+    }
+
+    /// Makes what a part wrote the writes of the job that it is a part of.
+    pub(crate) fn merge(part: Undo, job: &mut Undo) {
+        job.wrote_new |= part.wrote_new;
+        let of_others = |(_, _, before): &(Keyspace, Bytes, Written)| before.job < job.job;
+        job.overwritten.extend(part.overwritten.into_iter().filter(of_others));
     }
 
     /// Bytes written so far, overwritten ones included.

@@ -9,6 +9,8 @@ pub struct Transaction<'a> {
     base: &'a dyn Read,
     overlay: &'a mut Overlay,
     undo: Undo,
+    /// How to take back the parts that contain the one that runs, the job itself first.
+    outer: Vec<Undo>,
     moment: Moment,
     sequence: u64,
     room: Option<Room>,
@@ -45,7 +47,17 @@ impl From<ClockStatus> for Moment {
 impl<'a> Transaction<'a> {
     pub(crate) fn new(base: &'a dyn Read, overlay: &'a mut Overlay, moment: Moment, sequence: u64) -> Self {
         let undo = overlay.begin();
-        Self { base, overlay, undo, moment, sequence, room: None, grows: false, oversized: None }
+        Self {
+            base,
+            overlay,
+            undo,
+            outer: Vec::new(),
+            moment,
+            sequence,
+            room: None,
+            grows: false,
+            oversized: None,
+        }
     }
 
     /// The same on a disk that may get full.
@@ -138,6 +150,27 @@ impl<'a> Transaction<'a> {
         }
     }
 
+    /// Runs a part of the job. If it fails, what it wrote and the sequences that it took are taken back, and the job goes on as
+    /// if the part had not been run.
+    pub fn attempt<R, E>(
+        &mut self,
+        part: impl FnOnce(&mut Self) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        let undo = self.overlay.begin();
+        self.outer.push(std::mem::replace(&mut self.undo, undo));
+        let (sequence, grows, oversized) = (self.sequence, self.grows, self.oversized.clone());
+        let outcome = part(self);
+        let job = self.outer.pop().expect("it was just pushed");
+        let undo = std::mem::replace(&mut self.undo, job);
+        if outcome.is_ok() {
+            Overlay::merge(undo, &mut self.undo);
+        } else {
+            self.overlay.take_back(undo);
+            (self.sequence, self.grows, self.oversized) = (sequence, grows, oversized);
+        }
+        outcome
+    }
+
     /// Keeps the writes and says which sequence was the last, unless an entry was impossible or there is no room for them.
     pub(crate) fn keep(mut self) -> Result<u64> {
         let possible = self.oversized.take().map_or(Ok(()), Err);
@@ -152,7 +185,10 @@ impl<'a> Transaction<'a> {
 
     /// Takes the writes back.
     pub(crate) fn drop_writes(self) {
-        self.overlay.take_back(self.undo);
+        // After a panic there may be parts that did not end.
+        for undo in std::iter::once(self.undo).chain(self.outer.into_iter().rev()) {
+            self.overlay.take_back(undo);
+        }
     }
 }
 

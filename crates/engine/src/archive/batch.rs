@@ -9,7 +9,7 @@ use storage::{Direction, Keyspace, Lanes, Read, Time, transact};
 
 use super::state::Batch;
 use super::unarchived::{self, Unarchived};
-use super::{ArchiveDirectory, ArchiveError, ArchiveNews};
+use super::{ArchiveDirectory, ArchiveError, PurgeNews};
 use crate::Engine;
 use crate::container::Partition;
 use crate::counters::Tally;
@@ -51,6 +51,14 @@ impl Leave {
             // A dead item has no other version any more.
             Leave::Archived(batch) => batch.items.contains_key(&number),
             Leave::Nothing(_) => false,
+        }
+    }
+
+    /// Why an expired item has no line and never will; none if it has one or waits for it.
+    pub(crate) fn damage(&self, number: ItemNumber) -> Option<&str> {
+        match self {
+            Leave::Archived(batch) => batch.damaged.get(&number).map(String::as_str),
+            Leave::All | Leave::Nothing(_) => None,
         }
     }
 }
@@ -98,7 +106,7 @@ impl Engine {
         directory: ArchiveDirectory,
         collected: Collected,
     ) -> Result<Leave> {
-        let Collected { lines, items, aside } = collected;
+        let Collected { lines, items, aside, damaged } = collected;
         let tally = Tally { items: (items.len() + aside.len()) as u64, bytes: lines.len() as u64 };
         let now = self.store.now()?;
         let outcome = match &self.options.archive {
@@ -109,9 +117,9 @@ impl Engine {
         let container = || format!("{}/{}", holder.database(), holder.name());
         match outcome {
             Ok(()) => {
-                let batch = Arc::new(Batch::new(directory, items, aside));
+                let batch = Arc::new(Batch::new(directory, items, aside, damaged));
                 if partition.archive.written(&batch, tally) {
-                    self.news.tell(ArchiveNews::GoesOn { container: container() });
+                    self.news.tell(PurgeNews::GoesOn { container: container() });
                 }
                 Ok(Leave::Archived(batch))
             }
@@ -119,7 +127,7 @@ impl Engine {
                 let (is_first, retry_at) = partition.archive.failed(&directory, &error, now);
                 if is_first {
                     let error = error.to_string();
-                    self.news.tell(ArchiveNews::Waits { container: container(), error });
+                    self.news.tell(PurgeNews::Waits { container: container(), error });
                 }
                 Ok(Leave::Nothing(retry_at))
             }
@@ -133,11 +141,23 @@ struct Collected {
     lines: Vec<u8>,
     items: BTreeMap<ItemNumber, Sequence>,
     aside: Vec<Vec<u8>>,
+    /// Items that no line can be made of, and why.
+    damaged: BTreeMap<ItemNumber, String>,
 }
 
 impl Collected {
     fn is_full(&self) -> bool {
-        self.items.len() + self.aside.len() >= ARCHIVE_BATCH_ITEMS || self.lines.len() >= ARCHIVE_BATCH_BYTES
+        self.items.len() + self.aside.len() + self.damaged.len() >= ARCHIVE_BATCH_ITEMS
+            || self.lines.len() >= ARCHIVE_BATCH_BYTES
+    }
+
+    /// Takes note of damage, with which the rest goes on; other errors are the caller's.
+    fn check(&mut self, number: ItemNumber, outcome: Result<()>) -> Result<()> {
+        if let Err(Error::Corrupt(why)) = outcome {
+            self.damaged.insert(number, why);
+            return Ok(());
+        }
+        outcome
     }
 
     fn add<K: Keeper>(&mut self, keeper: &K, obituary: &Obituary, body: &K::Body) {
@@ -164,13 +184,17 @@ fn collect<K: Keeper<Body = B>, B: crate::header::Body>(view: &View, keeper: &K)
     let mut collected = Collected::default();
     // Mostly there is none, and a sum is found sooner than a range is searched.
     let has_aside = unarchived::sum(reader, gate.partition)?.items > 0;
-    for entry in has_aside.then(|| unarchived::entries(reader, gate.partition)).into_iter().flatten() {
+    let aside = has_aside.then(|| unarchived::waiting(reader, gate.partition)).transpose()?;
+    for entry in aside.into_iter().flatten() {
         if collected.is_full() {
             return Ok(collected);
         }
         let (key, value) = entry?;
-        let Unarchived { obituary, record } = Unarchived::<B>::decode(&key, &value)?;
-        collected.add(keeper, &obituary, &record.body);
+        let (_, number) = keys::unarchived_entry(&key)?;
+        let outcome = Unarchived::<B>::decode(&key, &value).map(|Unarchived { obituary, record }| {
+            collected.add(keeper, &obituary, &record.body);
+        });
+        collected.check(number, outcome)?;
         collected.aside.push(key.to_vec());
     }
     for queue in gate.policy.queues() {
@@ -183,10 +207,13 @@ fn collect<K: Keeper<Body = B>, B: crate::header::Body>(view: &View, keeper: &K)
             let (_, number) = keys::queue_entry(&entry?.0)?;
             // Another rule may have killed it, too.
             if !collected.items.contains_key(&number) {
-                let dead: Record<B> = dead(reader, gate, number)?;
-                let obituary = Obituary::new(keeper, &gate.policy, &dead, None)?;
-                collected.add(keeper, &obituary, &dead.body);
-                collected.items.insert(number, dead.header.sequence);
+                let outcome = dead(reader, gate, number).and_then(|dead: Record<B>| {
+                    let obituary = Obituary::new(keeper, &gate.policy, &dead, None)?;
+                    collected.add(keeper, &obituary, &dead.body);
+                    collected.items.insert(number, dead.header.sequence);
+                    Ok(())
+                });
+                collected.check(number, outcome)?;
             }
         }
     }

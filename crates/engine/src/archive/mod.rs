@@ -31,7 +31,7 @@ use storage::Time;
 pub(crate) use batch::Leave;
 pub use memory::MemoryArchive;
 pub(crate) use settle::check_drop;
-pub use state::{ArchiveFailure, ArchiveNews, ArchiveStatus, ArchiveSums};
+pub use state::{ArchiveFailure, ArchiveStatus, ArchiveSums, PurgeNews};
 pub(crate) use state::{ArchiveState, Batch, NewsDesk};
 
 /// Where lines go. The directory that a container names lies below a root that only the door knows.

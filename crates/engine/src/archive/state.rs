@@ -34,6 +34,8 @@ pub(crate) struct Batch {
     pub(crate) items: BTreeMap<ItemNumber, Sequence>,
     /// The keys of those that were moved aside.
     pub(crate) aside: Vec<Vec<u8>>,
+    /// Those that no line could be made of, and why: the sweep sets them aside.
+    pub(crate) damaged: BTreeMap<ItemNumber, String>,
     /// How many of them sweeps have removed.
     removed: AtomicU64,
 }
@@ -43,8 +45,9 @@ impl Batch {
         directory: ArchiveDirectory,
         items: BTreeMap<ItemNumber, Sequence>,
         aside: Vec<Vec<u8>>,
+        damaged: BTreeMap<ItemNumber, String>,
     ) -> Batch {
-        Batch { directory, items, aside, removed: AtomicU64::new(0) }
+        Batch { directory, items, aside, damaged, removed: AtomicU64::new(0) }
     }
 
     /// A sweep has removed so many; true if no other will find anything of it.
@@ -94,7 +97,7 @@ pub struct ArchiveSums {
 
 /// Something that an operator should read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ArchiveNews {
+pub enum PurgeNews {
     /// The purge of a container waits from now on.
     Waits {
         /// `database/container`.
@@ -106,6 +109,15 @@ pub enum ArchiveNews {
     GoesOn {
         /// `database/container`.
         container: String,
+    },
+    /// An expired item cannot be removed, and the purge goes on without it.
+    SetAside {
+        /// `database/container`.
+        container: String,
+        /// The number of the item, as `bolide check` names it.
+        item: u64,
+        /// What is wrong with it.
+        reason: String,
     },
 }
 
@@ -223,10 +235,10 @@ impl ArchiveState {
 
 /// News for the log, until somebody takes them.
 #[derive(Debug, Default)]
-pub(crate) struct NewsDesk(Mutex<Vec<ArchiveNews>>);
+pub(crate) struct NewsDesk(Mutex<Vec<PurgeNews>>);
 
 impl NewsDesk {
-    pub(super) fn tell(&self, news: ArchiveNews) {
+    pub(crate) fn tell(&self, news: PurgeNews) {
         let mut all = self.0.lock();
         if all.len() >= NEWS_MAX {
             all.remove(0);
@@ -269,8 +281,8 @@ impl Engine {
         sums
     }
 
-    /// What has happened to archives since this was last asked.
-    pub fn take_archive_news(&self) -> Vec<ArchiveNews> {
+    /// What the log should say of the purge, since this was last asked.
+    pub fn take_purge_news(&self) -> Vec<PurgeNews> {
         std::mem::take(&mut *self.news.0.lock())
     }
 
@@ -318,7 +330,7 @@ mod tests {
         assert_eq!(state.waits_until(&directory("cold"), start), Some(start.plus_millis(60_000)));
         assert_eq!(state.waits_until(&directory("cold"), start.plus_millis(60_000)), None);
         assert_eq!(state.waits_until(&directory("warm"), start), None, "nothing has failed there");
-        let batch = Arc::new(Batch::new(directory("cold"), BTreeMap::new(), Vec::new()));
+        let batch = Arc::new(Batch::new(directory("cold"), BTreeMap::new(), Vec::new(), BTreeMap::new()));
         assert!(state.written(&batch, Tally::default()));
         assert!(!state.written(&batch, Tally::default()), "there was no failure since");
         assert_eq!(state.waits_until(&directory("cold"), start), None);

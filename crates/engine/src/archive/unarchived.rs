@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::header::{Body, Record};
 use crate::keys::{self, Key, PartitionId};
 use crate::obituary::Obituary;
+use crate::purge::set_aside;
 
 /// A dead item that was moved aside.
 #[derive(Debug, Clone)]
@@ -81,13 +82,29 @@ pub(crate) fn entries(
     reader.scan(Keyspace::History, KeyRange::prefix(keys::unarchived(partition)), Direction::Forward)
 }
 
-/// When the first of them died.
+/// The entries that the purge has not set aside.
+pub(crate) fn waiting(
+    reader: &dyn Read,
+    partition: PartitionId,
+) -> Result<impl Iterator<Item = storage::Result<(Bytes, Bytes)>>> {
+    let damaged = set_aside::numbers(reader, partition)?;
+    let is_damaged = move |key: &[u8]| match keys::unarchived_entry(key) {
+        Ok((_, number)) => damaged.contains(&number),
+        Err(_) => false,
+    };
+    let waits = move |entry: &storage::Result<(Bytes, Bytes)>| {
+        entry.as_ref().map_or(true, |(key, _)| !is_damaged(key))
+    };
+    Ok(entries(reader, partition).filter(waits))
+}
+
+/// When the first of those died that wait.
 pub(crate) fn oldest(reader: &dyn Read, partition: PartitionId) -> Result<Option<Time>> {
     // Mostly there is none, and a sum is found sooner than a range is searched.
     if sum(reader, partition)?.items == 0 {
         return Ok(None);
     }
-    let Some(entry) = entries(reader, partition).next() else { return Ok(None) };
+    let Some(entry) = waiting(reader, partition)?.next() else { return Ok(None) };
     let (died, _) = keys::unarchived_entry(&entry?.0)?;
     Ok(Some(Time::from_millis(died.max(0).unsigned_abs())))
 }

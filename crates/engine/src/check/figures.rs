@@ -19,6 +19,7 @@ use crate::header::Header;
 use crate::hold;
 use crate::index::{ShapeHash, decode_count, shapes_prefix};
 use crate::keys::{self, Generation, Grain, Key, PartitionId};
+use crate::purge::set_aside;
 
 /// The bucket that is being summed up, for each grain.
 #[derive(Default)]
@@ -197,15 +198,20 @@ impl Inspection<'_> {
                 }
                 Some(CounterKey::Held(number)) => self.hold(stock, number, &value, remove, label)?,
                 Some(CounterKey::Touch(number)) => self.touch(stock, number, &value, remove, label)?,
+                Some(CounterKey::SetAside(number)) => self.set_aside(stock, number, &value, remove, label)?,
             }
         }
         Ok(buckets)
     }
 
-    /// No entry of a queue lies before the purge's hand.
+    /// No entry of a queue lies before the purge's hand but those of items that the purge has set aside.
     fn hand(&mut self, partition: PartitionId, queue: Queue, hand: &[u8], label: &str) -> Result<()> {
         let all = KeyRange::prefix(keys::queue_prefix(partition, queue));
-        let first = self.reader.scan(Keyspace::Queue, all, Direction::Forward).next().transpose()?;
+        let set_aside = set_aside::numbers(self.reader, partition)?;
+        let is_waiting = |key: &[u8]| !names::queue_key(key).is_some_and(|(.., it)| set_aside.contains(&it));
+        let mut entries = self.reader.scan(Keyspace::Queue, all, Direction::Forward);
+        let first = entries.find(|entry| entry.as_ref().map_or(true, |(key, _)| is_waiting(key)));
+        let first = first.transpose()?;
         let is_of_queue = names::queue_key(hand).is_some_and(|(of, ..)| of == queue)
             && names::partition(hand) == Some(partition);
         if is_of_queue && first.is_none_or(|(key, _)| *key >= *hand) {
@@ -217,6 +223,35 @@ impl Inspection<'_> {
         );
         let (keyspace, key) = Key::Hand(partition, queue).encode();
         self.book.fix(Subject::Hand, label, what, [Fix::Remove(keyspace, key)])
+    }
+
+    /// An item that can be read again, or is gone, need not stay set aside: the purge tries it again.
+    fn set_aside(
+        &mut self,
+        stock: &Stock,
+        number: ItemNumber,
+        reason: &[u8],
+        remove: Fix,
+        label: &str,
+    ) -> Result<()> {
+        let reason = String::from_utf8_lossy(reason);
+        match stock.standing(self.reader, number)? {
+            Standing::There(claims) => {
+                let place = format!("{label}, {}", claims.name);
+                self.book.fix(
+                    Subject::Hand,
+                    &place,
+                    format!("the purge has set it aside: {reason}"),
+                    [remove],
+                )
+            }
+            // That it cannot be read is told.
+            Standing::Damaged(_) => Ok(()),
+            Standing::Gone => {
+                let what = format!("the purge has set item {} aside, which is not there: {reason}", number.0);
+                self.book.fix(Subject::Hand, label, what, [remove])
+            }
+        }
     }
 
     /// A note of a hold belongs to an item that says that it is held.

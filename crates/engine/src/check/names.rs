@@ -73,6 +73,7 @@ pub(super) enum CounterKey {
     Held(ItemNumber),
     UnarchivedTotal,
     Touch(ItemNumber),
+    SetAside(ItemNumber),
 }
 
 impl CounterKey {
@@ -104,6 +105,7 @@ impl CounterKey {
             }
             keys::HELD => CounterKey::Held(number()?),
             keys::TOUCH => CounterKey::Touch(number()?),
+            keys::SET_ASIDE => CounterKey::SetAside(number()?),
             _ => return None,
         })
     }
@@ -179,6 +181,7 @@ mod tests {
             (Key::ShapePlaces(P, Generation(2), [9; 16]), CounterKey::ShapePlaces(Generation(2), [9; 16])),
             (Key::Held(P, ItemNumber(8)), CounterKey::Held(ItemNumber(8))),
             (Key::Touch(P, ItemNumber(8)), CounterKey::Touch(ItemNumber(8))),
+            (Key::SetAside(P, ItemNumber(8)), CounterKey::SetAside(ItemNumber(8))),
             (Key::UnarchivedTotal(P), CounterKey::UnarchivedTotal),
         ];
         for (key, expected) in pairs {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use storage::{Direction, Keyspace, Read, Time};
 
+use super::set_aside;
 use crate::Engine;
 use crate::archive::unarchived;
 use crate::container::Partition;
@@ -27,6 +28,8 @@ pub struct PurgeFigures {
     pub oldest_death: Option<Time>,
     /// What was removed since the engine was opened.
     pub purged: Tally,
+    /// Expired items that cannot be removed and were set aside.
+    pub set_aside: u64,
     /// When something was last removed.
     pub last_pass: Option<Time>,
     /// When the purge will look again; none if nothing will ever be due as things stand.
@@ -41,6 +44,7 @@ impl PurgeFigures {
             backlog: self.backlog.plus(other.backlog),
             oldest_death: self.oldest_death.into_iter().chain(other.oldest_death).min(),
             purged: self.purged.plus(other.purged),
+            set_aside: self.set_aside + other.set_aside,
             last_pass: self.last_pass.max(other.last_pass),
             next_due: self.next_due.into_iter().chain(other.next_due).min(),
         }
@@ -88,7 +92,9 @@ fn of_partition(reader: &dyn Read, gate: &Gate, partition: &Partition) -> Result
         None => Tally::default(),
     };
     let (purged, last_pass) = partition.purged.get();
-    Ok(PurgeFigures { backlog, oldest_death, purged, last_pass, next_due: partition.next_look.get() })
+    let set_aside = set_aside::numbers(reader, gate.partition)?.len() as u64;
+    let next_due = partition.next_look.get();
+    Ok(PurgeFigures { backlog, oldest_death, purged, set_aside, last_pass, next_due })
 }
 
 /// When the first of the dead died that are still there. Deaths are in order along a queue, so its first entry tells.

@@ -6,6 +6,8 @@
 //! kept, because a log-structured store is slow to walk over what was just removed; who joins a date queue before it, with a
 //! date in the past, moves it back.
 //!
+//! An item that cannot be removed, because it or what it needs is damaged, is set aside (`set_aside.rs`) and the sweep goes on.
+//!
 //! An item that stands in several queues goes with all its entries when the first of them is met.
 //!
 //! A sweep decides by what it reads inside its transaction, by trusted time: only an item that is there and dead goes, with
@@ -15,8 +17,11 @@
 //!
 //! Partitions take turns, so that a large one does not starve a small one.
 
+#[cfg(test)]
+mod damage_tests;
 mod figures;
 mod retention;
+pub(crate) mod set_aside;
 mod sweep;
 
 use std::collections::VecDeque;
@@ -29,7 +34,7 @@ use parking_lot::Mutex;
 use storage::{Direction, Extent, KeyRange, Keyspace, Lanes, Read, Time, Transaction, transact_to};
 
 use crate::Engine;
-use crate::archive::Leave;
+use crate::archive::{Leave, PurgeNews};
 use crate::charge::Charge;
 use crate::container::Partition;
 use crate::error::{Error, Result};
@@ -42,6 +47,7 @@ pub use figures::PurgeFigures;
 pub(crate) use figures::Purged;
 pub(crate) use retention::Remains;
 pub use retention::{RetentionReport, RetentionStatus};
+use set_aside::SetAside;
 pub(crate) use sweep::Removed;
 use sweep::{Swept, Undertaker, sweep};
 
@@ -266,6 +272,7 @@ impl Engine {
                     report.purged_bytes += swept.bytes;
                     report.other_entries += swept.trimmed;
                     partition.purged.add(swept.items, swept.bytes, now);
+                    self.tell_set_aside(holder, &swept);
                     room -= room.min(swept.items.max(1) as usize);
                     turns.push_back(visit);
                 }
@@ -284,6 +291,14 @@ impl Engine {
             }
         }
         outcome
+    }
+
+    /// Has the log name the items that a sweep has set aside.
+    fn tell_set_aside(&self, holder: &Holder, swept: &Swept) {
+        for SetAside { number, reason } in &swept.set_aside {
+            let container = format!("{}/{}", holder.database(), holder.name());
+            self.news.tell(PurgeNews::SetAside { container, item: number.0, reason: reason.clone() });
+        }
     }
 
     /// One transaction that removes what is dead in a partition, up to `limit` items. What has to be archived before is, while

@@ -1,11 +1,12 @@
 //! One sweep: inside its transaction, from where each queue's hand stands to the first entry that lives. Entries whose lines are
-//! not in the archive (T32) are left. What writes have moved aside goes first.
+//! not in the archive (T32) are left. What writes have moved aside goes first. What is damaged is set aside.
 
 use std::sync::Arc;
 
 use document::ItemNumber;
 use storage::{Direction, Keyspace, Read, Time, Transaction};
 
+use super::set_aside::{self, SetAside};
 use super::{from_hand, next_due};
 use crate::archive::{Batch, Leave, unarchived};
 use crate::burial;
@@ -43,6 +44,10 @@ pub(super) struct Swept {
     left: bool,
     /// How often the store was used to archive.
     pub(super) archiving: u64,
+    /// Whether it ended at its limit, so that there may be more.
+    more: bool,
+    /// Expired items that cannot be removed and were not known yet.
+    pub(super) set_aside: Vec<SetAside>,
 }
 
 impl Swept {
@@ -57,6 +62,18 @@ impl Swept {
         self.bytes += removed.bytes;
         self.entries += removed.entries;
         self.charge += removed.charge;
+    }
+
+    /// Leaves an item that cannot be removed.
+    fn set_aside(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        gate: &Gate,
+        number: ItemNumber,
+        why: &str,
+    ) -> Result<()> {
+        self.set_aside.extend(set_aside::put(tx, gate.partition, number, why)?);
+        Ok(())
     }
 
     /// Whether so many entries are gone that the rest waits for the next sweep: items differ in what they leave behind.
@@ -143,7 +160,10 @@ pub(super) fn sweep(
     for queue in policy.queues() {
         let Some(through) = policy.dead_through(queue, now) else { continue };
         let emptied = sweep_queue(tx, gate, undertaker, leave, (queue, through, limit), &mut swept)?;
-        if emptied && let Some(next) = policy.forget(queue, through) {
+        if emptied
+            && let Some(next) = policy.forget(queue, through)
+            && set_aside::numbers(tx, id)?.is_empty()
+        {
             let (keyspace, key) = Key::Policy(id).encode();
             tx.put(keyspace, key, next.encode());
             policy = Arc::new(next.clone());
@@ -157,7 +177,7 @@ pub(super) fn sweep(
     }
     swept.next_due = match leave {
         Leave::Nothing(retry_at) if swept.left => Some(*retry_at),
-        _ if swept.left || swept.items as usize >= limit || swept.is_full() => Some(now),
+        _ if swept.left || swept.more || swept.items as usize >= limit || swept.is_full() => Some(now),
         _ => next_due(tx, id, &policy)?,
     };
     let trimmed = history::trim(tx, gate)?;
@@ -178,7 +198,7 @@ fn sweep_aside(
         return Ok(());
     }
     let keys = match leave {
-        Leave::All => unarchived::entries(tx, gate.partition)
+        Leave::All => unarchived::waiting(tx, gate.partition)?
             .take(limit)
             .map(|entry| Ok(entry?.0.to_vec()))
             .collect::<Result<Vec<_>>>()?,
@@ -189,11 +209,17 @@ fn sweep_aside(
         if swept.items as usize >= limit || swept.is_full() {
             break;
         }
-        if let Some(removed) = burial::of_aside(tx, gate, &key)? {
-            swept.count(&removed);
+        let (_, number) = keys::unarchived_entry(&key)?;
+        let outcome = match leave.damage(number) {
+            Some(why) => Err(why.to_owned()),
+            None => set_aside::attempt(tx, |tx| burial::of_aside(tx, gate, &key))?,
+        };
+        match outcome {
+            Ok(removed) => removed.iter().for_each(|removed| swept.count(removed)),
+            Err(why) => swept.set_aside(tx, gate, number, &why)?,
         }
     }
-    swept.left |= unarchived::sum(tx, gate.partition)?.items > 0;
+    swept.left |= unarchived::waiting(tx, gate.partition)?.next().is_some();
     Ok(())
 }
 
@@ -210,26 +236,32 @@ fn sweep_queue(
     let range = from_hand(tx, gate.partition, queue, through)?;
     let scan = tx.scan(Keyspace::Queue, range, Direction::Forward);
     let dead = scan.take(room).collect::<storage::Result<Vec<_>>>()?;
+    swept.more |= dead.len() >= room;
     let (mut removed, mut passed) = (0, 0);
     for (at, (entry, _)) in dead.iter().enumerate() {
         if swept.is_full() {
             break;
         }
         let (_, number) = keys::queue_entry(entry)?;
-        let is_covered = leave.covers(number);
-        if !is_covered {
-            // Who came with a date in the past stands before those of the batch, and waits for the next one.
-            swept.left = true;
-            continue;
-        }
-        let Some(item) = undertaker.remove(tx, gate, number)? else {
-            return Err(Error::Corrupt(format!("item {} stands among the dead but is not one", number.0)));
+        let outcome = match leave.damage(number) {
+            Some(why) => Err(why.to_owned()),
+            None if !leave.covers(number) => {
+                // An item that came with a date in the past stands before those of the batch, and waits for the next one.
+                swept.left = true;
+                continue;
+            }
+            None => set_aside::attempt(tx, |tx| expired(undertaker.remove(tx, gate, number)?, number))?,
         };
-        swept.count(&item);
-        removed += 1;
+        match outcome {
+            Ok(item) => {
+                swept.count(&item);
+                removed += 1;
+            }
+            Err(why) => swept.set_aside(tx, gate, number, &why)?,
+        }
         passed += usize::from(passed == at);
     }
-    // No entry may lie before the hand.
+    // No entry may lie before the hand but those of items that are set aside.
     if let Some((last, _)) = dead[..passed].last() {
         let (keyspace, key) = Key::Hand(gate.partition, queue).encode();
         tx.put(keyspace, key, last.clone());
@@ -251,9 +283,20 @@ fn sweep_batch(
         if swept.items as usize >= limit || swept.is_full() {
             break;
         }
-        if let Some(removed) = undertaker.remove(tx, gate, *number)? {
-            swept.count(&removed);
+        match set_aside::attempt(tx, |tx| undertaker.remove(tx, gate, *number))? {
+            Ok(removed) => removed.iter().for_each(|removed| swept.count(removed)),
+            Err(why) => swept.set_aside(tx, gate, *number, &why)?,
         }
     }
     Ok(())
+}
+
+/// What was removed at an entry of a queue's expired prefix, where only expired items stand.
+fn expired(removed: Option<Removed>, number: ItemNumber) -> Result<Removed> {
+    removed.ok_or_else(|| {
+        Error::Corrupt(format!(
+            "item {} has an entry among the expired and is not there or has not expired",
+            number.0
+        ))
+    })
 }

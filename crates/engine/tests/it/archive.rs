@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bson::{Document, Value};
 use engine::{
-    Api, ArchiveDirectory, ArchiveNews, Collection, DefaultTtl, Error, Holder, ItemAddress, Operation,
-    Precondition,
+    Api, ArchiveDirectory, Collection, DefaultTtl, Error, Holder, ItemAddress, Operation, Precondition,
+    PurgeNews,
 };
 use storage::Time;
 
@@ -127,10 +127,7 @@ fn t32_the_purge_waits_for_a_full_archive_says_so_and_goes_on_when_there_is_room
     assert_eq!(world.engine.archive_sums().waiting, 1);
     let container = "db/c".to_owned();
     let error = failure.error.clone();
-    assert_eq!(
-        world.engine.take_archive_news(),
-        [ArchiveNews::Waits { container: container.clone(), error }]
-    );
+    assert_eq!(world.engine.take_purge_news(), [PurgeNews::Waits { container: container.clone(), error }]);
 
     let due = world.engine.purge_step(100).expect("a step").next_due;
     assert_eq!(due, Some(failure.retry_at), "it does not try before");
@@ -141,14 +138,14 @@ fn t32_the_purge_waits_for_a_full_archive_says_so_and_goes_on_when_there_is_room
     }
     let failure = status(&world).failure.expect("it still fails");
     assert_eq!((failure.since, failure.tries), (Time::from_seconds(START + 10), 11));
-    assert_eq!(world.engine.take_archive_news(), [], "said once");
+    assert_eq!(world.engine.take_purge_news(), [], "said once");
     assert_eq!(world.engine.archive_sums().failures, 11);
 
     world.archive.set_full("cold", false);
     world.pass(60);
     assert_eq!(world.drain(), 4);
     assert_eq!(status(&world).failure, None);
-    assert_eq!(world.engine.take_archive_news(), [ArchiveNews::GoesOn { container }]);
+    assert_eq!(world.engine.take_purge_news(), [PurgeNews::GoesOn { container }]);
     for id in ["x", "y", "z", "w"] {
         assert!(ids(&world).contains(&id.to_owned()), "{id}");
     }

@@ -52,6 +52,9 @@ async fn figures(visit: &Visit) -> Result<Markup, Fault> {
                 b data-rate=(status.purged_items) { (format::count(status.purged_items)) }
                 span.faint.rate { "in " (format::count(status.passes)) " passes" }
             }
+            @if sum.set_aside > 0 {
+                (tile("Set aside", &format::count(sum.set_aside), "damaged; bolide check names them"))
+            }
             (tile("Next look", &status.next_due.map_or("none".to_owned(), |due| next(due.millis_since(now))), if status.paused { "paused" } else { "as rules stand" }))
         }
         @if !waiting.is_empty() {

@@ -21,7 +21,9 @@ const STEPS: usize = 10_000;
 pub(super) async fn show(call: &Call) -> Result<Reply, Error> {
     let all = call.blocking(|engine| Ok(engine.purge_figures_of_all()?)).await?;
     let engine = call.engine();
-    let telling = |figures: &PurgeFigures| figures.backlog.items > 0 || figures.purged.items > 0;
+    let telling = |figures: &PurgeFigures| {
+        figures.backlog.items > 0 || figures.purged.items > 0 || figures.set_aside > 0
+    };
     let containers = all.iter().filter(|(_, figures)| telling(figures)).map(|(holder, figures)| {
         Ok(object([
             member("api", text(api_name(holder.api()))),
@@ -56,6 +58,7 @@ fn sum(engine: &Engine, all: &[(Holder, PurgeFigures)]) -> Result<Object, Error>
         ("nextDue", status.next_due.map_or(Value::Null, |time| number(time.seconds()))),
         ("backlog", tally(sum.backlog)),
         ("oldestAgeSeconds", age(engine, &sum)?),
+        ("setAside", number(sum.set_aside)),
         ("missedBounds", number(retention.missed)),
         ("scrubs", number(retention.scrubs)),
         ("heldScrubs", number(retention.held_scrubs)),
@@ -75,6 +78,7 @@ pub(super) fn figures_value(engine: &Engine, figures: &PurgeFigures) -> Result<V
         member("backlog", tally(figures.backlog)),
         member("oldestAgeSeconds", age(engine, figures)?),
         member("purged", tally(figures.purged)),
+        member("setAside", number(figures.set_aside)),
         member("lastPass", figures.last_pass.map_or(Value::Null, |time| number(time.seconds()))),
         member("nextDue", figures.next_due.map_or(Value::Null, |time| number(time.seconds()))),
     ]))

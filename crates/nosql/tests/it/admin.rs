@@ -1,7 +1,8 @@
 //! The admin API.
 
 use document::Value;
-use storage::Time;
+use engine::PurgeNews;
+use storage::{Read, Time};
 
 use crate::client::{KEY, START, Server};
 
@@ -199,6 +200,33 @@ async fn the_metrics_tell_of_the_purge_and_name_containers_to_operators_only_t23
     let named = server.admin("GET", "/metrics", "").send().await.expect_status(200);
     let line = "bolide_container_purge_backlog_items{api=\"nosql\",database=\"db\",container=\"c\"} 2";
     assert!(named.text().contains(line), "{}", named.text());
+}
+
+/// T22: bytes of one item are damaged in the store; the purge removes the others and tells of it.
+#[tokio::test]
+async fn a_damaged_item_is_told_by_status_and_metrics_t22() {
+    let server = Server::with_container("\"defaultTtl\":10").await;
+    for id in ["1", "2", "3"] {
+        server.create("a", &format!(r#"{{"id":"{id}","pk":"a"}}"#)).await.expect_status(201);
+    }
+    let damage = storage::transact(&*server.store, storage::Lanes::all(), |tx| {
+        let all = storage::KeyRange::all();
+        let (key, value) =
+            tx.scan(storage::Keyspace::Item, all, storage::Direction::Forward).nth(1).expect("an item")?;
+        tx.put(storage::Keyspace::Item, key.to_vec(), value.slice(..value.len() - 4));
+        Ok::<_, storage::Error>(())
+    });
+    damage.wait().unwrap();
+    server.advance(15);
+    let after = server.admin("POST", "/_bolide/purge", r#"{"now":true}"#).send().await.expect_status(200);
+    assert_eq!((after.member("setAside"), after.member("purgedItems")), (Value::Int(1), Value::Int(2)));
+    let shown = server.admin("GET", "/_bolide/purge", "").send().await.expect_status(200);
+    let Value::Array(containers) = shown.member("containers") else { panic!("{}", shown.text()) };
+    assert_eq!(containers[0].get("purge").and_then(|of| of.get("setAside")), Some(&Value::Int(1)));
+    let page = server.get("/metrics").unsigned().send().await.expect_status(200).text();
+    assert!(page.lines().any(|line| line == "bolide_purge_set_aside_items 1"), "{page}");
+    let news = server.engine.take_purge_news();
+    assert!(matches!(&news[..], [PurgeNews::SetAside { container, .. }] if container == "db/c"), "{news:?}");
 }
 
 /// Every operation under its own name, whatever it came to; and the whole page as Prometheus wants it, whatever containers are

@@ -26,6 +26,8 @@ pub(crate) const DATE: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) clock: Arc<ManualClock>,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) engine: Arc<Engine>,
     /// What the store is kept on.
     pub(crate) disk: MemoryDisk,
     /// The wall clock that signatures are judged by.
@@ -74,12 +76,12 @@ impl Server {
         let store = Arc::new(MemoryStore::open(disk.clone(), options).unwrap());
         let archive = Arc::new(MemoryArchive::default());
         let options = Options { archive: Some(Arc::clone(&archive) as Arc<_>), ..Options::default() };
-        let engine = Arc::new(Engine::open_with(store, options).unwrap());
+        let engine = Arc::new(Engine::open_with(Arc::clone(&store) as Arc<_>, options).unwrap());
         let real_seconds = Arc::new(AtomicU64::new(START));
         let seconds = Arc::clone(&real_seconds);
         let wall = Arc::new(move || seconds.load(Ordering::Relaxed));
         let keys = Keyring::of(Key::parse(KEY).unwrap());
-        let service = Service::new(engine, keys.clone(), wall, limits, Arc::default());
+        let service = Service::new(Arc::clone(&engine), keys.clone(), wall, limits, Arc::default());
         let service = Arc::new(more(service));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -87,7 +89,7 @@ impl Server {
         tokio::spawn(nosql::serve(listener, service, async {
             let _ = stopped.await;
         }));
-        Server { address, clock, disk, real_seconds, archive, keys, stop: Some(stop) }
+        Server { address, clock, store, engine, disk, real_seconds, archive, keys, stop: Some(stop) }
     }
 
     /// A server with database `db` and container `c` keyed by `/pk`, whose definition has `extra` members.

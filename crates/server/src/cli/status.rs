@@ -97,6 +97,13 @@ impl Status {
             let missed = counted(missed, "time");
             problems.push(format!("what expired was not gone by maxPurgeDelay: {missed} since the start"));
         }
+        let set_aside = number(server, &["purge", "setAside"]);
+        if set_aside > 0 {
+            problems.push(format!(
+                "{} damaged and cannot be purged: stop the server and run bolide check, which names what is wrong",
+                if set_aside == 1 { "1 expired item is".to_owned() } else { format!("{} expired items are", count(set_aside)) }
+            ));
+        }
         let waiting = number(server, &["purge", "waitingForArchive"]);
         if waiting > 0 && number(server, &["purge", "archiveFailures"]) > 0 {
             let whose = if waiting == 1 {
@@ -249,6 +256,8 @@ mod tests {
             (r#"{"store":{"writable":false,"stopped":true}}"#, false, Some("restart")),
             (r#"{"store":{"freeBytes":1,"reservedBytes":2}}"#, true, Some("no room on the disk")),
             (r#"{"purge":{"missedBounds":2}}"#, true, Some("2 times")),
+            (r#"{"purge":{"setAside":1}}"#, true, Some("1 expired item is damaged")),
+            (r#"{"purge":{"setAside":3}}"#, true, Some("3 expired items are damaged")),
             (
                 r#"{"purge":{"waitingForArchive":1,"archiveFailures":3}}"#,
                 true,

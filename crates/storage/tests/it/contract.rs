@@ -79,29 +79,52 @@ impl Walker {
     }
 }
 
-/// A random job: writes, reads of its own writes, expectations, and an end that keeps, fails or panics.
+/// A random job: writes, reads of its own writes, expectations, parts that fail by themselves, and an end that keeps, fails or
+/// panics.
 fn job(plan: u64, transaction: &mut Transaction<'_>) -> Result<Vec<String>, Error> {
     let mut random = fastrand::Rng::with_seed(!plan);
-    let mut told = vec![format!("{:?} {:?}", transaction.time(), transaction.trusted_time())];
+    let told = steps(&mut random, transaction, 2);
+    assert!(random.u8(..20) > 0, "as planned");
+    told
+}
+
+fn steps(random: &mut fastrand::Rng, tx: &mut Transaction<'_>, parts: u8) -> Result<Vec<String>, Error> {
+    let mut told = vec![format!("{:?} {:?}", tx.time(), tx.trusted_time())];
     for _ in 0..random.u8(..12) {
-        let (keyspace, key) = (keyspace(&mut random), key(&mut random));
-        match random.u8(..10) {
-            0..4 => transaction.put(keyspace, key, vec![random.u8(..); random.usize(..9)]),
-            4..6 => transaction.remove(keyspace, key),
-            6 => told.push(format!("{}", transaction.next_sequence())),
-            7 => told.push(format!("{:?}", transaction.get(keyspace, &key))),
+        let (keyspace, key) = (keyspace(random), key(random));
+        match random.u8(..11) {
+            0..4 => tx.put(keyspace, key, vec![random.u8(..); random.usize(..9)]),
+            4..6 => tx.remove(keyspace, key),
+            6 => told.push(format!("{}", tx.next_sequence())),
+            7 => told.push(format!("{:?}", tx.get(keyspace, &key))),
             8 => {
-                let (range, direction) = (range(&mut random), direction(&mut random));
-                told.push(format!("{:?}", list(transaction, keyspace, range, direction)));
+                let (range, direction) = (range(random), direction(random));
+                told.push(format!("{:?}", list(tx, keyspace, range, direction)));
             }
-            _ => told.push(format!("{:?}", transaction.expect(keyspace, &key, None))),
+            9 if parts > 0 => told.push(format!("{:?}", attempt(random, tx, parts - 1))),
+            _ => told.push(format!("{:?}", tx.expect(keyspace, &key, None))),
         }
     }
-    match random.u8(..20) {
-        0 => panic!("as planned"),
-        1 | 2 => Err(Error::Conflict { keyspace: "none" }),
-        _ => Ok(told),
+    if random.u8(..10) == 0 { Err(Error::Conflict { keyspace: "none" }) } else { Ok(told) }
+}
+
+/// A part of a job. If it fails, everything is as it was before it.
+fn attempt(random: &mut fastrand::Rng, tx: &mut Transaction<'_>, parts: u8) -> Result<Vec<String>, Error> {
+    let state = |tx: &Transaction<'_>| {
+        let all = [Keyspace::Item, Keyspace::Index, Keyspace::Queue];
+        let entries = all.map(|keyspace| list(tx, keyspace, KeyRange::all(), Direction::Forward));
+        (entries, tx.last_sequence())
+    };
+    let before = state(tx);
+    let outcome = tx.attempt(|tx| {
+        let told = steps(random, tx, parts)?;
+        assert!(random.u8(..20) > 0, "as planned");
+        if random.bool() { Err(Error::Conflict { keyspace: "part" }) } else { Ok(told) }
+    });
+    if outcome.is_err() {
+        assert_eq!(state(tx), before, "a part that fails leaves no trace");
     }
+    outcome
 }
 
 fn keyspace(random: &mut fastrand::Rng) -> Keyspace {

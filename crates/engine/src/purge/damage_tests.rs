@@ -1,0 +1,311 @@
+//! One damaged item keeps no other from being purged: it is set aside, stays so over restarts, and a repair brings it back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bson::RawDocument;
+use document::{Document, ItemNumber};
+use mql::index::IndexSpec;
+use storage::{
+    ClockOptions, Direction, KeyRange, Keyspace, Lanes, ManualClock, MemoryStore, Store, Time, Transaction,
+    transact,
+};
+
+use crate::archive::PurgeNews;
+use crate::check::{check, repair};
+use crate::container::Partition;
+use crate::keys::{self, Grain, Key};
+use crate::{
+    ArchiveDirectory, CollectionDefinition, ContainerDefinition, Engine, Error, Holder, MemoryArchive,
+    Operation, Options,
+};
+
+const START: u64 = 1_700_000_000;
+const ITEMS: usize = 5;
+
+type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+
+struct Scene {
+    store: Arc<MemoryStore>,
+    archive: Arc<MemoryArchive>,
+    engine: Engine,
+    clock: Arc<ManualClock>,
+    holder: Holder,
+}
+
+impl Scene {
+    fn new(make: fn(&Engine) -> Holder) -> Scene {
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
+        let store = Arc::new(MemoryStore::new(ClockOptions::new(clock.clone())).expect("a store"));
+        let archive = Arc::new(MemoryArchive::default());
+        let engine = open(&store, &archive);
+        let holder = make(&engine);
+        Scene { store, archive, engine, clock, holder }
+    }
+
+    /// Items that each have a second of their own.
+    fn fill(&self, first: usize) {
+        for number in first..first + ITEMS {
+            write(&self.engine, &self.holder, number);
+            self.clock.advance(Duration::from_secs(1));
+        }
+    }
+
+    fn restart(&mut self) {
+        self.engine = open(&self.store, &self.archive);
+        self.holder = self
+            .engine
+            .holder(self.holder.api(), self.holder.database(), self.holder.name())
+            .expect("it is there");
+    }
+
+    fn partition(&self) -> &Arc<Partition> {
+        &self.holder.partitions()[0]
+    }
+
+    fn entries(&self, keyspace: Keyspace) -> Entries {
+        let snapshot = self.store.snapshot().expect("a snapshot");
+        let all = KeyRange::prefix(keys::partition(self.partition().id));
+        let scan = snapshot.scan(keyspace, all, Direction::Forward);
+        scan.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).expect("reads")).collect()
+    }
+
+    fn plant(&self, change: impl FnOnce(&mut Transaction<'_>) + Send + 'static) {
+        let run = move |tx: &mut Transaction<'_>| {
+            change(tx);
+            Ok::<_, Error>(())
+        };
+        transact(&*self.store, Lanes::all(), run).wait().expect("committed");
+    }
+
+    /// Lets everything expire and purges until a step finds nothing; how many items went.
+    fn purge(&self) -> u64 {
+        self.clock.advance(Duration::from_secs(1000));
+        let mut purged = 0;
+        loop {
+            let report = self.engine.purge_step(2).expect("damage of one item fails no step");
+            purged += report.purged_items;
+            let now = self.engine.now().expect("a time");
+            if report.next_due.is_none_or(|due| due > now) {
+                return purged;
+            }
+        }
+    }
+
+    fn set_aside(&self) -> u64 {
+        self.engine.purge_figures(&self.holder).expect("figures").set_aside
+    }
+
+    /// The numbers of the items that the log names.
+    fn named(&self) -> Vec<u64> {
+        let of = |news| match news {
+            PurgeNews::SetAside { container, item, reason } => {
+                assert_eq!(container, format!("{}/{}", self.holder.database(), self.holder.name()));
+                assert!(!reason.is_empty());
+                item
+            }
+            other => panic!("{other:?}"),
+        };
+        self.engine.take_purge_news().into_iter().map(of).collect()
+    }
+}
+
+fn open(store: &Arc<MemoryStore>, archive: &Arc<MemoryArchive>) -> Engine {
+    let options = Options { archive: Some(archive.clone()), ..Options::default() };
+    Engine::open_with(store.clone(), options).expect("an engine")
+}
+
+fn container(engine: &Engine) -> Holder {
+    let database = engine.create_database("db", None).expect("made");
+    let text = r#"{"id":"c","partitionKey":{"paths":["/pk"]},"defaultTtl":100,
+        "uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/n"]}]}}"#;
+    let definition = ContainerDefinition::from_value(&document::parse_json(text.as_bytes()).expect("JSON"));
+    let made = engine.create_container(&database, definition.expect("valid"), None).expect("made");
+    let holder = Holder::Container(made);
+    engine.change_lifecycle(&holder, |settings| settings.sliding = true).expect("settings");
+    holder
+}
+
+fn archived(engine: &Engine) -> Holder {
+    let holder = container(engine);
+    let directory = ArchiveDirectory::parse("cold").expect("a name");
+    engine
+        .change_lifecycle(&holder, |settings| {
+            settings.archive = Some(directory);
+            settings.deletion_record = true;
+            settings.history_minutes = Some(60);
+        })
+        .expect("settings");
+    holder
+}
+
+fn collection(engine: &Engine) -> Holder {
+    let made =
+        engine.create_collection("shop", "carts", CollectionDefinition::default(), None).expect("made");
+    let spec = r#"{"key":{"at":1},"name":"at","expireAfterSeconds":100}"#;
+    let spec = IndexSpec::parse(raw(spec).view()).expect("valid");
+    engine.create_indexes(&made, vec![spec]).expect("made");
+    Holder::Collection(made)
+}
+
+fn raw(text: &str) -> RawDocument {
+    let value = bson::parse_extended_json(text).expect("JSON");
+    RawDocument::from_view(value.view().as_document().expect("a document"))
+}
+
+fn write(engine: &Engine, holder: &Holder, number: usize) {
+    match holder {
+        Holder::Container(container) => {
+            let text = format!(r#"{{"id":"{number}","pk":"p","n":{number}}}"#);
+            let body = Document::from_json(text.as_bytes()).expect("JSON");
+            engine.write(container, None, Operation::Create { body }).wait().expect("created");
+        }
+        Holder::Collection(collection) => {
+            let text = format!(r#"{{"_id":{number},"at":{{"$date":"2023-11-14T22:13:2{number}Z"}}}}"#);
+            let answers = engine.insert(collection, vec![raw(&text)], true, None).wait().expect("an answer");
+            assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+        }
+    }
+}
+
+/// What is done to the second item; `true` if a repair mends it by itself.
+type Damage = (&'static str, fn(&Scene, Vec<u8>, Vec<u8>), bool);
+
+const DAMAGES: &[Damage] = &[
+    (
+        "its bytes are cut",
+        |scene, key, value| {
+            scene.plant(move |tx| tx.put(Keyspace::Item, key, value[..value.len() - 3].to_vec()));
+        },
+        false,
+    ),
+    ("its header is none", |scene, key, _| scene.plant(move |tx| tx.put(Keyspace::Item, key, "?")), false),
+    ("it is gone", |scene, key, _| scene.plant(move |tx| tx.remove(Keyspace::Item, key)), true),
+    (
+        "its counter is gone",
+        |scene, _, _| {
+            let counters = scene.entries(Keyspace::Counter).into_iter();
+            let mut seconds =
+                counters.filter(|(key, _)| key[4] == keys::BUCKET && key[7] == Grain::Second as u8);
+            let (key, _) = seconds.nth(1).expect("one for each item");
+            scene.plant(move |tx| tx.remove(Keyspace::Counter, key));
+        },
+        true,
+    ),
+    (
+        "its note of a read is none",
+        |scene, key, _| {
+            let number = keys::item_number(&key).expect("a number");
+            let (keyspace, key) = Key::Touch(scene.partition().id, number).encode();
+            scene.plant(move |tx| tx.put(keyspace, key, "?"));
+        },
+        true,
+    ),
+];
+
+#[test]
+fn t22_a_damaged_item_is_set_aside_and_the_purge_of_its_partition_goes_on() {
+    for make in [container as fn(&Engine) -> Holder, archived, collection] {
+        for (name, damage, is_mended) in DAMAGES {
+            let mut scene = Scene::new(make);
+            if name.contains("read") && matches!(scene.holder, Holder::Collection(_)) {
+                continue; // Reads restart no countdown of a date rule.
+            }
+            scene.fill(0);
+            let (key, value) = scene.entries(Keyspace::Item).remove(1);
+            let number = keys::item_number(&key).expect("a number").0;
+            damage(&scene, key.clone(), value.clone());
+            assert_eq!(scene.purge(), ITEMS as u64 - 1, "{name}");
+            assert_eq!((scene.set_aside(), scene.named()), (1, vec![number]), "{name}");
+            let told = check(&*scene.store, &mut |_| ()).expect("an inspection");
+            let is_named = |text: &str| text.contains(&number.to_string()) || text.contains("set it aside");
+            assert!(told.told.iter().any(|it| is_named(&it.to_string())), "{name}: {:#?}", told.told);
+
+            // A restart knows it, names it no second time, and purges what comes later.
+            scene.restart();
+            scene.fill(ITEMS);
+            assert_eq!(scene.purge(), ITEMS as u64, "{name}");
+            assert_eq!((scene.set_aside(), scene.named()), (1, vec![]), "{name}");
+
+            if !is_mended {
+                let kept = repair(&*scene.store, &mut |_| ()).expect("a repair");
+                assert!(!kept.after.is_sound(), "{name}: it cannot be read");
+                scene.restart();
+                assert_eq!((scene.purge(), scene.set_aside()), (0, 1), "{name}");
+                scene.plant(move |tx| tx.put(Keyspace::Item, key, value));
+            }
+            let mended = repair(&*scene.store, &mut |_| ()).expect("a repair");
+            assert!(mended.after.is_sound(), "{name}: {:#?}", mended.after.told);
+            scene.restart();
+            assert_eq!(scene.purge(), u64::from(*name != "it is gone"), "{name}");
+            assert_eq!((scene.set_aside(), scene.entries(Keyspace::Item).len()), (0, 0), "{name}");
+            assert!(scene.entries(Keyspace::Queue).is_empty(), "{name}");
+            let after = check(&*scene.store, &mut |_| ()).expect("an inspection");
+            assert!(after.is_sound(), "{name}: {:#?}", after.told);
+        }
+    }
+}
+
+#[test]
+fn t32_a_damaged_item_that_a_write_moved_aside_keeps_no_other_from_the_archive() {
+    let mut scene = Scene::new(archived);
+    scene.fill(0);
+    scene.clock.advance(Duration::from_secs(200));
+    // Writes of the same ids find the expired items in their way and move them aside.
+    scene.fill(0);
+    let aside = |scene: &Scene| -> Entries {
+        let all = scene.entries(Keyspace::History).into_iter();
+        all.filter(|(key, _)| key[4] == keys::UNARCHIVED).collect()
+    };
+    let (key, value) = aside(&scene).remove(1);
+    let (at, damaged) = (key.clone(), vec![0xFF; value.len()]);
+    scene.plant(move |tx| tx.put(Keyspace::History, at, damaged));
+    assert_eq!(scene.purge(), 2 * ITEMS as u64 - 1);
+    assert_eq!((scene.set_aside(), aside(&scene).len()), (1, 1));
+    scene.restart();
+    assert_eq!((scene.purge(), scene.set_aside()), (0, 1));
+    scene.plant(move |tx| tx.put(Keyspace::History, key, value));
+    repair(&*scene.store, &mut |_| ()).expect("a repair");
+    scene.restart();
+    assert_eq!((scene.purge(), scene.set_aside(), aside(&scene).len()), (1, 0, 0));
+}
+
+#[test]
+fn t13_what_is_set_aside_never_comes_back_to_life() {
+    let scene = Scene::new(container);
+    scene.fill(0);
+    let (key, value) = scene.entries(Keyspace::Item).remove(1);
+    let at = key.clone();
+    scene.plant(move |tx| tx.put(Keyspace::Item, at, "?"));
+    scene.clock.advance(Duration::from_secs(200));
+    let Holder::Container(container) = &scene.holder else { panic!("a container") };
+    // The rule goes while the expired items are there: a cutoff keeps them expired.
+    let mut definition = container.definition.clone();
+    definition.default_ttl = crate::DefaultTtl::Off;
+    let none = crate::Precondition::None;
+    scene.engine.replace_container(container, definition, &none).expect("changed");
+    assert_eq!((scene.purge(), scene.set_aside()), (ITEMS as u64 - 1, 1));
+    scene.plant(move |tx| tx.put(Keyspace::Item, key, value));
+    assert_eq!(scene.engine.usage_of(&scene.holder).expect("figures").living.items, 0);
+    repair(&*scene.store, &mut |_| ()).expect("a repair");
+    let engine = open(&scene.store, &scene.archive);
+    assert_eq!(engine.usage_of(&scene.holder).expect("figures").living.items, 0);
+}
+
+#[test]
+fn too_many_damaged_items_are_damage_of_the_partition() {
+    let scene = Scene::new(container);
+    scene.fill(0);
+    let partition = scene.partition().id;
+    let (key, _) = scene.entries(Keyspace::Item).remove(1);
+    scene.plant(move |tx| {
+        tx.put(Keyspace::Item, key, "?");
+        for number in 0..crate::limits::SET_ASIDE_MAX as u64 {
+            let (keyspace, key) = Key::SetAside(partition, ItemNumber(number << 32)).encode();
+            tx.put(keyspace, key, "?");
+        }
+    });
+    scene.clock.advance(Duration::from_secs(200));
+    let Err(Error::Corrupt(text)) = scene.engine.purge_step(100) else { panic!("it is damaged") };
+    assert!(text.starts_with("container 'c': more than 1000 expired items cannot be removed"), "{text}");
+}
