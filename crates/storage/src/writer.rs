@@ -197,11 +197,10 @@ impl<B: Backend> Writer<B> {
         };
         for (job, result) in jobs {
             let answer = outcome.clone().and(result);
-            // Whoever waits may panic in its waker; the writer goes on.
-            let _ = catch_unwind(AssertUnwindSafe(move || job.done(answer)));
+            guarded(move || job.done(answer));
         }
         if let Some((resolver, result)) = command {
-            resolver.resolve(outcome.and(result));
+            guarded(move || resolver.resolve(outcome.and(result)));
         }
     }
 
@@ -310,9 +309,14 @@ impl Read for Base {
 /// Answers work that will not be done.
 pub(crate) fn refuse(work: Work, error: Error) {
     match work {
-        Work::Job(job) => job.done(Err(error)),
-        Work::Clock(_, resolver) => resolver.resolve(Err(error)),
+        Work::Job(job) => guarded(move || job.done(Err(error))),
+        Work::Clock(_, resolver) => guarded(move || resolver.resolve(Err(error))),
     }
+}
+
+/// Answers a caller. Its waker is foreign code and may panic; the writer thread goes on.
+fn guarded(answer: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(answer));
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
@@ -351,18 +355,21 @@ pub(crate) fn check_outside_job() -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Backend, Group, Shared, Work, Writer};
+    use super::{Backend, Group, Shared, Work, Writer, refuse};
     use crate::clock::Command;
     use crate::overlay::Overlay;
     use crate::record::StoreRecord;
-    use crate::ticket::ticket;
+    use crate::ticket::{Resolver, Ticket, ticket};
     use crate::{
         ClockOptions, Direction, Error, Extent, Job, KeyRange, Keyspace, ManualClock, Read, Result, Scan,
         Time, Transaction, Verdict, WallClock,
     };
     use bytes::Bytes;
     use parking_lot::Mutex;
+    use std::future::Future;
+    use std::pin::Pin;
     use std::sync::Arc;
+    use std::task::{Context, Wake};
     use std::time::Duration;
 
     /// A disk that does what it is told.
@@ -493,6 +500,62 @@ mod tests {
             assert!(writer.begin(Work::Job(Box::new(Next(Arc::clone(&answers), 1)))).is_none());
             let last = answers.lock().pop().unwrap();
             assert!(matches!(last, Err(Error::Poisoned { .. })), "{last:?}");
+        }
+    }
+
+    /// A caller whose waker panics.
+    struct Bad;
+
+    impl Wake for Bad {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker that panics");
+        }
+    }
+
+    /// A ticket that such a caller waits for.
+    fn awaited_badly() -> (Resolver<Result<()>>, Ticket<Result<()>>) {
+        let (resolver, mut ticket) = ticket();
+        let waker = Arc::new(Bad).into();
+        assert!(Pin::new(&mut ticket).poll(&mut Context::from_waker(&waker)).is_pending());
+        (resolver, ticket)
+    }
+
+    /// A job that such a caller waits for.
+    struct Awaited(Option<Resolver<Result<()>>>);
+
+    impl Job for Awaited {
+        fn run(&mut self, _: &mut Transaction<'_>) -> Verdict {
+            Verdict::Commit
+        }
+
+        fn done(mut self: Box<Self>, outcome: Result<()>) {
+            self.0.take().expect("answered once").resolve(outcome);
+        }
+    }
+
+    #[test]
+    fn a_waker_that_panics_ends_no_group_command_or_refusal() {
+        let works: [fn(Resolver<Result<()>>) -> Work; 2] = [
+            |resolver| Work::Job(Box::new(Awaited(Some(resolver)))),
+            |resolver| Work::Clock(Command::Renew, resolver),
+        ];
+        for (disk, work) in
+            [Disk::Works, Disk::Fails].into_iter().flat_map(|disk| works.map(|work| (disk, work)))
+        {
+            let (mut writer, mut group, answers) = group_of_three(disk);
+            let (resolver, ticket) = awaited_badly();
+            writer.add(&mut group, work(resolver));
+            writer.finish(group);
+            assert_eq!(ticket.wait().is_ok(), matches!(disk, Disk::Works));
+            assert_eq!(answers.lock().len(), 3);
+            let (resolver, ticket) = awaited_badly();
+            refuse(work(resolver), Error::Closed);
+            assert_eq!(ticket.wait(), Err(Error::Closed));
+            let (resolver, ticket) = awaited_badly();
+            // After a failed commit the writer itself refuses.
+            if writer.begin(work(resolver)).is_none() {
+                assert!(matches!(ticket.wait(), Err(Error::Poisoned { .. })));
+            }
         }
     }
 
