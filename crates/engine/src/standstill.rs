@@ -73,10 +73,10 @@ impl Engine {
 /// The same index without its rule.
 fn without_rule(index: &CollectionIndex) -> Result<IndexSpec> {
     let mut plain = bson::Document::new();
-    for (name, value) in index.spec.to_document().iter() {
+    for (name, value) in index.spec.to_stored().iter() {
         if name != "expireAfterSeconds" {
             plain.push(name, value.clone());
         }
     }
-    IndexSpec::parse(plain.view()).map_err(Error::Language)
+    IndexSpec::parse_stored(plain.view()).map_err(Error::Language)
 }

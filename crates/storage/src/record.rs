@@ -23,7 +23,7 @@ use crate::clock::{BootId, BootLine, ClockRecord, Leap, RecordedSuspicion};
 use crate::{Error, Result, Time};
 
 /// The format this program writes: the layout of this record and all that the engine puts beside it.
-pub(crate) const FORMAT: u32 = 8;
+pub(crate) const FORMAT: u32 = 9;
 
 /// The formats this program reads. A store of an older one becomes one of [`FORMAT`] with its first commit; what that takes
 /// beyond this record is the engine's business.
@@ -129,7 +129,7 @@ fn damaged() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{LENGTH_WITHOUT_BOOT, StoreRecord};
+    use super::{FORMAT, LENGTH_WITHOUT_BOOT, StoreRecord};
     use crate::clock::{BootId, BootLine, ClockRecord, Leap, RecordedSuspicion};
     use crate::{Error, Time};
 
@@ -158,10 +158,9 @@ mod tests {
             assert!(matches!(StoreRecord::decode(&bytes[..length]), Err(Error::Corrupt { .. })));
         }
         let mut other = bytes;
-        for found in [0, 9] {
-            other[0] = found;
-            let found = u32::from(found);
-            assert_eq!(StoreRecord::decode(&other), Err(Error::Unsupported { found, supported: 8 }));
+        for found in [0, FORMAT + 1] {
+            other[..4].copy_from_slice(&found.to_le_bytes());
+            assert_eq!(StoreRecord::decode(&other), Err(Error::Unsupported { found, supported: FORMAT }));
         }
     }
 

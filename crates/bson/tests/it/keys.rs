@@ -10,9 +10,9 @@ use proptest::prelude::*;
 use crate::values::{number, text, value};
 
 fn collations() -> Vec<Collation> {
-    let read = |strength: i32, case_level: bool, numeric: bool| {
+    let read = |locale: &str, strength: i32, case_level: bool, numeric: bool| {
         let options = Document::new()
-            .with("locale", "en")
+            .with("locale", locale)
             .with("strength", strength)
             .with("caseLevel", case_level)
             .with("numericOrdering", numeric);
@@ -20,10 +20,14 @@ fn collations() -> Vec<Collation> {
     };
     vec![
         Collation::simple(),
-        read(1, false, false),
-        read(1, true, false),
-        read(2, false, true),
-        read(3, false, false),
+        read("en", 1, false, false),
+        read("en", 1, true, false),
+        read("sv", 2, false, true),
+        read("en", 3, false, false),
+        read("da", 4, true, false),
+        read("fr_CA", 5, false, true),
+        read("th", 3, false, false),
+        read("ja", 4, false, false),
     ]
 }
 

@@ -90,7 +90,7 @@ impl Collection {
             .with("sequence", self.stamp.sequence.0 as i64)
             .with("ts", self.stamp.ts as i64);
         if !collation.is_simple() {
-            record.push("collation", collation.to_document());
+            record.push("collation", collation.to_stored());
         }
         if let Some(shard_key) = shard_key {
             record.push("shardKey", shard_key.as_str());
@@ -146,7 +146,7 @@ impl Collection {
             options: RawDocument::from_view(record.get("options")?.as_document()?),
             collation: match record.get("collation") {
                 None => Collation::simple(),
-                Some(collation) => Collation::parse(collation.as_document()?).ok()?,
+                Some(collation) => Collation::parse_stored(collation.as_document()?).ok()?,
             },
             shard_key: record.get("shardKey").and_then(ValueRef::as_str).map(str::to_owned),
         };

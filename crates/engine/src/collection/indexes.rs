@@ -189,9 +189,8 @@ impl IndexList {
 
     fn encode(&self) -> Vec<u8> {
         let index = |index: &CollectionIndex| {
-            let mut record = Document::new()
-                .with("number", i64::from(index.number))
-                .with("spec", index.spec.to_document());
+            let mut record =
+                Document::new().with("number", i64::from(index.number)).with("spec", index.spec.to_stored());
             if let IndexState::Building(Build { through, until, built, total }) = index.state {
                 let numbers = [through.0, until.0, built, total].map(|number| Value::Int64(number as i64));
                 record.push("building", numbers.to_vec());
@@ -250,7 +249,7 @@ fn decode_index(record: DocumentRef<'_>) -> Option<CollectionIndex> {
             })
         }
     };
-    let spec = IndexSpec::parse(record.get("spec")?.as_document()?).ok()?;
+    let spec = IndexSpec::parse_stored(record.get("spec")?.as_document()?).ok()?;
     let mut index = CollectionIndex::new(small(record.get("number"))?, Arc::new(spec), state);
     (index.multikey, index.cut) = (is_set(record.get("multikey")), is_set(record.get("cut")));
     Some(index)

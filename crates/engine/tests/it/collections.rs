@@ -709,3 +709,37 @@ fn definitions_come_back_as_they_were_given() {
     let found = world.engine.collection("db", "c").expect("there");
     assert_eq!(found.definition, definition);
 }
+
+#[test]
+fn collections_and_indexes_of_older_stores_keep_the_order_of_their_keys() {
+    let mut world = World::new();
+    let before = Document::new().with("locale", "sv").with("version", "57.1");
+    let before = bson::Collation::parse_stored(before.view()).expect("of a store before format 9");
+    let definition = CollectionDefinition { collation: before.clone(), ..CollectionDefinition::default() };
+    let made = world.engine.create_collection("db", "c", definition, None).expect("made");
+    let words = ["z", "å", "a"];
+    for (id, word) in (1..).zip(words) {
+        world.put(&made, &Document::new().with("_id", id).with("word", word)).expect("free");
+    }
+    let spec = |collation: Document, name: &str| {
+        let key = Document::new().with("word", 1);
+        Document::new().with("key", key).with("name", name).with("collation", collation)
+    };
+    let old = IndexSpec::parse_stored(spec(before.to_stored(), "old").view()).expect("as it was stored");
+    let numbers = world.engine.create_indexes(&made, vec![old]).expect("made");
+    while !world.engine.build_indexes_step(&made, &numbers, 2).expect("built").done {}
+    let again = spec(Document::new().with("locale", "sv"), "old");
+    assert_eq!(
+        world.index(&made, &again),
+        numbers[0],
+        "an application makes sure of its indexes at each start"
+    );
+    let new = world.index(&made, &spec(Document::new().with("locale", "sv").with("strength", 2), "new"));
+    for _ in 0..2 {
+        let found = world.engine.collection("db", "c").expect("there");
+        assert_eq!(found.definition.collation, before);
+        assert_eq!(world.hits(&found, numbers[0], Direction::Forward), [3, 2, 1], "a å z");
+        assert_eq!(world.hits(&found, new, Direction::Forward), [3, 1, 2], "a z å");
+        world.restart();
+    }
+}

@@ -63,12 +63,12 @@ struct Partial {
 impl IndexSpec {
     /// Reads a specification and checks all of it.
     pub fn parse(spec: DocumentRef<'_>) -> Result<IndexSpec> {
-        parse::parse(spec, parse::Unknown::Refused)
+        parse::parse(spec, parse::Origin::Client)
     }
 
     /// The same, passing over options that are not known: `ignoreUnknownIndexOptions`.
     pub fn parse_ignoring_unknown(spec: DocumentRef<'_>) -> Result<IndexSpec> {
-        parse::parse(spec, parse::Unknown::Ignored)
+        parse::parse(spec, parse::Origin::LenientClient)
     }
 
     /// The index on `_id`, with the collation of its collection.
@@ -162,7 +162,21 @@ impl IndexSpec {
         }
     }
 
-    /// The specification as `listIndexes` shows it, and as it is stored: reading it gives the same index again.
+    /// Reads what [`IndexSpec::to_stored`] wrote.
+    pub fn parse_stored(spec: DocumentRef<'_>) -> Result<IndexSpec> {
+        parse::parse(spec, parse::Origin::Store)
+    }
+
+    /// The specification as it is stored: as it is listed, with the name of the order its keys are in.
+    pub fn to_stored(&self) -> Document {
+        let mut stored = self.to_document();
+        if !self.collation.is_simple() {
+            stored.insert("collation", self.collation.to_stored());
+        }
+        stored
+    }
+
+    /// The specification as `listIndexes` shows it.
     pub fn to_document(&self) -> Document {
         let mut listed =
             Document::new().with("v", 2).with("key", self.key.clone()).with("name", self.name.as_str());

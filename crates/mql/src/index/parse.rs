@@ -9,11 +9,15 @@ use super::{ID_INDEX_NAME, IndexSpec, Partial, as_double, cannot_create, show, t
 use crate::error::{Code, Error, Result};
 use crate::filter::{Comparison, Filter, Node, Settings, Test};
 
-/// What becomes of an option that is not known.
+/// Where a specification comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unknown {
-    Refused,
-    Ignored,
+pub(super) enum Origin {
+    /// A client; an unknown option is refused.
+    Client,
+    /// A client that asked for unknown options to be ignored.
+    LenientClient,
+    /// The store: its collation names the order of the keys on disk.
+    Store,
 }
 
 /// Options that are known. Those of the second list mean something only to the index on `_id` or to everyone.
@@ -40,8 +44,8 @@ const BASIC_OPTIONS: &[&str] = &["key", "name", "v", "ns", "collation"];
 const UNSUPPORTED_OPTIONS: &[&str] =
     &["prepareUnique", "clustered", "columnstoreProjection", "bits", "min", "max", "bucketSize"];
 
-pub(super) fn parse(spec: DocumentRef<'_>, unknown: Unknown) -> Result<IndexSpec> {
-    parse_fields(spec, unknown).map_err(|error| in_context(error, spec))
+pub(super) fn parse(spec: DocumentRef<'_>, origin: Origin) -> Result<IndexSpec> {
+    parse_fields(spec, origin).map_err(|error| in_context(error, spec))
 }
 
 /// Errors of the TTL option and of unknown options carry the specification themselves.
@@ -53,7 +57,7 @@ fn in_context(error: Error, spec: DocumentRef<'_>) -> Error {
     Error { message, ..error }
 }
 
-fn parse_fields(spec: DocumentRef<'_>, unknown: Unknown) -> Result<IndexSpec> {
+fn parse_fields(spec: DocumentRef<'_>, origin: Origin) -> Result<IndexSpec> {
     let key = key(spec)?;
     let is_id = match pattern::id_direction(&key) {
         Some(direction) if direction.total_cmp(&1.0).is_ne() => {
@@ -64,10 +68,10 @@ fn parse_fields(spec: DocumentRef<'_>, unknown: Unknown) -> Result<IndexSpec> {
         }
         direction => direction.is_some(),
     };
-    check_options(spec, unknown, is_id)?;
+    check_options(spec, origin, is_id)?;
     let name = name(spec, is_id)?;
     check_version(spec)?;
-    let collation = collation(spec)?;
+    let collation = collation(spec, origin)?;
     if is_id {
         return Ok(IndexSpec::id(collation));
     }
@@ -114,7 +118,7 @@ fn wrong_type(name: &str, wanted: &str, value: ValueRef<'_>) -> Error {
     Error::type_mismatch(format!("The field '{name}' must be {wanted}, but got {kind}"))
 }
 
-fn check_options(spec: DocumentRef<'_>, unknown: Unknown, is_id: bool) -> Result<()> {
+fn check_options(spec: DocumentRef<'_>, origin: Origin, is_id: bool) -> Result<()> {
     let refused = |message: String| Err(Error::new(Code::INVALID_INDEX_SPECIFICATION_OPTION, message));
     for (name, _) in spec.iter() {
         if BASIC_OPTIONS.contains(&name) {
@@ -133,7 +137,7 @@ fn check_options(spec: DocumentRef<'_>, unknown: Unknown, is_id: bool) -> Result
                 show(spec)
             ));
         }
-        if !OPTIONS.contains(&name) && unknown == Unknown::Refused {
+        if !OPTIONS.contains(&name) && origin != Origin::LenientClient {
             return refused(format!(
                 "The field '{name}' is not valid for an index specification. Specification: {}",
                 show(spec)
@@ -174,14 +178,15 @@ fn check_version(spec: DocumentRef<'_>) -> Result<()> {
     Err(cannot_create(message))
 }
 
-fn collation(spec: DocumentRef<'_>) -> Result<Collation> {
+fn collation(spec: DocumentRef<'_>, origin: Origin) -> Result<Collation> {
+    let read = if origin == Origin::Store { Collation::parse_stored } else { Collation::parse };
     match spec.get("collation") {
         None => Ok(Collation::simple()),
         Some(ValueRef::Document(collation)) if collation.is_empty() => {
             Err(Error::bad_value("The field 'collation' cannot be an empty object."))
         }
         Some(ValueRef::Document(collation)) => {
-            Collation::parse(collation).map_err(|error| Error::bad_value(error.to_string()))
+            read(collation).map_err(|error| Error::bad_value(error.to_string()))
         }
         Some(other) => Err(wrong_type("collation", "an object", other)),
     }

@@ -94,7 +94,7 @@ fn unreadable() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{FILE, Marker, State};
+    use super::{FILE, FORMAT, Marker, State};
     use crate::Error;
 
     #[test]
@@ -122,7 +122,8 @@ mod tests {
             std::fs::write(directory.path().join(FILE), text).unwrap();
             assert!(matches!(Marker::read(directory.path()), Err(Error::Corrupt { .. })), "{text:?}");
         }
-        std::fs::write(directory.path().join(FILE), "bolide store 9\n").unwrap();
-        assert_eq!(Marker::read(directory.path()), Err(Error::Unsupported { found: 9, supported: 8 }));
+        std::fs::write(directory.path().join(FILE), format!("bolide store {}\n", FORMAT + 1)).unwrap();
+        let refused = Err(Error::Unsupported { found: FORMAT + 1, supported: FORMAT });
+        assert_eq!(Marker::read(directory.path()), refused);
     }
 }

@@ -1,4 +1,7 @@
-//! Sort keys of strings.
+//! Sort keys of strings in stores made before format 9: one order for all languages.
+//!
+//! Keys on disk are in this order, so a collection or an index that was made with it keeps it; everything made since has the
+//! order of Unicode's collation algorithm.
 //!
 //! ```text
 //! key        primary weights, 00 [, secondary weights, 00] [, case weights, 00]
@@ -18,7 +21,7 @@ use std::cmp::Ordering;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::{canonical_combining_class, is_combining_mark};
 
-use super::Rules;
+use super::options::Options;
 
 /// Signs of ASCII in their order, behind white space.
 const SIGNS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
@@ -61,25 +64,37 @@ const fn ascii_weights() -> [u8; 128] {
     weights
 }
 
+/// Compares two strings.
+pub(super) fn compare(options: &Options, left: &str, right: &str) -> Ordering {
+    if let Some(order) = compare_ascii(options, left, right) {
+        return order;
+    }
+    let (mut left_key, mut right_key) = (Vec::new(), Vec::new());
+    sort_key(options, left, &mut left_key);
+    sort_key(options, right, &mut right_key);
+    left_key.cmp(&right_key)
+}
+
 /// Compares without making keys, where that is simple.
-pub(super) fn compare_ascii(rules: &Rules, left: &str, right: &str) -> Option<Ordering> {
+fn compare_ascii(options: &Options, left: &str, right: &str) -> Option<Ordering> {
     if left == right {
         return Some(Ordering::Equal);
     }
-    if rules.numeric_ordering || !left.is_ascii() || !right.is_ascii() {
+    if options.numeric_ordering || !left.is_ascii() || !right.is_ascii() {
         return None;
     }
     let primary = |byte: u8| Some(ASCII[usize::from(byte)]).filter(|weight| *weight != NONE);
     let order = left.bytes().filter_map(primary).cmp(right.bytes().filter_map(primary));
-    if order.is_ne() || rules.strength < 3 && !rules.case_level {
+    if order.is_ne() || options.strength < 3 && !options.case_level {
         return Some(order);
     }
     let case = |byte: u8| primary(byte).map(|_| byte.is_ascii_uppercase());
     Some(left.bytes().filter_map(case).cmp(right.bytes().filter_map(case)))
 }
 
-pub(super) fn sort_key(rules: &Rules, text: &str, out: &mut Vec<u8>) {
-    let mut key = Levels::new(rules);
+/// Appends the sort key of a string.
+pub(super) fn sort_key(options: &Options, text: &str, out: &mut Vec<u8>) {
+    let mut key = Levels::new(options);
     if text.is_ascii() {
         text.chars().for_each(|char| key.base(char, 0));
     } else {
@@ -89,7 +104,7 @@ pub(super) fn sort_key(rules: &Rules, text: &str, out: &mut Vec<u8>) {
         }
     }
     key.end_number();
-    key.finish(rules, out);
+    key.finish(options, out);
 }
 
 /// The text with all marks apart from their letters, in canonical order, compatibility forms kept.
@@ -107,9 +122,9 @@ struct Levels {
 }
 
 impl Levels {
-    fn new(rules: &Rules) -> Levels {
+    fn new(options: &Options) -> Levels {
         Levels {
-            numeric: rules.numeric_ordering,
+            numeric: options.numeric_ordering,
             number: None,
             primary: Vec::new(),
             secondary: Vec::new(),
@@ -193,17 +208,17 @@ impl Levels {
         self.case.push(LOWER);
     }
 
-    fn finish(self, rules: &Rules, out: &mut Vec<u8>) {
+    fn finish(self, options: &Options, out: &mut Vec<u8>) {
         out.extend(self.primary);
         out.push(LEVEL_END);
-        if rules.strength >= 2 {
+        if options.strength >= 2 {
             out.extend(self.secondary);
             out.push(LEVEL_END);
         }
-        if rules.strength >= 3 {
+        if options.strength >= 3 {
             out.extend(self.case);
             out.push(LEVEL_END);
-        } else if rules.case_level {
+        } else if options.case_level {
             // Upper or not is all that this level tells.
             out.extend(self.case.into_iter().map(|case| case & !COMPATIBILITY));
             out.push(LEVEL_END);
