@@ -10,12 +10,12 @@ use crate::ranges::RANGE_ID;
 const DOCS: &str = "/dbs/db/colls/c/docs";
 
 /// What the .NET client announces.
-const DOTNET: &str = "Aggregate, Distinct, GroupBy, MultipleAggregates, MultipleOrderBy, OffsetAndLimit, OrderBy, Top, \
+pub(crate) const DOTNET: &str = "Aggregate, Distinct, GroupBy, MultipleAggregates, MultipleOrderBy, OffsetAndLimit, OrderBy, Top, \
                       NonValueAggregate, DCount, NonStreamingOrderBy, CountIf, HybridSearch, WeightedRankFusion, \
                       HybridSearchSkipOrderByRewrite";
 
 /// A container of several ranges with items 0 to 39, each under a key of its own.
-async fn wide(extra: &str) -> Server {
+pub(crate) async fn wide(extra: &str) -> Server {
     let server = Server::start().await;
     server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
     let key = r#""partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}"#;
@@ -29,26 +29,26 @@ async fn wide(extra: &str) -> Server {
     server
 }
 
-async fn ranges(server: &Server) -> Vec<String> {
+pub(crate) async fn ranges(server: &Server) -> Vec<String> {
     let list = server.get("/dbs/db/colls/c/pkranges").send().await.expect_status(200);
     list.ids("PartitionKeyRanges")
 }
 
-fn query(server: &Server, body: &str) -> Request {
+pub(crate) fn query(server: &Server, body: &str) -> Request {
     let request = server.post(DOCS, body).header("x-ms-documentdb-isquery", "True");
     request.header("x-ms-documentdb-query-enablecrosspartition", "True")
 }
 
-fn body(text: &str) -> String {
+pub(crate) fn body(text: &str) -> String {
     format!("{{\"query\":{}}}", Value::from(text).to_json())
 }
 
-fn rows(reply: Reply) -> Vec<Value> {
+pub(crate) fn rows(reply: Reply) -> Vec<Value> {
     reply.expect_status(200).member("Documents").as_array().expect("a feed").to_vec()
 }
 
 /// The rows that each range gives for a text.
-async fn rows_by_range(server: &Server, text: &str) -> Vec<Vec<Value>> {
+pub(crate) async fn rows_by_range(server: &Server, text: &str) -> Vec<Vec<Value>> {
     let mut all = Vec::new();
     for range in ranges(server).await {
         all.push(rows(query(server, &body(text)).header(RANGE_ID, &range).send().await));

@@ -23,6 +23,7 @@ mod http2;
 mod ids;
 mod items;
 mod joined;
+mod joined_elements;
 mod keys;
 mod lsns;
 mod offers;

@@ -17,7 +17,9 @@
 
 use super::build::{WORST, aliased, array, binary, call, literal, node, object, placeholder};
 use super::info::{QueryInfo, SortOrder};
-use super::rewrite::{COUNT_MAX, Window, calls, count, filter, ordered_row, resume, row, row_id, text};
+use super::rewrite::{
+    COUNT_MAX, Window, calls, count, filter, ordered_row, resume, row, row_id, source_name, text,
+};
 use crate::logical::{Score, ScoreKind};
 use crate::syntax::ast::{Binary, Direction, Node, NodeKind, Query, Select, SortKey};
 use crate::syntax::print::{Layout, print_query};
@@ -209,13 +211,14 @@ fn component_info(
         _ => (rows, all),
     };
     let scores = array(shown.iter().map(|component| shown_score(component, form)).collect());
+    let item = query.from.first().map_or("", source_name);
     let mut info =
         QueryInfo { has_select_value: matches!(query.select, Select::Value(_)), ..QueryInfo::default() };
     match form {
         HybridRows::Ordered => {
             let payload = object([("payload", row(query)), ("componentScores", scores)]);
             // A row without a score is merged as the last, where the server has it.
-            rewritten.select = ordered_row(query, vec![shown_score(one, form)], payload);
+            rewritten.select = ordered_row(item, vec![shown_score(one, form)], payload);
             rewritten.filter = filter(query, Some(resume()));
             info.top = top;
             info.offset = limit.map(|_| 0);
@@ -225,7 +228,7 @@ fn component_info(
         }
         HybridRows::Plain => {
             let items =
-                vec![row_id(query), aliased(row(query), "payload"), aliased(scores, "componentScores")];
+                vec![row_id(item), aliased(row(query), "payload"), aliased(scores, "componentScores")];
             rewritten.select = Select::List(items);
             rewritten.filter = filter(query, None);
         }

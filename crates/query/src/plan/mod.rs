@@ -1,8 +1,9 @@
 //! How a client gets the answer to a query from several partitions.
 //!
 //! Clients that talk to each partition on their own ask for a *plan* first: which partitions can have rows
-//! ([`ranges`]), what to send to each of them ([`rewrite`], [`container`], [`hybrid`]), and what is left to do with the
-//! rows. A query is refused here that partitions cannot share, even though one of them alone could answer it.
+//! ([`ranges`]), what to send to each of them ([`rewrite`], [`item`], [`container`], [`hybrid`]), and what is left to
+//! do with the rows. A query is refused here that partitions cannot share, even though one of them alone could answer
+//! it.
 //!
 //! ```text
 //!            ast --+--> rewrite, hybrid --> QueryInfo | HybridInfo --+
@@ -18,6 +19,7 @@ mod container;
 mod features;
 mod hybrid;
 mod info;
+mod item;
 mod json;
 mod keys;
 mod ranges;

@@ -13,12 +13,15 @@
 //! OFFSET o LIMIT l OFFSET 0 LIMIT o + l, at most 2147483647
 //! ```
 //!
+//! Where `FROM` does not name the item, it is made to ([`super::item`]): its `_rid` stands in every ordered row.
+//!
 //! `{"item": ...}` and not the bare value, because an undefined element of an array would be lost.
 
 use super::build::{
     aliased, array, binary, call, distance, identifier, item, literal, member, object, placeholder,
 };
 use super::info::{Distinct, QueryInfo, SortOrder};
+use super::item::with_item;
 use crate::error::{Error, Result};
 use crate::logical::AggregateKind;
 use crate::resolve::{aggregate_kind, has_aggregate, natural_name};
@@ -164,19 +167,21 @@ fn order(query: &Query, orders: &[SortOrder], info: &mut QueryInfo, rewritten: &
     let merged = keys
         .zip(orders)
         .map(|(key, order)| if calls(key, DISTANCE) { distance(key.clone(), *order) } else { key.clone() });
-    rewritten.select = ordered_row(query, merged.collect(), row(query));
+    let (from, item) = with_item(&query.from);
+    rewritten.from = from;
+    rewritten.select = ordered_row(&item, merged.collect(), row(query));
     rewritten.filter = filter(query, Some(resume()));
 }
 
-/// The row of a query whose rows are merged by keys.
-pub(super) fn ordered_row(query: &Query, keys: Vec<Node>, payload: Node) -> Select {
-    let keys = keys.into_iter().map(item).collect();
-    Select::List(vec![row_id(query), aliased(array(keys), "orderByItems"), aliased(payload, "payload")])
+/// The row of a query whose rows are merged by keys, with the `_rid` of the item of that name.
+pub(super) fn ordered_row(item: &str, keys: Vec<Node>, payload: Node) -> Select {
+    let keys = keys.into_iter().map(self::item).collect();
+    Select::List(vec![row_id(item), aliased(array(keys), "orderByItems"), aliased(payload, "payload")])
 }
 
 /// `c._rid`, which tells rows apart that have equal keys.
-pub(super) fn row_id(query: &Query) -> SelectItem {
-    SelectItem { node: member(query.from.first().map_or("", source_name), "_rid"), alias: None }
+pub(super) fn row_id(item: &str) -> SelectItem {
+    SelectItem { node: member(item, "_rid"), alias: None }
 }
 
 /// The filter; what a client may add to it; and, since an undefined value is no row but as a member would only be left
@@ -253,7 +258,7 @@ pub(super) fn calls(node: &Node, function: &str) -> bool {
 }
 
 /// The name that the query knows a source's rows by.
-fn source_name(source: &Source) -> &str {
+pub(super) fn source_name(source: &Source) -> &str {
     match (&source.alias, &source.collection) {
         (Some(alias), _) => &alias.text,
         (None, Collection::Path { root, steps }) => match steps.last() {

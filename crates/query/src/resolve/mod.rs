@@ -22,6 +22,7 @@ mod tree;
 mod walk;
 
 pub(crate) use call::aggregate_kind;
+pub(crate) use query::is_blocking;
 pub(crate) use tree::{has_aggregate, has_aggregate_or_subquery, natural_name};
 
 use std::collections::BTreeMap;

@@ -325,7 +325,7 @@ pub(super) fn reads_container(query: &ast::Query) -> bool {
 }
 
 /// Whether the rows depend on more than one item.
-fn is_blocking(query: &ast::Query) -> bool {
+pub(crate) fn is_blocking(query: &ast::Query) -> bool {
     let inside = query.from.first().is_some_and(
         |source| matches!(&source.collection, Collection::Subquery(inner) if is_blocking(inner)),
     );

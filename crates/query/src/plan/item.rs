@@ -1,0 +1,66 @@
+//! The item that a row comes from, by a name that the rewritten query can use: rows that are merged by keys carry its
+//! `_rid`, which tells rows with equal keys apart and says where a client resumes.
+//!
+//! `FROM c` names the item. `FROM x IN c.t`, `FROM c.b` and `FROM (SELECT c.a FROM c) s` name something inside of it or
+//! made of it, which has no `_rid`. There the item becomes the first source, and the query's own sources are joined to
+//! it. That gives the same rows in the same order:
+//!
+//! ```text
+//! FROM x IN c.t                     FROM c JOIN x IN c.t
+//! FROM c IN c.t                     FROM c_ JOIN c IN c_.t
+//! FROM (SELECT c.a FROM c) s        FROM c JOIN (SELECT c.a FROM c) AS s
+//! ```
+//!
+//! The service has no such plans: it refuses to order by anything that is no path of the item.
+
+use super::build::name;
+use super::rewrite::source_name;
+use crate::resolve::is_blocking;
+use crate::syntax::ast::{Collection, Name, Node, NodeKind, Select, Source};
+
+/// Returns sources with the same rows as these, and the name that the item has there.
+pub(super) fn with_item(from: &[Source]) -> (Vec<Source>, String) {
+    let (Some(first), mut sources) = (from.first(), from.to_vec()) else {
+        return (Vec::new(), String::new());
+    };
+    let known = source_name(first).to_owned();
+    if is_item(first) || depends_on_many(first) {
+        return (sources, known);
+    }
+    let Some(root) = sources.first_mut().and_then(root) else { return (sources, known) };
+    while from.iter().any(|source| source_name(source) == root.text) {
+        root.text.push('_');
+    }
+    let item = root.text.clone();
+    let collection = Collection::Path { root: name(item.clone()), steps: Vec::new() };
+    sources.insert(0, Source { iterates: false, collection, alias: None });
+    (sources, item)
+}
+
+/// Whether a source's rows are the items as they are.
+fn is_item(source: &Source) -> bool {
+    match &source.collection {
+        _ if source.iterates => false,
+        Collection::Path { steps, .. } => steps.is_empty(),
+        Collection::Subquery(inside) => match (&inside.select, inside.from.as_slice()) {
+            (Select::Star(_), [only]) => is_item(only),
+            (Select::Value(Node { kind: NodeKind::Name(shown), .. }), [first, ..]) => {
+                is_item(first) && source_name(first) == shown
+            }
+            _ => false,
+        },
+    }
+}
+
+/// Whether a source's rows depend on more than one item: joined to each item, it would have other rows.
+fn depends_on_many(source: &Source) -> bool {
+    matches!(&source.collection, Collection::Subquery(inside) if is_blocking(inside))
+}
+
+/// The name that stands for the container.
+fn root(source: &mut Source) -> Option<&mut Name> {
+    match &mut source.collection {
+        Collection::Path { root, .. } => Some(root),
+        Collection::Subquery(inside) => inside.from.first_mut().and_then(root),
+    }
+}
