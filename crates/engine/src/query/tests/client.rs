@@ -4,14 +4,14 @@
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-use document::{EffectiveKey, EffectiveRange};
-use query::{Dialect, HybridRows, Query};
+use document::{EffectiveKey, EffectiveRange, ItemRid};
+use query::{HybridRows, Query};
 
 use super::super::tuning::Tuning;
 use super::join::join;
 use super::json::{Json, order};
 use super::resume;
-use super::world::{World, parse};
+use super::world::{STEPS_MAX, World};
 use crate::Scope;
 
 /// What a client of some SDK can do. A plan that needs more is for no client over several ranges.
@@ -50,13 +50,15 @@ pub(super) struct Client {
     /// What is sent to ranges, with the place for a filter.
     text: String,
     info: Json,
+    /// Whether each sort key descends.
+    descends: Vec<bool>,
     cursors: Vec<Cursor>,
     page_rows: usize,
     manner: Manner,
     /// Requests so far, the plan not counted.
     pub(super) requests: usize,
-    /// Rows that ranges have sent so far.
-    pub(super) received: usize,
+    /// Requests after which the server makes the client ask for ever.
+    pub(super) requests_max: usize,
     /// How often it was begun again behind a row.
     pub(super) resumed: usize,
 }
@@ -70,8 +72,8 @@ struct Cursor {
     rows: VecDeque<Json>,
     /// The rows of the current page that were taken.
     taken: Vec<Json>,
-    /// Rows to drop, which were taken before the client was stopped.
-    drop: usize,
+    /// The last row that was taken before the client was stopped, and how many rows of its item and sort keys were.
+    behind: Option<(Json, usize)>,
     /// The token for the next page; empty before the first one, none behind the last.
     token: Option<String>,
 }
@@ -84,8 +86,26 @@ impl Cursor {
             page: String::new(),
             rows: VecDeque::new(),
             taken: Vec::new(),
-            drop: 0,
+            behind: None,
             token: Some(String::new()),
+        }
+    }
+
+    /// Drops rows that were taken before the client was stopped: of those with the same sort keys the ones up to the item
+    /// of the last row, and of that item as many as were taken.
+    fn drop_taken(&mut self, descends: &[bool]) {
+        let Some((last, left)) = &mut self.behind else { return };
+        while let Some(row) = self.rows.front() {
+            let by_item = number(row).cmp(&number(last));
+            let by_item = if descends[0] { by_item.reverse() } else { by_item };
+            let is_taken = compare_rows(row, last, descends).is_eq()
+                && (by_item.is_lt() || (by_item.is_eq() && *left > 0));
+            if !is_taken {
+                self.behind = None;
+                return;
+            }
+            *left -= usize::from(by_item.is_eq());
+            self.taken.extend(self.rows.pop_front());
         }
     }
 }
@@ -95,7 +115,13 @@ impl Client {
     pub(super) fn new(world: &World, text: &str, page_rows: usize, manner: Manner) -> Option<Client> {
         let container = world.container();
         let key = &container.definition.partition_key;
-        let plan = query::plan(text, &[], key, &Dialect::default(), HybridRows::Ordered);
+        let plan = query::plan(
+            text,
+            &world.named_parameters(),
+            key,
+            &container.definition.dialect(),
+            HybridRows::Ordered,
+        );
         let plan = plan.unwrap_or_else(|error| panic!("{text}: {error}"));
         if plan.features.iter().any(|feature| !FEATURES.contains(feature)) {
             return None;
@@ -108,10 +134,26 @@ impl Client {
             plan["queryRanges"].as_array().expect("a list").iter().map(range).collect();
         let partitions = container.partitions.iter().map(|partition| partition.range.clone());
         let partitions = partitions.filter(|range| reached.iter().any(|reached| reached.overlaps(range)));
-        let query = parse(&sent.replace(FILTER, "true"));
+        let query = world.parse(&sent.replace(FILTER, "true"));
         let cursors = partitions.map(|range| Cursor::new(range, query.clone())).collect();
-        let text = sent.to_owned();
-        Some(Client { text, info, cursors, page_rows, manner, requests: 0, received: 0, resumed: 0 })
+        let orders = info["orderBy"].as_array().expect("a list");
+        Some(Client {
+            text: sent.to_owned(),
+            descends: orders.iter().map(|order| order == "Descending").collect(),
+            info,
+            cursors,
+            page_rows,
+            manner,
+            requests: 0,
+            requests_max: STEPS_MAX,
+            resumed: 0,
+        })
+    }
+
+    /// The ranges that it reads.
+    pub(super) fn scopes(&self) -> Vec<Scope> {
+        let scope = |cursor: &Cursor| Scope { key: None, range: Some(cursor.range.clone()) };
+        self.cursors.iter().map(scope).collect()
     }
 
     pub(super) fn ranges(&self) -> usize {
@@ -143,6 +185,12 @@ impl Client {
                     Manner::Varied | Manner::Resumed => world.tuning(),
                 };
                 self.requests += 1;
+                assert!(
+                    self.requests <= self.requests_max,
+                    "more than {} requests: {} in {scope:?}",
+                    self.requests_max,
+                    self.text
+                );
                 let page = world.page(Some(&cursor.query), &scope, self.page_rows, token.as_deref(), tuning);
                 page.unwrap_or_else(|error| panic!("{error}"))
             };
@@ -151,20 +199,17 @@ impl Client {
             let again = self.manner != Manner::Plain && world.random.u8(..8) == 0;
             let read = if again { page(world) } else { first };
             assert!(read.rows.len() <= self.page_rows);
-            self.received += read.rows.len();
             cursor
                 .rows
                 .extend(read.rows.iter().map(|row| serde_json::from_slice::<Json>(row).expect("JSON")));
-            let dropped = cursor.drop.min(cursor.rows.len());
-            cursor.taken.extend(cursor.rows.drain(..dropped));
-            cursor.drop -= dropped;
+            cursor.drop_taken(&self.descends);
             cursor.token = read.continuation;
         }
     }
 
     /// The next row of all ranges: in the order of the sort keys, or range after range.
-    fn next(&mut self, descends: &[bool], world: &mut World) -> Option<Json> {
-        if descends.is_empty() {
+    fn next(&mut self, world: &mut World) -> Option<Json> {
+        if self.descends.is_empty() {
             for at in 0..self.cursors.len() {
                 self.fill(at, world);
                 if let Some(row) = self.cursors[at].rows.pop_front() {
@@ -178,22 +223,23 @@ impl Client {
         }
         let heads = self.cursors.iter().enumerate().filter(|(_, cursor)| !cursor.rows.is_empty());
         let by_keys = |one: &(usize, &Cursor), other: &(usize, &Cursor)| {
-            compare_rows(&one.1.rows[0], &other.1.rows[0], descends)
+            compare_rows(&one.1.rows[0], &other.1.rows[0], &self.descends)
         };
         let (at, _) = heads.min_by(by_keys)?;
         let row = self.cursors[at].rows.pop_front()?;
+        let _item = number(&row);
         self.cursors[at].taken.push(row.clone());
         if self.manner == Manner::Resumed && world.random.bool() {
-            self.resume(at, &row, descends);
+            self.resume(at, &row, world);
         }
         Some(row)
     }
 
     /// Goes on behind a row as a client that knows nothing but that row and the token of its page: ranges before it have
     /// shown what is equal, ranges behind it have not.
-    fn resume(&mut self, at: usize, row: &Json, descends: &[bool]) {
+    fn resume(&mut self, at: usize, row: &Json, world: &World) {
         let keys = self.texts("orderByExpressions");
-        let (keys, values) = (&keys, resume::values(row));
+        let (keys, values, descends) = (&keys, resume::values(row), &self.descends);
         let beyond = |equal| resume::filter(keys, &values, descends, equal);
         let (Some(behind), Some(not_before)) = (beyond(resume::Equal::Without), beyond(resume::Equal::With))
         else {
@@ -202,12 +248,14 @@ impl Client {
         self.resumed += 1;
         for (index, cursor) in self.cursors.iter_mut().enumerate() {
             let filter = if index < at { &behind } else { &not_before };
-            let query = parse(&self.text.replace(FILTER, filter));
+            let query = world.parse(&self.text.replace(FILTER, filter));
             let mut fresh = Cursor::new(cursor.range.clone(), query);
             if index == at {
                 fresh.token = Some(cursor.page.clone());
-                let is_equal = |other: &&Json| compare_rows(other, row, descends).is_eq();
-                fresh.drop = cursor.taken.iter().filter(is_equal).count();
+                let is_of_item = |other: &&Json| {
+                    compare_rows(other, row, descends).is_eq() && number(other) == number(row)
+                };
+                fresh.behind = Some((row.clone(), cursor.taken.iter().filter(is_of_item).count()));
             }
             *cursor = fresh;
         }
@@ -215,7 +263,6 @@ impl Client {
 
     /// Reads everything that the answer takes; `between` is called before each row.
     pub(super) fn rows(&mut self, world: &mut World, mut between: impl FnMut(&mut World)) -> Vec<Json> {
-        let descends: Vec<bool> = self.texts("orderBy").iter().map(|order| order == "Descending").collect();
         let mut rows: Vec<Json> = Vec::new();
         let (aggregates, groups) = (self.texts("aggregates"), self.texts("groupByExpressions"));
         let aliases = self.info["groupByAliasToAggregateType"].as_object().expect("an object").clone();
@@ -227,8 +274,9 @@ impl Client {
         let enough = most.map(|most| offset + most).filter(|_| !joins);
         while enough.is_none_or(|enough| rows.len() < enough) {
             between(world);
-            let Some(row) = self.next(&descends, world) else { break };
-            let row = if descends.is_empty() { row } else { row.get("payload").expect("a payload").clone() };
+            let Some(row) = self.next(world) else { break };
+            let row =
+                if self.descends.is_empty() { row } else { row.get("payload").expect("a payload").clone() };
             if !distinct || joins || !rows.iter().any(|other| order(Some(other), Some(&row)).is_eq()) {
                 rows.push(row);
             }
@@ -267,6 +315,12 @@ fn range(range: &Json) -> EffectiveRange {
     } else {
         EffectiveRange::new(bound("min"), bound("max"))
     }
+}
+
+/// The number of the item that a merged row comes from: SDKs read its `_rid`, and refuse a row without one.
+fn number(row: &Json) -> u64 {
+    let rid = row["_rid"].as_str().unwrap_or_else(|| panic!("a row to be merged without _rid: {row}"));
+    rid.parse::<ItemRid>().expect("the rid of an item").number
 }
 
 fn compare_rows(one: &Json, other: &Json, descends: &[bool]) -> Ordering {

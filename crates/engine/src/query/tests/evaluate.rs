@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::json::{Digits, Json, compare, double, equal, order, spelled};
+use super::json::{Json, Spelling, compare, double, equal, order, spelled};
 use super::tree::{Expr, Form, Negation, Projection, Rows, Select, Source, Step};
 
 /// The values of the names that an expression sees; a later one hides an earlier one.
@@ -21,6 +21,8 @@ pub(super) struct Expected {
     runs: Vec<Vec<Rc<Json>>>,
     offset: usize,
     limit: Option<usize>,
+    /// Rows before equal ones are dropped; groups, whether or not they show anything.
+    sent: usize,
 }
 
 /// The rows of a query over a container with these items.
@@ -34,9 +36,19 @@ pub(super) fn expected(select: &Select, items: &[Json]) -> Expected {
     rows(select, &Names::new(), Some(&list))
 }
 
+/// The most rows that a range with these items needs to send to a client that joins ranges.
+pub(super) fn most_rows(select: &Select, items: &[Json]) -> usize {
+    let inside = match select.from.first().map(|source| &source.rows) {
+        // A client may count distinct rows itself.
+        Some(Rows::Subquery(inside)) if select.is_grouped() => most_rows(inside, items),
+        _ => 0,
+    };
+    expected(select, items).sent.max(inside)
+}
+
 impl Expected {
     /// Tells what is wrong with rows that claim to be these.
-    pub(super) fn check(&self, rows: &[Json], digits: Digits) -> Result<(), String> {
+    pub(super) fn check(&self, rows: &[Json], spelling: Spelling) -> Result<(), String> {
         let (from, to) = self.bounds();
         if rows.len() != to - from {
             return Err(format!("{} rows, must be {}", rows.len(), to - from));
@@ -45,9 +57,9 @@ impl Expected {
         for run in &self.runs {
             let count = (at + run.len()).min(to).saturating_sub(at.max(from));
             at += run.len();
-            let mut left: Vec<String> = run.iter().map(|row| spelled(row, digits)).collect();
+            let mut left: Vec<String> = run.iter().map(|row| spelled(row, spelling)).collect();
             for row in rows.by_ref().take(count) {
-                let row = spelled(row, digits);
+                let row = spelled(row, spelling);
                 let place = left.iter().position(|other| *other == row);
                 left.swap_remove(place.ok_or_else(|| format!("{row} is out of place or none of the rows"))?);
             }
@@ -87,6 +99,8 @@ fn rows(select: &Select, around: &Names, items: Option<&[Rc<Json>]>) -> Expected
             keyed.push((select.order_by.iter().map(|(key, _)| value(key, first)).collect(), row));
         }
     }
+    let is_single = select.is_grouped() || select.from.is_empty();
+    let sent = if is_single { groups.len() } else { keyed.len() };
     let by_keys = |one: &[Found], other: &[Found]| {
         let pairs = select.order_by.iter().zip(one.iter().zip(other));
         let mut found = pairs.map(|((_, descends), (one, other))| {
@@ -110,12 +124,11 @@ fn rows(select: &Select, around: &Names, items: Option<&[Rc<Json>]>) -> Expected
             _ => runs.push((key, vec![row])),
         }
     }
-    let (offset, limit) = select.window.map_or((0, None), |(offset, limit)| (offset, Some(limit)));
-    let limit = match (limit, select.top) {
-        (Some(limit), Some(top)) => Some(limit.min(top)),
-        (limit, top) => limit.or(top),
-    };
-    Expected { runs: runs.into_iter().map(|(_, run)| run).collect(), offset, limit }
+    let (offset, limit) =
+        select.window.map_or((0, None), |(offset, limit)| (offset.value, Some(limit.value)));
+    let top = select.top.map(|top| top.value);
+    let limit = [limit, top].into_iter().flatten().min();
+    Expected { runs: runs.into_iter().map(|(_, run)| run).collect(), offset, limit, sent }
 }
 
 /// The rows of `FROM`, each as the names that it gives.
@@ -132,21 +145,18 @@ fn expand(from: &[Source], around: &Names, items: Option<&[Rc<Json>]>) -> Vec<Na
         for names in rows {
             let values: Vec<Rc<Json>> = match (&source.rows, items) {
                 (Rows::Container, Some(items)) => items.to_vec(),
-                (Rows::Value(Expr::Path(container, steps)), Some(items)) => items
-                    .iter()
-                    .filter_map(|item| walk(&with(&names, container, item.clone()), container, steps))
-                    .collect(),
-                (Rows::Elements(Expr::Path(container, steps)), Some(items)) => {
-                    let arrays = items
-                        .iter()
-                        .filter_map(|item| walk(&with(&names, container, item.clone()), container, steps));
-                    arrays.flat_map(|array| elements(&array)).collect()
+                (Rows::Value(inner), Some(items)) => {
+                    items.iter().filter_map(|item| value(inner, &with(&names, "c", item.clone()))).collect()
+                }
+                (Rows::Elements(array), Some(items)) => {
+                    let array = |item: &Rc<Json>| value(array, &with(&names, "c", item.clone()));
+                    items.iter().filter_map(array).flat_map(|array| elements(&array)).collect()
                 }
                 (Rows::Container, None) => {
                     walk(&names, CONTAINER, &[]).iter().flat_map(|items| elements(items)).collect()
                 }
-                (Rows::Value(inner), _) => value(inner, &names).into_iter().collect(),
-                (Rows::Elements(array), _) => {
+                (Rows::Value(inner), None) => value(inner, &names).into_iter().collect(),
+                (Rows::Elements(array), None) => {
                     value(array, &names).iter().flat_map(|array| elements(array)).collect()
                 }
                 (Rows::Subquery(select), items) => self::rows(select, &names, items).into_rows(),
@@ -217,6 +227,16 @@ fn aggregate(name: &str, argument: &Expr, group: &[Names]) -> Found {
         "SUM" => double(sum()?).map(Rc::new),
         "AVG" if values.is_empty() => None,
         "AVG" => double(sum()? / values.len() as f64).map(Rc::new),
+        "MAKELIST" => Some(Rc::new(values.iter().map(|value| Json::clone(value)).collect())),
+        "MAKESET" => {
+            let mut set: Vec<Json> = Vec::new();
+            for value in values {
+                if !set.iter().any(|other| equal(other, &value)) {
+                    set.push(Json::clone(&value));
+                }
+            }
+            Some(Rc::new(Json::Array(set)))
+        }
         "MIN" if ordered() => values.iter().min_by(by_order).cloned(),
         "MAX" if ordered() => values.iter().max_by(by_order).cloned(),
         "MIN" | "MAX" => None,
@@ -226,22 +246,25 @@ fn aggregate(name: &str, argument: &Expr, group: &[Names]) -> Found {
 
 fn walk(names: &Names, name: &str, steps: &[Step]) -> Found {
     let (_, root) = names.iter().rev().find(|(known, _)| *known == name)?;
-    if steps.is_empty() {
-        return Some(root.clone());
-    }
+    inside(root.clone(), steps)
+}
+
+/// What stands in a value.
+fn inside(root: Rc<Json>, steps: &[Step]) -> Found {
     let step = |value: &'_ Json, step: &Step| match step {
         Step::Name(name) => value.as_object().and_then(|members| members.get(*name)).cloned(),
         Step::Index(index) => value.as_array().and_then(|items| items.get(*index)).cloned(),
     };
-    let (first, rest) = steps.split_first()?;
-    let found = rest.iter().try_fold(step(root, first)?, |value, next| step(&value, next))?;
+    let Some((first, rest)) = steps.split_first() else { return Some(root) };
+    let found = rest.iter().try_fold(step(&root, first)?, |value, next| step(&value, next))?;
     Some(Rc::new(found))
 }
 
 /// The value of an expression.
 fn value(expr: &Expr, names: &Names) -> Found {
     match expr {
-        Expr::Constant(value) => Some(Rc::new(value.clone())),
+        Expr::Constant(value) | Expr::Parameter(_, value) => Some(Rc::new(value.clone())),
+        Expr::Computed(_, steps, meaning) => inside(value(meaning, names)?, steps),
         Expr::Path(name, steps) => walk(names, name, steps),
         Expr::Coalesce(left, right) => value(left, names).or_else(|| value(right, names)),
         Expr::Plus(left, right) => {
@@ -265,6 +288,8 @@ fn value(expr: &Expr, names: &Names) -> Found {
             assert!(rows.len() < 2, "a scalar subquery has one row: {select}");
             rows.pop()
         }
+        Expr::Subquery(Form::First, select) => rows(select, names, None).into_rows().into_iter().next(),
+        Expr::Subquery(Form::Last, select) => rows(select, names, None).into_rows().pop(),
         Expr::Aggregate(..) => unreachable!("an aggregate stands in a select list alone"),
         condition => truth(condition, names).map(|truth| Rc::new(Json::Bool(truth))),
     }
@@ -296,6 +321,9 @@ fn truth(expr: &Expr, names: &Names) -> Option<bool> {
         Expr::Not(part) => truth(part, names).map(|truth| !truth),
         Expr::Call(name, arguments) if *name != "ARRAY_LENGTH" => call(name, arguments, names),
         Expr::Subquery(Form::Exists, select) => Some(!rows(select, names, None).into_rows().is_empty()),
+        Expr::Subquery(Form::All, select) => {
+            Some(rows(select, names, None).into_rows().iter().all(|row| row.as_bool() == Some(true)))
+        }
         other => value(other, names)?.as_bool(),
     }
 }

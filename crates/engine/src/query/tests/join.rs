@@ -65,6 +65,17 @@ fn total<'a>(kind: &str, parts: impl Iterator<Item = &'a Json>) -> Option<Json> 
             let values = values.into_iter();
             if kind == "Min" { values.min_by(by_order) } else { values.max_by(by_order) }.cloned()
         }
+        "MakeList" | "MakeSet" => {
+            let parts = parts.iter().map(|part| part["item"].as_array());
+            let mut list: Vec<Json> = Vec::new();
+            for value in parts.collect::<Option<Vec<_>>>()?.into_iter().flatten() {
+                let is_known = |other: &Json| order(Some(other), Some(value)).is_eq();
+                if kind == "MakeList" || !list.iter().any(is_known) {
+                    list.push(value.clone());
+                }
+            }
+            Some(Json::Array(list))
+        }
         other => panic!("no aggregate that a plan names: {other}"),
     }
 }

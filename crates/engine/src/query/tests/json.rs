@@ -15,6 +15,21 @@ pub(super) enum Digits {
     Twelve,
 }
 
+/// Whether the elements of lists have an order that two answers must share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lists {
+    Ordered,
+    /// They are collected from items, which come in any order.
+    Collected,
+}
+
+/// How exactly two answers must agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spelling {
+    pub(super) digits: Digits,
+    pub(super) lists: Lists,
+}
+
 /// The order of all values: undefined, null, false, true, numbers, strings, arrays, objects.
 pub(super) fn order(one: Option<&Json>, other: Option<&Json>) -> Ordering {
     match (one, other) {
@@ -92,24 +107,33 @@ pub(super) fn double(number: f64) -> Option<Json> {
 }
 
 /// A spelling that equal values share.
-pub(super) fn spelled(value: &Json, digits: Digits) -> String {
-    same_spelling(value, digits).to_string()
+pub(super) fn spelled(value: &Json, spelling: Spelling) -> String {
+    same_spelling(value, spelling).to_string()
 }
 
-fn same_spelling(value: &Json, digits: Digits) -> Json {
+fn same_spelling(value: &Json, spelling: Spelling) -> Json {
     match value {
-        Json::Number(number) => match (parts(number), digits) {
-            ((whole, _), Digits::Twelve) if whole.abs() >= 1_000_000_000_000 => {
-                Json::String(format!("{:.11e}", number.as_f64().unwrap_or_default()))
+        Json::Number(number) => same_number(value, number, spelling.digits),
+        Json::Array(items) => {
+            let mut items: Vec<Json> = items.iter().map(|item| same_spelling(item, spelling)).collect();
+            if spelling.lists == Lists::Collected {
+                items.sort_by_cached_key(Json::to_string);
             }
-            ((whole, 0.0), _) => i64::try_from(whole).map_or_else(|_| value.clone(), Json::from),
-            (_, Digits::All) => value.clone(),
-            (_, Digits::Twelve) => Json::String(format!("{:.11e}", number.as_f64().unwrap_or_default())),
-        },
-        Json::Array(items) => items.iter().map(|item| same_spelling(item, digits)).collect(),
+            Json::Array(items)
+        }
         Json::Object(members) => {
-            members.iter().map(|(name, member)| (name.clone(), same_spelling(member, digits))).collect()
+            members.iter().map(|(name, member)| (name.clone(), same_spelling(member, spelling))).collect()
         }
         other => other.clone(),
+    }
+}
+
+fn same_number(value: &Json, number: &serde_json::Number, digits: Digits) -> Json {
+    let rounded = || Json::String(format!("{:.11e}", number.as_f64().unwrap_or_default()));
+    match (parts(number), digits) {
+        ((whole, _), Digits::Twelve) if whole.abs() >= 1_000_000_000_000 => rounded(),
+        ((whole, 0.0), _) => i64::try_from(whole).map_or_else(|_| value.clone(), Json::from),
+        (_, Digits::All) => value.clone(),
+        (_, Digits::Twelve) => rounded(),
     }
 }

@@ -18,6 +18,10 @@ pub(super) enum Step {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expr {
     Constant(Json),
+    /// `@p0`, and its value.
+    Parameter(usize, Json),
+    /// `c.name` and steps: a computed property of the container, and what it stands for, over `c`.
+    Computed(&'static str, Vec<Step>, Box<Expr>),
     Path(&'static str, Vec<Step>),
     Compare(Box<Expr>, &'static str, Box<Expr>),
     In(Box<Expr>, Negation, Vec<Expr>),
@@ -46,8 +50,18 @@ pub(super) enum Negation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Exists,
+    All,
     Array,
     Scalar,
+    First,
+    Last,
+}
+
+/// The figure of `TOP`, `OFFSET` or `LIMIT`, as a number or as a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Count {
+    pub(super) value: usize,
+    pub(super) parameter: Option<usize>,
 }
 
 /// Where the rows of a name in `FROM` come from.
@@ -84,7 +98,7 @@ pub(super) enum Projection {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Select {
     pub(super) distinct: bool,
-    pub(super) top: Option<usize>,
+    pub(super) top: Option<Count>,
     pub(super) projection: Projection,
     pub(super) from: Vec<Source>,
     pub(super) filter: Option<Expr>,
@@ -92,7 +106,7 @@ pub(super) struct Select {
     /// The keys, and whether each descends.
     pub(super) order_by: Vec<(Expr, bool)>,
     /// `OFFSET` and `LIMIT`.
-    pub(super) window: Option<(usize, usize)>,
+    pub(super) window: Option<(Count, Count)>,
 }
 
 impl Select {
@@ -152,6 +166,15 @@ fn list<T: fmt::Display>(things: &[T], between: &str) -> String {
     things.iter().map(T::to_string).collect::<Vec<_>>().join(between)
 }
 
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.parameter {
+            Some(number) => write!(f, "@p{number}"),
+            None => write!(f, "{}", self.value),
+        }
+    }
+}
+
 impl fmt::Display for Negation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if *self == Negation::Negated { "NOT " } else { "" })
@@ -162,6 +185,8 @@ impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Expr::Constant(value) => write!(f, "{value}"),
+            Expr::Parameter(number, _) => write!(f, "@p{number}"),
+            Expr::Computed(name, steps, _) => write!(f, "c.{name}{}", list(steps, "")),
             Expr::Path(name, steps) => write!(f, "{name}{}", list(steps, "")),
             Expr::Compare(left, operator, right) => write!(f, "({left} {operator} {right})"),
             Expr::In(value, not, items) => write!(f, "({value} {not}IN ({}))", list(items, ", ")),
@@ -179,7 +204,10 @@ impl fmt::Display for Expr {
                 write!(f, "{{{}}}", members.join(", "))
             }
             Expr::Subquery(Form::Exists, select) => write!(f, "EXISTS({select})"),
+            Expr::Subquery(Form::All, select) => write!(f, "ALL({select})"),
             Expr::Subquery(Form::Array, select) => write!(f, "ARRAY({select})"),
+            Expr::Subquery(Form::First, select) => write!(f, "FIRST({select})"),
+            Expr::Subquery(Form::Last, select) => write!(f, "LAST({select})"),
             Expr::Subquery(Form::Scalar, select) => write!(f, "({select})"),
             Expr::Aggregate(name, argument) => write!(f, "{name}({argument})"),
         }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use document::{Document, EffectiveRange, PartitionKey, parse_json};
-use query::{Dialect, Query};
+use document::{Document, EffectiveRange, PartitionKey, Value, parse_json};
+use query::Query;
 use storage::{ClockOptions, ManualClock, MemoryStore, Time};
 
 use super::super::tuning::Tuning;
 use super::json::Json;
+use super::tree::{Expr, Form, Projection, Rows, Select, Source, Step};
 use crate::{
     Container, ContainerDefinition, Engine, Error, ItemName, Operation, Outcome, Precondition, QueryPage,
     QueryRequest, Scope,
@@ -20,8 +21,15 @@ pub(super) const START: u64 = 1_700_000_000;
 /// The container's default, in seconds.
 const DEFAULT_TTL: u64 = 30;
 
-/// Partition keys as clients send them; `{}` is the key of items without one.
-const KEYS: &[&str] = &[r#""k0""#, r#""k1""#, r#""k2""#, "7", "null", "{}"];
+/// The paths of a partition key of three levels.
+const LEVELS: [&str; 3] = ["pk", "pk2", "pk3"];
+
+/// The parts of partition keys, by level, as clients send them; `{}` is that of items without one.
+const KEYS: [&[&str]; 3] = [
+    &[r#""k0""#, r#""k1""#, r#""k2""#, "7", "null", "{}"],
+    &[r#""a""#, "7", "null", "{}"],
+    &[r#""z""#, "true", "{}"],
+];
 
 const POLICIES: &[&str] = &[
     "{}",
@@ -31,6 +39,9 @@ const POLICIES: &[&str] = &[
     r#"{"compositeIndexes":[[{"path":"/a"},{"path":"/n"}],[{"path":"/s"},{"path":"/n","order":"descending"},{"path":"/a"}],
         [{"path":"/n","order":"descending"},{"path":"/_ts"}]]}"#,
 ];
+
+/// Requests, pages and steps after which something does not end: a hundred times what a world takes.
+pub(super) const STEPS_MAX: usize = 5000;
 
 /// What a property or an element may hold.
 pub(super) const VALUES: &[&str] = &[
@@ -60,7 +71,7 @@ pub(super) const VALUES: &[&str] = &[
 /// An item as it was written, and when it expires.
 struct Stored {
     item: Json,
-    key: &'static str,
+    key: Vec<&'static str>,
     expires: Option<u64>,
 }
 
@@ -70,6 +81,16 @@ pub(super) struct World {
     pub(super) engine: Engine,
     pub(super) clock: Arc<ManualClock>,
     pub(super) policy: &'static str,
+    /// The properties of the partition key.
+    pub(super) levels: &'static [&'static str],
+    /// `Hash`, or `MultiHash` of a hierarchical key.
+    kind: &'static str,
+    /// Names that the container gives to expressions over `c`.
+    pub(super) computed: Vec<(&'static str, Expr)>,
+    /// Whether some items are too large for the index, and for a page of rows in their own order to end at.
+    pub(super) has_large_items: bool,
+    /// The values of the parameters of the query that was made last.
+    pub(super) parameters: Vec<Json>,
     next_id: u32,
     stored: BTreeMap<String, Stored>,
 }
@@ -81,15 +102,49 @@ impl World {
         let store = MemoryStore::new(ClockOptions::new(clock.clone())).expect("a store");
         let engine = Engine::open(Arc::new(store)).expect("an engine");
         let database = engine.create_database("db", None).expect("a database");
-        let policy = random.choice(POLICIES).expect("some");
-        let definition = definition(policy);
-        let ranges = EffectiveRange::split(random.u32(1..=4), &definition.partition_key);
-        engine.create_partitioned(&database, definition, None, ranges).expect("a container");
-        let mut world = World { random, engine, clock, policy, next_id: 0, stored: BTreeMap::new() };
+        let levels = &LEVELS[..[1, 1, 1, 2, 3][random.usize(..5)]];
+        // Some clients make hierarchical keys of one level.
+        let kind = if levels.len() == 1 && random.u8(..4) > 0 { "Hash" } else { "MultiHash" };
+        let computed = computed().into_iter().filter(|_| random.u8(..3) == 0).collect();
+        let has_large_items = random.bool();
+        let mut world = World {
+            policy: random.choice(POLICIES).expect("some"),
+            random,
+            engine,
+            clock,
+            levels,
+            kind,
+            computed,
+            has_large_items,
+            parameters: Vec::new(),
+            next_id: 0,
+            stored: BTreeMap::new(),
+        };
+        let definition = world.definition();
+        let ranges = world.ranges(&definition);
+        world.engine.create_partitioned(&database, definition, None, ranges).expect("a container");
         for _ in 0..world.random.usize(0..60) {
             world.create();
         }
         world
+    }
+
+    /// One to four ranges of equal size, some of them cut at a key: items that share a prefix may then lie in two.
+    fn ranges(&mut self, definition: &ContainerDefinition) -> Vec<EffectiveRange> {
+        let equal = EffectiveRange::split(self.random.u32(1..=4), &definition.partition_key);
+        if self.random.bool() {
+            return equal;
+        }
+        let key = partition_key(&self.key()).effective(&definition.partition_key);
+        let parts = equal.into_iter().flat_map(|range| {
+            if range.contains(&key) && range.min != key {
+                let below = EffectiveRange::new(range.min, key.clone());
+                vec![below, EffectiveRange::new(key.clone(), range.max)]
+            } else {
+                vec![range]
+            }
+        });
+        parts.collect()
     }
 
     pub(super) fn container(&self) -> Arc<Container> {
@@ -102,10 +157,15 @@ impl World {
     }
 
     /// A new body; some members are missing, some texts are too long for the index, a few items are too large for it.
-    fn body(&mut self, id: &str, key: &str) -> Document {
+    fn body(&mut self, id: &str, key: &[&str]) -> Document {
         let mut members = vec![format!(r#""id":"{id}""#)];
-        if key != "{}" {
-            members.push(format!(r#""pk":{key}"#));
+        for (level, part) in self.levels.iter().zip(key) {
+            if *part != "{}" {
+                members.push(format!(r#""{level}":{part}"#));
+            } else if self.random.u8(..4) == 0 {
+                // An array is no part of a key: the item lies where those without one do.
+                members.push(format!(r#""{level}":[1]"#));
+            }
         }
         if self.random.u8(..4) > 0 {
             let value = self.pick(VALUES).to_owned();
@@ -121,7 +181,7 @@ impl World {
             let elements: Vec<_> = (0..self.random.usize(..4)).map(|_| self.pick(VALUES)).collect();
             members.push(format!(r#""t":[{}]"#, elements.join(",")));
         }
-        if self.random.u8(..40) == 0 {
+        if self.has_large_items && self.random.u8(..20) == 0 {
             let many: Vec<String> = (0..5000).map(|n| n.to_string()).collect();
             members.push(format!(r#""many":[{}]"#, many.join(",")));
         }
@@ -138,16 +198,21 @@ impl World {
         format!(r#""{}{end}""#, "l".repeat(self.random.usize(126..132)))
     }
 
+    /// A partition key with all its levels.
+    fn key(&mut self) -> Vec<&'static str> {
+        (0..self.levels.len()).map(|level| self.pick(KEYS[level])).collect()
+    }
+
     pub(super) fn create(&mut self) {
-        let (id, key) = (format!("{:03}", self.next_id), self.pick(KEYS));
+        let (id, key) = (format!("{:03}", self.next_id), self.key());
         self.next_id += 1;
-        let body = self.body(&id, key);
+        let body = self.body(&id, &key);
         let outcome =
             self.engine.write(&self.container(), None, Operation::Create { body }).wait().expect("created");
         self.store(id, key, outcome);
     }
 
-    fn store(&mut self, id: String, key: &'static str, outcome: Outcome) {
+    fn store(&mut self, id: String, key: Vec<&'static str>, outcome: Outcome) {
         let item = outcome.item.expect("a write answers with the item");
         let item: Json = serde_json::from_slice(&item.to_json()).expect("an item is JSON");
         let written = item["_ts"].as_u64().expect("an item has the time of its write");
@@ -163,9 +228,9 @@ impl World {
     pub(super) fn disturb(&mut self) {
         let ids: Vec<String> = self.stored.keys().cloned().collect();
         let Some(id) = self.random.choice(&ids).cloned() else { return };
-        let key = self.stored[&id].key;
+        let key = self.stored[&id].key.clone();
         let is_living = self.is_living(&self.stored[&id]);
-        let body = self.body(&id, key);
+        let body = self.body(&id, &key);
         let (name, precondition) = (ItemName::Id(id.clone()), Precondition::None);
         let operation = if self.random.bool() {
             Operation::Delete { name, precondition }
@@ -173,7 +238,7 @@ impl World {
             Operation::Replace { name, body, precondition }
         };
         let deletes = matches!(operation, Operation::Delete { .. });
-        match self.engine.write(&self.container(), Some(partition_key(key)), operation).wait() {
+        match self.engine.write(&self.container(), Some(partition_key(&key)), operation).wait() {
             Ok(_) if !is_living => panic!("{id} has expired and was written to"),
             Ok(_) if deletes => {
                 self.stored.remove(&id);
@@ -192,8 +257,8 @@ impl World {
     pub(super) fn living(&self, scope: &Scope) -> Vec<Json> {
         let definition = &self.container().definition.partition_key;
         let in_scope = |stored: &&Stored| {
-            let key = partition_key(stored.key);
-            scope.key.as_ref().is_none_or(|wanted| *wanted == key)
+            let key = partition_key(&stored.key);
+            scope.key.as_ref().is_none_or(|wanted| wanted.is_prefix_of(&key))
                 && scope.range.as_ref().is_none_or(|range| range.contains(&key.effective(definition)))
         };
         let living = self.stored.values().filter(|stored| self.is_living(stored)).filter(in_scope);
@@ -206,23 +271,30 @@ impl World {
         self.random.choice(&items).and_then(|stored| stored.item.get(member).cloned())
     }
 
+    /// The partition key of some item that was written, living or not.
+    pub(super) fn sample_key(&mut self) -> Option<Vec<&'static str>> {
+        let items: Vec<&Stored> = self.stored.values().collect();
+        self.random.choice(&items).map(|stored| stored.key.clone())
+    }
+
     pub(super) fn change_policy(&mut self) {
         self.policy = self.pick(POLICIES);
-        let definition = definition(self.policy);
+        let definition = self.definition();
         self.engine.replace_container(&self.container(), definition, &Precondition::None).expect("a change");
         for _ in 0..self.random.usize(..4) {
             self.engine.index_step(20).expect("a step");
         }
     }
 
+    /// Purges all that is due.
     pub(super) fn drain(&self) {
-        while self
-            .engine
-            .purge_step(7)
-            .expect("a step")
-            .next_due
-            .is_some_and(|due| due <= self.engine.now().expect("a running clock"))
-        {}
+        for _ in 0..STEPS_MAX {
+            let due = self.engine.purge_step(7).expect("a step").next_due;
+            if due.is_none_or(|due| due > self.engine.now().expect("a running clock")) {
+                return;
+            }
+        }
+        panic!("the purge does not end");
     }
 
     /// What may happen between two pages.
@@ -272,28 +344,77 @@ impl World {
     }
 
     pub(super) fn scope(&mut self) -> Scope {
-        match self.random.u8(..5) {
-            0 => Scope { key: Some(partition_key(self.pick(KEYS))), range: None },
-            1 => {
-                let ranges = EffectiveRange::split(3, &self.container().definition.partition_key);
-                Scope { key: None, range: Some(ranges[self.random.usize(..3)].clone()) }
-            }
+        let by_key = |world: &mut World| {
+            let levels = world.random.usize(1..=world.levels.len());
+            Some(partition_key(&world.key()[..levels]))
+        };
+        let by_range = |world: &mut World| {
+            let ranges = EffectiveRange::split(3, &world.container().definition.partition_key);
+            Some(ranges[world.random.usize(..3)].clone())
+        };
+        match self.random.u8(..11) {
+            0 | 1 => Scope { key: by_key(self), range: None },
+            2 | 3 => Scope { key: None, range: by_range(self) },
+            4 => Scope { key: by_key(self), range: by_range(self) },
             _ => Scope::default(),
         }
     }
+
+    fn definition(&self) -> ContainerDefinition {
+        let paths: Vec<String> = self.levels.iter().map(|level| format!(r#""/{level}""#)).collect();
+        let computed = self.computed.iter().map(|(name, meaning)| {
+            let query = Json::from(format!("SELECT VALUE {meaning} FROM c"));
+            format!(r#"{{"name":"{name}","query":{query}}}"#)
+        });
+        let text = format!(
+            r#"{{"id":"c","partitionKey":{{"paths":[{}],"kind":"{}","version":2}},"computedProperties":[{}],
+                "defaultTtl":{DEFAULT_TTL},"indexingPolicy":{}}}"#,
+            paths.join(","),
+            self.kind,
+            computed.collect::<Vec<_>>().join(","),
+            self.policy,
+        );
+        ContainerDefinition::from_value(&parse_json(text.as_bytes()).expect("valid JSON")).expect("valid")
+    }
+
+    /// The container, and the parameters of the query that was made last.
+    pub(super) fn about(&self) -> String {
+        let parameters = Json::from(self.parameters.clone());
+        format!("a container by {} {:?} under {}, with {parameters}", self.kind, self.levels, self.policy)
+    }
+
+    /// The parameters of the query that was made last, as requests have them.
+    pub(super) fn named_parameters(&self) -> Vec<(String, Value)> {
+        let value = |value: &Json| parse_json(value.to_string().as_bytes()).expect("valid JSON");
+        self.parameters
+            .iter()
+            .enumerate()
+            .map(|(number, json)| (format!("@p{number}"), value(json)))
+            .collect()
+    }
+
+    pub(super) fn parse(&self, text: &str) -> Query {
+        let dialect = self.container().definition.dialect();
+        query::parse(text, &self.named_parameters(), &dialect)
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
 }
 
-fn partition_key(key: &str) -> PartitionKey {
-    PartitionKey::from_header(&format!("[{key}]")).expect("a key")
+fn partition_key(key: &[&str]) -> PartitionKey {
+    PartitionKey::from_header(&format!("[{}]", key.join(","))).expect("a key")
 }
 
-fn definition(policy: &str) -> ContainerDefinition {
-    let text = format!(
-        r#"{{"id":"c","partitionKey":{{"paths":["/pk"],"kind":"Hash","version":2}},"defaultTtl":{DEFAULT_TTL},"indexingPolicy":{policy}}}"#
-    );
-    ContainerDefinition::from_value(&parse_json(text.as_bytes()).expect("valid JSON")).expect("valid")
-}
-
-pub(super) fn parse(text: &str) -> Query {
-    query::parse(text, &[], &Dialect::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
+/// What computed properties may stand for.
+fn computed() -> Vec<(&'static str, Expr)> {
+    let c = |name| Expr::Path("c", vec![Step::Name(name)]);
+    let boxed = |expr: Expr| Box::new(expr);
+    let x = Source { name: "v", rows: Rows::Elements(c("t")) };
+    let mut numbers = Select::new(Projection::Value(Expr::Path("v", Vec::new())), vec![x]);
+    numbers.filter = Some(Expr::Call("IS_NUMBER", vec![Expr::Path("v", Vec::new())]));
+    vec![
+        ("either", Expr::Coalesce(boxed(c("a")), boxed(c("n")))),
+        ("next", Expr::Plus(boxed(c("n")), boxed(Expr::Constant(Json::from(1))))),
+        ("head", Expr::Path("c", vec![Step::Name("t"), Step::Index(0)])),
+        ("numbers", Expr::Subquery(Form::Array, Box::new(numbers))),
+    ]
 }
