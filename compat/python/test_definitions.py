@@ -1,4 +1,4 @@
-"""Containers' definitions: what comes back as it was given, and what is refused as the service refuses it."""
+"""Containers' definitions: what comes back as it was given, what is refused as the service refuses it, and geometry on a plane."""
 
 import uuid
 
@@ -53,6 +53,60 @@ def test_spatial_indexes_name_their_types_and_have_no_extent_on_the_earth(create
     create(**policy(types=["Point", "Polygon"]))
     refused(400, create, **policy())
     refused(400, create, **policy(types=["Point"], boundingBox={"xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1}))
+
+
+@pytest.fixture
+def create_flat(each_server):
+    """create_flat(**index) makes a container of planar geometry with one spatial index.
+
+    `create_container` has no argument for `geospatialConfig`, so the definition goes to the layer below it.
+    """
+    with each_server.client() as client:
+        database = client.create_database_if_not_exists("flat")
+
+        def create(**index):
+            definition = {
+                "id": "c-" + uuid.uuid4().hex,
+                "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
+                "geospatialConfig": {"type": "Geometry"},
+                "indexingPolicy": {"spatialIndexes": [{"path": "/at/*", "types": ["Point", "Polygon"], **index}]},
+            }
+            client.client_connection.CreateContainer(database.database_link, definition)
+            return database.get_container_client(definition["id"])
+
+        yield create
+
+
+def test_geometry_is_measured_on_a_plane(create_flat):
+    container = create_flat(boundingBox={"xmin": -1000, "ymin": -1000, "xmax": 1000, "ymax": 1000})
+    assert container.read()["geospatialConfig"] == {"type": "Geometry"}
+    square = {"type": "Polygon", "coordinates": [[[1, 1], [11, 1], [11, 11], [1, 11], [1, 1]]]}
+    for name, (x, y) in {"a": (3, 4), "b": (300, -400), "c": (0, 0)}.items():
+        container.create_item({"id": name, "pk": name, "at": {"type": "Point", "coordinates": [x, y]}})
+    container.create_item({"id": "square", "pk": "square", "at": square})
+    origin = {"type": "Point", "coordinates": [0, 0]}
+    for query, expected in [
+        ("SELECT VALUE ST_DISTANCE(c.at, @origin) FROM c ORDER BY c.id", [5, 500, 0, 2**0.5]),
+        ("SELECT VALUE c.id FROM c WHERE ST_DISTANCE(c.at, @origin) <= 5 ORDER BY c.id", ["a", "c", "square"]),
+        ("SELECT VALUE c.id FROM c WHERE ST_WITHIN(c.at, @square) AND c.id != 'square' ORDER BY c.id", ["a"]),
+        ("SELECT VALUE c.id FROM c WHERE ST_INTERSECTS(c.at, @square) ORDER BY c.id", ["a", "square"]),
+        ("SELECT VALUE ST_AREA(c.at) FROM c WHERE c.id = 'square'", [100]),
+        ("SELECT VALUE COUNT(1) FROM c WHERE ST_ISVALID(c.at)", [4]),
+        ("SELECT VALUE MAX(ST_DISTANCE(c.at, @origin)) FROM c", [500]),
+    ]:
+        parameters = [{"name": "@origin", "value": origin}, {"name": "@square", "value": square}]
+        found = container.query_items(query, parameters=parameters, enable_cross_partition_query=True)
+        assert list(found) == expected, query
+
+
+@pytest.mark.parametrize("index, named", [
+    ({}, "boundingBox"),
+    ({"boundingBox": {"xmin": 5, "ymin": 0, "xmax": 5, "ymax": 1}}, "boundingBox"),
+    ({"boundingBox": {"xmin": 0, "ymin": 1, "xmax": 5, "ymax": 0}}, "boundingBox"),
+    ({"boundingBox": {"xmin": 0, "ymin": 0, "xmax": 5}}, "ymax"),
+], ids=["none", "no width", "upside down", "not whole"])
+def test_a_spatial_index_on_a_plane_has_an_extent(create_flat, refused, index, named):
+    assert named in refused(400, create_flat, **index).message
 
 
 def test_full_text_languages_are_tags_or_numbers(create, refused):

@@ -69,6 +69,17 @@ def test_queries_and_feeds_by_key_prefix_and_feed_range(container):
     assert ids(everywhere) == ["first", "neither"]
 
 
+def test_upserts_and_replaces_in_batches(container):
+    for name, (key, body) in ITEMS.items():
+        upserted = {"id": name, "n": 1, **body}
+        answers = container.execute_item_batch([
+            ("upsert", (upserted,)), ("replace", (name, {**upserted, "n": 2})), ("read", (name,)),
+        ], partition_key=key)
+        assert [answer["statusCode"] for answer in answers] == [200, 200, 200], name
+        assert answers[2]["resourceBody"]["n"] == 2, name
+    assert ids(container.read_all_items()) == sorted(ITEMS), "nothing was made beside them"
+
+
 def test_patch_delete_and_delete_by_key(container):
     for name, (key, _) in ITEMS.items():
         patched = container.patch_item(name, key, [{"op": "set", "path": "/n", "value": 1}])

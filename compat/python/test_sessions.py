@@ -6,6 +6,9 @@ import pytest
 from azure.cosmos import PartitionKey, exceptions
 
 TOKEN = "x-ms-session-token"
+# What says how far the range is, and when the item was last written.
+OF_RANGE = ["lsn", "x-ms-cosmos-llsn", "x-ms-quorum-acked-lsn", "x-ms-cosmos-quorum-acked-llsn", "x-ms-global-committed-lsn"]
+OF_ITEM = ["x-ms-item-lsn", "x-ms-cosmos-item-llsn"]
 # How many more writes each of the four ranges gets.
 COUNTS = [1, 5, 20, 60]
 
@@ -75,6 +78,27 @@ def test_a_session_over_four_ranges_reads_what_it_wrote_and_every_token_is_accep
     with pytest.raises(exceptions.CosmosHttpResponseError) as refused:
         mine.read_item("first", keys[0], session_token=ahead)
     assert (refused.value.status_code, refused.value.sub_status) == (404, 1002)
+
+
+def test_a_point_read_shows_the_lsn_of_the_items_last_write_and_those_of_its_range(containers):
+    mine, other = containers
+    key = keys_of_ranges(mine)[1]
+    answer = mine.upsert_item({"id": "early", "pk": key})
+    number, written = shown(mine)
+    for n in range(5):
+        mine.upsert_item({"id": f"{n}", "pk": key})
+        other.upsert_item({"id": f"{n}", "pk": key})
+    for name, item_lsn in [("early", written), ("4", written + 5)]:
+        mine.read_item(name, key)
+        assert shown(mine) == (number, written + 5), "of the range alone"
+        headers = mine.client_connection.last_response_headers
+        assert [headers[header] for header in OF_RANGE] == [str(written + 5)] * len(OF_RANGE)
+        assert [headers[header] for header in OF_ITEM] == [str(item_lsn)] * len(OF_ITEM)
+    mine.replace_item("early", {**answer, "n": 1})
+    assert shown(mine) == (number, written + 6)
+    mine.read_item("early", key)
+    headers = mine.client_connection.last_response_headers
+    assert [headers[header] for header in OF_ITEM] == [str(written + 6)] * len(OF_ITEM)
 
 
 def test_the_estimated_lag_of_a_reader_counts_its_own_range_alone(containers):

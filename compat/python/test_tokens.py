@@ -1,5 +1,7 @@
 """Continuation tokens through the Python SDK: what a saved one may be used with, and what is refused."""
 
+import base64
+import json
 import uuid
 
 import pytest
@@ -85,11 +87,107 @@ def test_another_filter_of_any_other_query_is_refused(filled, query):
     refuse(filled, other, token, **key("p1"))
 
 
+@pytest.mark.parametrize("query, same", [
+    ("SELECT * FROM c WHERE c.n > 1", "select  *\nfrom c where ((c.n > 1)) -- a comment"),
+    ("SELECT TOP 20 * FROM c ORDER BY c.n", "select top 20 * from c order by c.n asc"),
+    ("SELECT DISTINCT VALUE c.n FROM c", "SELECT DISTINCT VALUE\n c.n FROM c"),
+    ("SELECT * FROM c OFFSET 1 LIMIT 9", "SELECT * FROM c offset 1 limit 9"),
+])
+def test_the_layout_of_every_query_may_change(filled, query, same):
+    first, token = page_after(filled, query, None, **key("p1"))
+    expected, _ = page_after(filled, query, token, **key("p1"))
+    assert expected and first != expected
+    assert page_after(filled, same, token, **key("p1"))[0] == expected
+
+
+def test_a_parameter_is_part_of_the_query_unless_it_is_ordered(filled):
+    def asked(query, value, token):
+        return page_after(filled, query, token, **key("p1"), parameters=[{"name": "@n", "value": value}])
+
+    query = "SELECT VALUE c.n FROM c WHERE c.n >= @n"
+    _, token = asked(query, 0, None)
+    assert len(asked(query, 0, token)[0]) == PAGE
+    refuse(filled, query, token, **key("p1"), parameters=[{"name": "@n", "value": 1}])
+    ordered = query + " ORDER BY c.n"
+    first, token = asked(ordered, 0, None)
+    assert first == [1, 4, 7, 10] and asked(ordered, 20, token)[0] == [22, 25, 28]
+
+
+def test_a_token_is_of_its_order_and_of_its_container(filled, each_server):
+    query = "SELECT VALUE c.n FROM c ORDER BY c.n"
+    for scope in ({}, key("p1")):
+        _, token = page_after(filled, query, None, **scope)
+        for other in ("c.n DESC", "c.g", "c.n, c.g"):
+            refuse(filled, query.replace("ORDER BY c.n", "ORDER BY " + other), token, **scope)
+        with each_server.client() as client:
+            database = client.create_database("tokens-" + uuid.uuid4().hex)
+            elsewhere = database.create_container("c", PartitionKey(path="/pk"))
+            elsewhere.create_item({"id": "1", "pk": "p1", "n": 1})
+            refuse(elsewhere, query, token, **scope)
+
+
+def damaged(token):
+    """The token cut, and with one character changed."""
+    middle = len(token) // 2
+    yield token[:-8]
+    yield token[:-1]
+    yield token[:middle] + ("B" if token[middle] == "A" else "A") + token[middle + 1:]
+
+
 @pytest.mark.parametrize("query", ["SELECT * FROM c WHERE c.n >= 0", "SELECT * FROM c WHERE c.n >= 0 ORDER BY c.n"])
 def test_a_cut_or_changed_token_is_refused(filled, query):
     _, token = page_after(filled, query, None)
-    for damaged in [token[:-8], token[:-1], token[:20] + ("B" if token[20] == "A" else "A") + token[21:]]:
-        refuse(filled, query, damaged)
+    for changed in damaged(token):
+        refuse(filled, query, changed)
+
+
+def test_a_cut_or_changed_token_of_a_list_is_refused(filled, each_server):
+    with each_server.client() as client:
+        database = client.create_database("tokens-" + uuid.uuid4().hex)
+        for n in range(5):
+            database.create_container(f"c{n}", PartitionKey(path="/pk"))
+
+        def page_of(listing, token):
+            pages = listing(max_item_count=2).by_page(token)
+            return [entry["id"] for entry in next(pages)], pages.continuation_token
+
+        for listing in (database.list_containers, filled.read_all_items, client.list_databases):
+            first, token = page_of(listing, None)
+            assert len(first) == 2 and page_of(listing, token)[0] != first
+            for changed in damaged(token):
+                with pytest.raises(exceptions.CosmosHttpResponseError) as refused:
+                    page_of(listing, changed)
+                assert refused.value.status_code == 400
+                assert "Invalid Continuation Token" in refused.value.message
+
+
+@pytest.mark.parametrize("mode", ["LatestVersion", "AllVersionsAndDeletes"])
+def test_a_cut_or_changed_token_of_a_change_feed_is_refused(each_server, mode):
+    with each_server.client() as client:
+        database = client.create_database("tokens-" + uuid.uuid4().hex)
+        policy = {"retentionDuration": 10}
+        container = database.create_container("c", PartitionKey(path="/pk"), change_feed_policy=policy)
+
+        def read(**start):
+            pages = container.query_items_change_feed(mode=mode, **start).by_page()
+            events = [event for page in pages for event in page]
+            return len(events), container.client_connection.last_response_headers["etag"]
+
+        _, token = read(start_time="Now")
+        container.create_item({"id": "1", "pk": "p"})
+        assert read(continuation=token)[0] == 1
+        # What the server gave is within the client's own token, for each range of the container.
+        outer = json.loads(base64.b64decode(token))
+        for position in outer["continuation"]["continuation"]:
+            given = position["token"]
+            for changed in damaged(given.strip('"')):
+                position["token"] = f'"{changed}"'
+                text = base64.b64encode(json.dumps(outer).encode()).decode()
+                with pytest.raises(exceptions.CosmosHttpResponseError) as refused:
+                    read(continuation=text)
+                assert refused.value.status_code == 400
+                assert "Invalid Continuation Token" in refused.value.message
+            position["token"] = given
 
 
 def test_t14_t16_nothing_comes_from_a_saved_token_that_has_expired_since(filled, each_server):
