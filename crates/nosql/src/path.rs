@@ -30,7 +30,7 @@ impl ResourcePath {
     }
 
     /// What else the same address may stand for, for clients that escape less, or that put parameters behind a resource.
-    /// Other readings are as long and end in another id.
+    /// Other readings end in another id; behind a slash that id is one segment more, and the route is that of an item.
     pub(crate) fn other_readings(uri: &Uri) -> impl Iterator<Item = Self> + use<> {
         let joined = with_question_mark(uri);
         // Some clients drop a question mark that nothing follows.
@@ -107,8 +107,8 @@ impl Signed {
     }
 }
 
-/// The address of a resource whose id goes on behind a question mark. No id has a slash, so that all readings of an address
-/// have as many segments and lead to one route.
+/// The address of a resource whose id goes on behind a question mark. No id has a slash, so this reading has as many segments
+/// as the address before the question mark, or one more where that ends with a slash.
 fn with_question_mark(uri: &Uri) -> Option<String> {
     let (path, query) = (uri.path(), uri.query()?);
     (ends_with_id(path) && !query.contains('/')).then(|| format!("{path}?{query}"))
@@ -206,6 +206,7 @@ mod tests {
         assert_eq!(others("/dbs/d/colls/c/docs/a"), ["a?"]);
         assert_eq!(others("/dbs/d/colls/c/docs/a%20b"), ["a b?", "a%20b"]);
         assert_eq!(others("/dbs/d/colls/c/docs"), none);
+        assert_eq!(others("/dbs/d/colls/c/docs/"), ["?"]);
         assert_eq!(others("/dbs/d/colls/c/docs/a%20b?x=%41"), ["a b", "a%20b?x=%41"]);
         assert_eq!(others("/dbs/d/colls/c/docs?x=%41"), none);
     }

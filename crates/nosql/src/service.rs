@@ -254,9 +254,14 @@ impl Service {
             record.operation = route.operation();
             return Ok((route, pass));
         }
-        let route = routes::find(head.verb()?, &head.path)?;
+        let verb = head.verb()?;
+        let of_other_reading = || head.other_readings().find_map(|path| routes::find(verb, &path).ok());
+        let route = routes::find(verb, &head.path).or_else(|error| of_other_reading().ok_or(error))?;
         record.operation = route.operation();
         let pass = self.gate.admit(head)?;
+        // The signature may have settled on another reading of the address, and that one may have another route.
+        let route = routes::find(verb, &head.path)?;
+        record.operation = route.operation();
         Ok((route, pass))
     }
 

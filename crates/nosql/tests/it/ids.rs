@@ -105,6 +105,35 @@ async fn the_signature_tells_which_id_is_meant() {
     }
 }
 
+/// JavaScript's address of the item `?` is that of the list, with a slash behind it; the signature names the item.
+#[tokio::test]
+async fn a_question_mark_alone_that_a_client_drops_names_its_item_and_not_the_list() {
+    let server = Server::with_container("").await;
+    for id in ["?", "a"] {
+        server.create("p", &format!(r#"{{"id":"{id}","pk":"p"}}"#)).await.expect_status(201);
+    }
+    let about = |method: &str, body: &str| {
+        let signature = sign_link(method, "docs", &link("?"), DATE, KEY);
+        let request = server.request(method, "/dbs/db/colls/c/docs/", body).unsigned();
+        request.header("authorization", &signature).key("p")
+    };
+    assert_id(&about("GET", "").send().await.expect_status(200), "?");
+    let replaced = about("PUT", r#"{"id":"?","pk":"p","n":1}"#).send().await.expect_status(200);
+    assert_id(&replaced, "?");
+    let patch = r#"{"operations":[{"op":"incr","path":"/n","value":1}]}"#;
+    assert_eq!(about("PATCH", patch).send().await.expect_status(200).member("n").to_json(), "2");
+    // What is signed for the item neither creates nor reads a list of changes.
+    about("POST", r#"{"id":"b","pk":"p"}"#).send().await.expect_status(405);
+    about("GET", "").header("a-im", "Incremental Feed").send().await.expect_status(405);
+    about("DELETE", "").send().await.expect_status(204);
+    about("GET", "").send().await.expect_status(404);
+    // The list itself has the same address.
+    let list = server.get("/dbs/db/colls/c/docs/").send().await.expect_status(200);
+    assert_eq!(list.ids("Documents"), ["a"]);
+    server.put("/dbs/db/colls/c/docs/", "{}").send().await.expect_status(405);
+    server.put("/dbs/db/colls/c/docs/", "{}").unsigned().send().await.expect_status(401);
+}
+
 #[tokio::test]
 async fn what_no_path_can_name_is_refused_at_creation() {
     let server = Server::with_container("").await;
