@@ -55,6 +55,18 @@ describe("definitions", () => {
     await refused(400, () => database.containers.create({ ...made, id: "refused", fullTextPolicy: fullTextPolicy("1") }));
   });
 
+  test("spatial indexes name their types and have no extent on the earth", async () => {
+    const round = (id, index) => ({
+      id,
+      partitionKey: { paths: ["/pk"] },
+      indexingPolicy: { spatialIndexes: [{ path: "/at/*", ...index }] },
+    });
+    await database.containers.create(round("round", { types: ["Point", "Polygon"] }));
+    await refused(400, () => database.containers.create(round("refused", {})));
+    const boundingBox = { xmin: 0, ymin: 0, xmax: 1, ymax: 1 };
+    await refused(400, () => database.containers.create(round("refused", { types: ["Point"], boundingBox })));
+  });
+
   test("geometry is measured on a plane, with an extent for each spatial index", async () => {
     const flat = (boundingBox) => ({
       id: "flat",

@@ -3,11 +3,23 @@
 
 import { after, before, describe, test } from "node:test";
 import assert from "node:assert/strict";
+import { ChangeFeedMode, ChangeFeedStartFrom } from "@azure/cosmos";
 import { Server, refused } from "./bolide.js";
 
 const ITEMS = 30;
 const MOST_PAGES = 100;
 const CONTROL = { forceQueryPlan: true, enableQueryControl: true };
+
+/** The token cut, and with one character changed. */
+function damaged(token) {
+  const middle = Math.floor(token.length / 2);
+  const changed = token.slice(0, middle) + (token[middle] === "A" ? "B" : "A") + token.slice(middle + 1);
+  return [token.slice(0, -8), token.slice(0, -1), changed];
+}
+
+async function refuse(call) {
+  assert.match((await refused(400, call)).message, /Invalid Continuation Token/);
+}
 
 for (const partitions of [1, 4]) {
   describe(`saved tokens on ${partitions} partition(s)`, () => {
@@ -40,7 +52,7 @@ for (const partitions of [1, 4]) {
         const iterator = container.items.query(text, { ...options, maxItemCount: 4, continuationToken });
         const answer = await iterator.fetchNext();
         rows.push(...(answer.resources ?? []));
-        // Behind a window that is full the SDK still hands out a token.
+        // Behind a window that is full the SDK still gives a token.
         continuationToken = iterator.hasMoreResults() ? answer.continuationToken : undefined;
       }
       return rows;
@@ -79,13 +91,79 @@ for (const partitions of [1, 4]) {
     test("a cut or changed token is refused", async () => {
       for (const query of ["SELECT * FROM c", "SELECT * FROM c ORDER BY c.n", "SELECT DISTINCT VALUE c.n FROM c"]) {
         const first = await container.items.query(query, { maxItemCount: 4 }).fetchNext();
-        const token = first.continuationToken;
-        const changed = token.slice(0, 20) + (token[20] === "A" ? "B" : "A") + token.slice(21);
-        for (const continuationToken of [token.slice(0, -8), token.slice(0, -1), changed]) {
-          const iterator = container.items.query(query, { maxItemCount: 4, continuationToken });
-          const error = await refused(400, () => iterator.fetchNext());
-          assert.match(error.message, /Invalid Continuation Token/);
+        for (const continuationToken of damaged(first.continuationToken)) {
+          await refuse(() => container.items.query(query, { maxItemCount: 4, continuationToken }).fetchNext());
         }
+      }
+    });
+
+    /** One page of a query of one partition key, or of all, behind a token. */
+    const page = (query, partitionKey, continuationToken, within = container) =>
+      within.items.query(query, { partitionKey, maxItemCount: 2, continuationToken }).fetchNext();
+
+    test("a token is of its order, its partition key and its container", async () => {
+      const query = "SELECT VALUE c.n FROM c ORDER BY c.n";
+      const { database } = await server.client.databases.createIfNotExists({ id: "tokens" });
+      const { container: other } = await database.containers.create({ id: "other", partitionKey: { paths: ["/pk"] } });
+      await other.items.create({ id: "1", pk: "p1", n: 1 });
+      for (const key of ["p1", undefined]) {
+        const token = (await page(query, key)).continuationToken;
+        for (const order of ["c.n DESC", "c.g", "c.n, c.g"]) {
+          await refuse(() => page(query.replace("ORDER BY c.n", `ORDER BY ${order}`), key, token));
+        }
+        await refuse(() => page(query, "p2", token));
+        if (key !== undefined) await refuse(() => page(query, undefined, token));
+        await refuse(() => page(query, key, token, other));
+      }
+      await other.delete();
+    });
+
+    test("of a query without an order only the layout may change", async () => {
+      for (const [query, same, changed] of [
+        ["SELECT VALUE c.n FROM c WHERE c.n > 1", "select value c.n\nfrom c where ((c.n > 1))", "SELECT VALUE c.n FROM c WHERE c.n > 2"],
+        ["SELECT VALUE c.n FROM c", "SELECT VALUE c.n FROM c -- a comment", "SELECT VALUE c.n FROM c WHERE true"],
+        ["SELECT TOP 20 VALUE c.n FROM c ORDER BY c.n", "select top 20 value c.n from c order by c.n asc", "SELECT TOP 20 VALUE c.n FROM c WHERE true ORDER BY c.n"],
+        ["SELECT DISTINCT VALUE c.n FROM c", "SELECT  DISTINCT VALUE c.n FROM c", "SELECT DISTINCT VALUE c.n FROM c WHERE true"],
+      ]) {
+        const token = (await page(query, "p1")).continuationToken;
+        const expected = (await page(query, "p1", token)).resources;
+        assert.ok(expected.length > 0, query);
+        assert.deepEqual((await page(same, "p1", token)).resources, expected, same);
+        await refuse(() => page(changed, "p1", token));
+      }
+      const asked = (value) => ({ query: "SELECT VALUE c.n FROM c WHERE c.n >= @n", parameters: [{ name: "@n", value }] });
+      const token = (await page(asked(0), "p1")).continuationToken;
+      assert.equal((await page(asked(0), "p1", token)).resources.length, 2);
+      await refuse(() => page(asked(1), "p1", token));
+    });
+
+    test("a cut or changed token of a list is refused", async () => {
+      const { database } = await server.client.databases.createIfNotExists({ id: "lists" });
+      for (const id of ["a", "b", "c"]) await database.containers.create({ id, partitionKey: { paths: ["/pk"] } });
+      await server.client.databases.createIfNotExists({ id: "more" });
+      for (const list of [database.containers, container.items, server.client.databases]) {
+        const first = await list.readAll({ maxItemCount: 1 }).fetchNext();
+        assert.equal(first.resources.length, 1);
+        for (const continuationToken of damaged(first.continuationToken)) {
+          await refuse(() => list.readAll({ maxItemCount: 1, continuationToken }).fetchNext());
+        }
+      }
+      await database.delete();
+    });
+
+    test("a cut or changed token of the change feed is refused", async () => {
+      const read = (changeFeedStartFrom) => {
+        const options = { changeFeedMode: ChangeFeedMode.LatestVersion, changeFeedStartFrom };
+        return container.items.getChangeFeedIterator(options).readNext();
+      };
+      const { continuationToken } = await read(ChangeFeedStartFrom.Now("p1"));
+      // What the server gave is within the client's own token.
+      const outer = JSON.parse(continuationToken);
+      const given = outer.Continuation;
+      assert.equal((await read(ChangeFeedStartFrom.Continuation(continuationToken))).statusCode, 304);
+      for (const changed of damaged(given.replaceAll('"', ""))) {
+        const token = JSON.stringify({ ...outer, Continuation: `"${changed}"` });
+        await refuse(() => read(ChangeFeedStartFrom.Continuation(token)));
       }
     });
 

@@ -56,6 +56,10 @@ def test_without_a_path_of_its_own(container, item_id):
     """URLs have no such last segment: it is what a browser goes up by."""
     container.create_item({"id": item_id, "pk": "p"})
     assert found(container, item_id) == [item_id]
+    # Once a client can name it, it belongs to the other ids of the table.
+    with pytest.raises(exceptions.CosmosHttpResponseError) as unnamed:
+        container.read_item(item_id, "p")
+    assert unnamed.value.status_code == 401
     container.execute_item_batch([("delete", (item_id,), {})], "p")
     assert found(container, item_id) == []
 

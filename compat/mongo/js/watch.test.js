@@ -36,6 +36,24 @@ test("T28: an expiry is a delete that says so, and every token is a place to go 
   await resumed.close();
 });
 
+test("a cut or changed resume token is refused", async () => {
+  const stream = collection.watch([], { maxAwaitTimeMS: 50 });
+  assert.equal(await stream.tryNext(), null);
+  await collection.insertOne({ _id: 1 });
+  const [event] = await take(stream, 1);
+  await stream.close();
+  const token = event._id._data;
+  const middle = Math.floor(token.length / 2);
+  const changed = token.slice(0, middle) + (token[middle] === "0" ? "1" : "0") + token.slice(middle + 1);
+  for (const _data of [token.slice(0, -8), token.slice(0, -2), token.slice(0, -1), changed]) {
+    for (const option of ["resumeAfter", "startAfter"]) {
+      const resumed = collection.watch([], { [option]: { _data }, maxAwaitTimeMS: 50 });
+      await assert.rejects(resumed.tryNext(), (error) => error.code === 260);
+      await resumed.close();
+    }
+  }
+});
+
 test("a stream over the deployment shows what its stages leave", async () => {
   const stream = client.watch([{ $match: { "ns.coll": collection.collectionName } }], { maxAwaitTimeMS: 50 });
   assert.equal(await stream.tryNext(), null);

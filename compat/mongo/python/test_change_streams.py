@@ -152,6 +152,18 @@ def test_t28_every_event_is_a_place_to_go_on(collection, clock):
         assert told(stream) == ["insert coll new"]
 
 
+def test_a_cut_or_changed_resume_token_is_refused(collection):
+    with collection.watch(max_await_time_ms=1) as stream:
+        collection.insert_one({"_id": 1})
+        [event] = news(stream)
+    token = event["_id"]["_data"]
+    middle = len(token) // 2
+    changed = token[:middle] + ("1" if token[middle] == "0" else "0") + token[middle + 1:]
+    for damaged in (token[:-8], token[:-2], token[:-1], changed):
+        for option in ("resume_after", "start_after"):
+            refused(260, collection.watch, **{option: {"_data": damaged}})
+
+
 def test_t28_transactions_are_told_when_they_commit(client, database):
     collection = database.create_collection("coll")
     with collection.watch(max_await_time_ms=1) as stream:

@@ -38,6 +38,15 @@ pub async fn container(database: &DatabaseClient, id: &str, default_ttl: TimeToL
     database.container_client(id.to_owned(), None).await.expect("the container is found")
 }
 
+/// Checks that the server refused with that status, and returns what it said.
+#[track_caller]
+pub fn refused<T>(expected: u16, outcome: Result<T, CosmosError>) -> String {
+    let Err(error) = outcome else { panic!("expected {expected}, not success") };
+    assert!(error.is_from_wire(), "the client itself refused: {error}");
+    assert_eq!(status(&error), expected, "{error}");
+    error.to_string()
+}
+
 /// The HTTP status behind an SDK error.
 pub fn status(error: &CosmosError) -> u16 {
     u16::from(error.status().status_code())

@@ -8,8 +8,8 @@ use azure_data_cosmos::models::{
     ChangeFeedItem, ChangeFeedOperationType, ChangeFeedPolicy, ContainerProperties, TimeToLive,
 };
 use azure_data_cosmos::options::{ChangeFeedMode, ChangeFeedOptions, ChangeFeedStartFrom, MaxItemCountHint};
-use azure_data_cosmos::{ContainerClient, DatabaseClient, FeedScope};
-use bolide_compat::{Server, database, status};
+use azure_data_cosmos::{ContainerClient, CosmosError, DatabaseClient, FeedScope};
+use bolide_compat::{Server, database, refused};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn options(mode: ChangeFeedMode, token: Option<ContinuationToken>) -> ChangeFeed
     }
 }
 
-type Read = Result<(Vec<ChangeFeedItem<Value>>, ContinuationToken), u16>;
+type Read = Result<(Vec<ChangeFeedItem<Value>>, ContinuationToken), CosmosError>;
 
 /// Reads the whole container's feed until nothing is new; what there was, and where to go on.
 async fn read(
@@ -55,10 +55,10 @@ async fn read_in(
     token: Option<ContinuationToken>,
 ) -> Read {
     let pages = container.query_change_feed::<Value>(scope, start, Some(options(mode, token))).await;
-    let mut pages = pages.map_err(|error| status(&error))?;
+    let mut pages = pages?;
     let (mut found, mut quiet) = (Vec::new(), 0);
     while quiet < QUIET_PAGES {
-        let page = pages.next().await.expect("the feed has no end").map_err(|error| status(&error))?;
+        let page = pages.next().await.expect("the feed has no end")?;
         let items = page.into_items();
         quiet = if items.is_empty() { quiet + 1 } else { 0 };
         found.extend(items);
@@ -121,8 +121,40 @@ async fn t28_all_versions_and_deletes_with_an_expiry_as_of_its_instant() {
             read(&container, all, ChangeFeedStartFrom::Now, Some(token)).await.expect("a feed");
         assert!(nothing.is_empty());
         server.advance(601);
-        assert_eq!(read(&container, all, ChangeFeedStartFrom::Now, Some(token)).await.err(), Some(400));
-        assert_eq!(read(&container, all, ChangeFeedStartFrom::Beginning, None).await.err(), Some(400));
+        let text = refused(400, read(&container, all, ChangeFeedStartFrom::Now, Some(token)).await);
+        assert!(text.contains("You must read the change feed from within the retention period."), "{text}");
+        refused(400, read(&container, all, ChangeFeedStartFrom::Beginning, None).await);
+    }
+}
+
+/// What a replaced item was comes only where the container asks for it; what a deleted one was always comes.
+#[tokio::test]
+async fn t28_a_replaced_item_comes_with_what_it_was_where_that_is_asked_for() {
+    for partitions in ["1", "4"] {
+        let server = Server::start_with(&["--partitions", partitions]);
+        let client = server.client().await;
+        let container = make(&database(&client, "feed").await, "c").await;
+        let all = ChangeFeedMode::AllVersionsAndDeletes;
+        let (_, start) = read(&container, all, ChangeFeedStartFrom::Now, None).await.expect("a feed");
+        let item = |n: u64| json!({"id": "a", "pk": "p", "n": n});
+        container.create_item("p", "a", item(1), None).await.expect("created");
+        container.replace_item("p", "a", item(2), None).await.expect("replaced");
+        container.upsert_item("p", "a", item(3), None).await.expect("replaced");
+        container.delete_item("p", "a", None).await.expect("deleted");
+        let images = async |asked: bool| {
+            let body = json!({"previousImages": if asked { Value::Bool(true) } else { Value::Null }});
+            server.admin("PATCH", "/_bolide/ttl/feed/c", &body.to_string());
+            let start = ContinuationToken::from_string(start.as_str().to_owned());
+            let events =
+                read(&container, all, ChangeFeedStartFrom::Now, Some(start)).await.expect("a feed").0;
+            let n = |item: Option<&Value>| item.and_then(|item| item["n"].as_u64());
+            events.iter().map(|event| (n(event.previous()), n(event.current()))).collect::<Vec<_>>()
+        };
+        let always = [(None, Some(1)), (None, Some(2)), (None, Some(3)), (Some(3), None)];
+        let asked = [(None, Some(1)), (Some(1), Some(2)), (Some(2), Some(3)), (Some(3), None)];
+        assert_eq!(images(false).await, always);
+        assert_eq!(images(true).await, asked);
+        assert_eq!(images(false).await, always);
     }
 }
 
@@ -192,7 +224,7 @@ async fn the_feed_is_read_from_now_and_from_a_time() {
         assert_eq!(ids(&items), ["k1", "k2", "k3", "old"]);
         // Of all versions there is no beginning but now.
         let all = ChangeFeedMode::AllVersionsAndDeletes;
-        assert_eq!(read(&container, all, time(between), None).await.err(), Some(400));
+        refused(400, read(&container, all, time(between), None).await);
     }
 }
 

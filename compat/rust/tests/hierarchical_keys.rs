@@ -1,9 +1,10 @@
 //! Hierarchical partition keys whose items lack levels, through the Rust SDK, which computes the ranges of keys itself.
 
-use azure_data_cosmos::models::{ContainerProperties, PartitionKeyValue};
-use azure_data_cosmos::{ContainerClient, FeedScope, PartitionKey, Query};
+use azure_data_cosmos::models::{ContainerProperties, PartitionKeyValue, PatchInstructions, PatchOperation};
+use azure_data_cosmos::options::ChangeFeedStartFrom;
+use azure_data_cosmos::{ContainerClient, FeedScope, PartitionKey, Query, TransactionalBatch};
 use bolide_compat::{Server, database, status};
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
 const UNDEFINED: PartitionKeyValue = PartitionKey::UNDEFINED;
@@ -55,6 +56,39 @@ async fn ids(container: &ContainerClient, scope: FeedScope) -> Vec<String> {
     rows
 }
 
+/// Upserts, replaces, patches and batches meet the items that are there, and the feed of each key shows what they wrote.
+async fn write_again(container: &ContainerClient, items: &[(Value, Value)]) {
+    for (levels, item) in items {
+        let with = |n: u64| {
+            let mut item = item.clone();
+            item["n"] = json!(n);
+            item
+        };
+        let upserted = container.upsert_item(key(levels), id(item), with(1), None).await.expect("upserted");
+        assert_eq!(u16::from(upserted.status().status_code()), 200, "{levels}: there was one");
+        container.replace_item(key(levels), id(item), with(2), None).await.expect("replaced");
+        let patch = PatchInstructions::new().with_operation(PatchOperation::set("/n", json!(3)));
+        container.patch_item(key(levels), id(item), patch, None).await.expect("patched");
+        let batch = TransactionalBatch::new(key(levels))
+            .upsert_item(with(4), None)
+            .expect("an item")
+            .read_item(id(item).to_owned(), None);
+        let answer = container.execute_transactional_batch(batch, None).await.expect("a batch");
+        let answer = answer.into_model().expect("results");
+        let statuses: Vec<_> = answer.results().iter().map(|result| result.status_code()).collect();
+        assert_eq!(statuses, [200, 200], "{levels}");
+        let read: Value = answer.results()[1].into_model().expect("JSON").expect("an item");
+        assert_eq!(read["n"], 4, "{levels}");
+        let scope = FeedScope::partition(key(levels));
+        let start = ChangeFeedStartFrom::Beginning;
+        let mut feed =
+            container.query_change_feed::<Value>(scope, start, None).await.expect("the feed starts");
+        let page = feed.next().await.expect("the feed has no end").expect("a page").into_items();
+        let changed: Vec<_> = page.iter().filter_map(|change| change.current()).map(id).collect();
+        assert_eq!(changed, [id(item)], "the feed of {levels}");
+    }
+}
+
 #[tokio::test]
 async fn items_without_levels_are_found_by_key_prefix_and_feed_range() {
     for partitions in ["1", "4"] {
@@ -86,6 +120,7 @@ async fn items_without_levels_are_found_by_key_prefix_and_feed_range() {
             // The SDK names the whole ranges in which it looks for the key.
             assert!(below.iter().all(|id| found.contains(id)), "{levels} by range: {found:?}, not {below:?}");
         }
+        write_again(&container, &items).await;
         for (own, item) in &items {
             container.delete_item(key(own), id(item), None).await.expect("deleted");
         }

@@ -1,21 +1,28 @@
 //! Continuation tokens through the Rust SDK, on one and on four physical partitions: an ORDER BY that the client merges
 //! goes on from a saved token; a token that was cut is refused. Over all partition keys this client binds its
-//! tokens to the whole query itself, so that another filter reaches the server only within one partition key.
+//! tokens to the whole query itself, so that another filter reaches the server only within one partition key. Every
+//! token of the client is a JSON text in base64 with the server's tokens in it, and it is those that are changed here.
 
 use azure_data_cosmos::feed::ContinuationToken;
 use azure_data_cosmos::models::TimeToLive;
-use azure_data_cosmos::options::{MaxItemCountHint, QueryOptions, QueryPlanMode};
+use azure_data_cosmos::options::{
+    ChangeFeedOptions, ChangeFeedStartFrom, MaxItemCountHint, QueryOptions, QueryPlanMode,
+};
 use azure_data_cosmos::{ContainerClient, CosmosError, FeedScope, Query};
-use bolide_compat::{Server, container, database, status};
-use futures::TryStreamExt;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bolide_compat::{Server, container, database, refused};
+use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
 const ITEMS: u64 = 30;
 const MOST_PAGES: usize = 100;
+/// What tokens of the client begin with.
+const CLIENT_PREFIX: &str = "c1.";
 const MODES: [QueryPlanMode; 2] = [QueryPlanMode::LocalPreferred, QueryPlanMode::GatewayOnly];
 
-async fn filled(server: &Server) -> ContainerClient {
-    let database = database(&server.client().await, "tokens").await;
+async fn filled(server: &Server, name: &str) -> ContainerClient {
+    let database = database(&server.client().await, name).await;
     let container = container(&database, "c", TimeToLive::NoDefault).await;
     for n in 0..ITEMS {
         let (id, pk) = (n.to_string(), format!("p{}", n % 5));
@@ -47,6 +54,39 @@ async fn page(
     Ok((page.into_items(), pages.to_continuation_token().ok()))
 }
 
+/// The token cut, and with one character changed.
+fn damaged(token: &str) -> [String; 3] {
+    let middle = token.len() / 2;
+    let other = if token[middle..].starts_with('A') { "B" } else { "A" };
+    let changed = format!("{}{other}{}", &token[..middle], &token[middle + 1..]);
+    [token[..token.len() - 8].to_owned(), token[..token.len() - 1].to_owned(), changed]
+}
+
+/// The client's token, opened.
+fn opened(token: &ContinuationToken) -> Value {
+    let text = token.as_str().strip_prefix(CLIENT_PREFIX).expect("the client's own form");
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).expect("base64")).expect("JSON")
+}
+
+/// The server's token within one of the client for a single request.
+fn of_server(token: &ContinuationToken) -> String {
+    opened(token)["root"]["server_continuation"].as_str().expect("a token").to_owned()
+}
+
+/// The client's token with another of the server in it.
+fn with_server(token: &ContinuationToken, inner: &str) -> ContinuationToken {
+    let mut state = opened(token);
+    state["root"]["server_continuation"] = json!(inner);
+    let text = URL_SAFE_NO_PAD.encode(state.to_string());
+    ContinuationToken::from_string(format!("{CLIENT_PREFIX}{text}"))
+}
+
+#[track_caller]
+fn refuse<T>(outcome: Result<T, CosmosError>) {
+    let text = refused(400, outcome);
+    assert!(text.contains("Invalid Continuation Token"), "{text}");
+}
+
 /// All rows, each page from the saved token of the one before.
 async fn saved(container: &ContainerClient, mode: QueryPlanMode, query: &str) -> Vec<Value> {
     let (mut rows, mut token) = (Vec::new(), None);
@@ -67,7 +107,7 @@ async fn saved(container: &ContainerClient, mode: QueryPlanMode, query: &str) ->
 
 async fn on(partitions: u32) {
     let server = Server::start_with(&["--partitions", &partitions.to_string()]);
-    let container = filled(&server).await;
+    let container = filled(&server, "tokens").await;
     let ascending: Vec<Value> = (0..ITEMS).map(Value::from).collect();
     let descending: Vec<Value> = (0..ITEMS).rev().map(Value::from).collect();
     for mode in MODES {
@@ -91,11 +131,8 @@ async fn on(partitions: u32) {
         .await
         .expect("a page");
         assert_eq!(rest, [json!(21), json!(26)]);
-        let text = token.as_str();
-        for damaged in [&text[..text.len() - 8], &text[..text.len() - 1]] {
-            let damaged = ContinuationToken::from_string(damaged.to_owned());
-            let refused = page(&container, query, one(), mode, Some(damaged)).await.expect_err("refused");
-            assert_eq!(status(&refused), 400, "{refused}");
+        for changed in damaged(&of_server(&token)) {
+            refuse(page(&container, query, one(), mode, Some(with_server(&token, &changed))).await);
         }
     }
     // T14, T16: what expires between two pages is not sent.
@@ -120,4 +157,68 @@ async fn a_saved_token_goes_on_in_its_order_t14_t16() {
 #[tokio::test]
 async fn a_saved_token_goes_on_in_its_order_over_several_ranges_t14_t16() {
     on(4).await;
+}
+
+/// Within one partition key the client sends the server's own token: what that is bound to.
+#[tokio::test]
+async fn a_token_is_of_its_query_its_key_and_its_container() {
+    let server = Server::start_with(&["--partitions", "4"]);
+    let (container, elsewhere) = (filled(&server, "tokens").await, filled(&server, "other").await);
+    let mode = MODES[0];
+    let one = || FeedScope::partition("p1");
+    for (query, same, others) in [
+        (
+            "SELECT VALUE c.n FROM c ORDER BY c.n",
+            "select value c.n\nfrom c where c.n >= 0 order by c.n asc",
+            ["SELECT VALUE c.n FROM c ORDER BY c.n DESC", "SELECT VALUE c.n FROM c ORDER BY c.g"],
+        ),
+        (
+            "SELECT VALUE c.n FROM c WHERE c.n > 0",
+            "SELECT  VALUE c.n FROM c WHERE ((c.n > 0)) -- a comment",
+            ["SELECT VALUE c.n FROM c WHERE c.n > 1", "SELECT VALUE c.n FROM c"],
+        ),
+        (
+            "SELECT TOP 20 VALUE c.n FROM c ORDER BY c.n",
+            "select top 20 value c.n from c order by c.n",
+            [
+                "SELECT TOP 20 VALUE c.n FROM c WHERE true ORDER BY c.n",
+                "SELECT TOP 19 VALUE c.n FROM c ORDER BY c.n",
+            ],
+        ),
+    ] {
+        let token =
+            page(&container, query, one(), mode, None).await.expect("a page").1.expect("there is more");
+        let saved = || Some(ContinuationToken::from_string(token.as_str().to_owned()));
+        let (expected, _) = page(&container, query, one(), mode, saved()).await.expect("a page");
+        assert!(!expected.is_empty(), "{query}");
+        let (rows, _) = page(&container, same, one(), mode, saved()).await.expect("a page");
+        assert_eq!(rows, expected, "{same}");
+        for other in others {
+            refuse(page(&container, other, one(), mode, saved()).await);
+        }
+        refuse(page(&container, query, FeedScope::partition("p2"), mode, saved()).await);
+        // The client looks for its container's id in its token, and so does the server.
+        let theirs =
+            page(&elsewhere, query, one(), mode, None).await.expect("a page").1.expect("there is more");
+        let mixed = with_server(&theirs, &of_server(&token));
+        refuse(page(&elsewhere, query, one(), mode, Some(mixed)).await);
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_token_of_a_change_feed_is_refused() {
+    let server = Server::start_with(&["--partitions", "4"]);
+    let container = filled(&server, "tokens").await;
+    let read = async |token: Option<ContinuationToken>| {
+        let options = token.map(|token| ChangeFeedOptions::default().with_continuation_token(token));
+        let (scope, start) = (FeedScope::partition("p1"), ChangeFeedStartFrom::Now);
+        let mut feed = container.query_change_feed::<Value>(scope, start, options).await?;
+        let page = feed.next().await.expect("the feed has no end")?.into_items();
+        Ok::<_, CosmosError>((page.len(), feed.to_continuation_token().expect("a token")))
+    };
+    let (_, token) = read(None).await.expect("a feed");
+    assert_eq!(read(Some(token.clone())).await.expect("a feed").0, 0);
+    for changed in damaged(of_server(&token).trim_matches('"')) {
+        refuse(read(Some(with_server(&token, &format!("\"{changed}\"")))).await);
+    }
 }

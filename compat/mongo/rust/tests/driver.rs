@@ -4,6 +4,7 @@ use bolide_compat_mongo::{EMULATOR_KEY, Server, code, connect};
 use futures::TryStreamExt;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Decimal128, Document, Timestamp, doc};
+use mongodb::change_stream::event::ResumeToken;
 use mongodb::error::TRANSIENT_TRANSACTION_ERROR;
 use mongodb::options::{IndexOptions, ReturnDocument};
 use mongodb::{Client, Collection, IndexModel};
@@ -231,4 +232,24 @@ async fn the_connection_string_of_cosmos_db_over_tls() {
     }
     let stranger = connect(&uri("wrong", "")).await;
     stranger.list_database_names().await.expect_err("refused");
+}
+
+#[tokio::test]
+async fn a_cut_or_changed_resume_token_is_refused() {
+    let server = Server::start();
+    let collection: Collection<Document> = server.client().await.database("shop").collection("beers");
+    let mut stream = collection.watch().await.expect("a stream");
+    collection.insert_one(doc! {"_id": 1}).await.expect("inserted");
+    let event = stream.try_next().await.expect("a stream").expect("an event");
+    let token = mongodb::bson::serialize_to_document(&event.id).expect("a token");
+    let text = token.get_str("_data").expect("a text");
+    let middle = text.len() / 2;
+    let other = if text[middle..].starts_with('0') { "1" } else { "0" };
+    let changed = format!("{}{other}{}", &text[..middle], &text[middle + 1..]);
+    for damaged in [&text[..text.len() - 8], &text[..text.len() - 2], &text[..text.len() - 1], &changed] {
+        let token: ResumeToken =
+            mongodb::bson::deserialize_from_document(doc! {"_data": damaged}).expect("a token");
+        let refused = collection.watch().resume_after(token).await.map(|_| ()).expect_err("refused");
+        assert_eq!(code(&refused), 260, "{refused}");
+    }
 }
