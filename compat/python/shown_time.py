@@ -5,7 +5,7 @@ import urllib.request
 
 # What shown time may be from the machine's: a restart within a boot adds a tenth of a second, `_ts` and `ttl` count in seconds.
 OFFSET_MOST_SECONDS = 1.0
-# How long shown time may stand still for a commit that is on its way, beside the above.
+# How long shown time may stand still for a pending commit, beside the above.
 LEASE_SECONDS = 2.0
 
 
@@ -22,10 +22,10 @@ class Sighting:
         self.before, self.after = before + faked, time.time() + faked
         figures = dict(line.rsplit(" ", 1) for line in page.splitlines() if line and not line.startswith("#"))
         self.shown = float(figures["bolide_time_seconds"])
-        self.told = float(figures["bolide_clock_offset_seconds"])
+        self.offset = float(figures["bolide_clock_offset_seconds"])
         # The server says how far it is, and says the truth.
         possible = (self.shown - self.after - 0.002, self.shown - self.before + 0.002)
-        assert possible[0] <= self.told <= possible[1], (self.told, possible)
+        assert possible[0] <= self.offset <= possible[1], (self.offset, possible)
 
     @property
     def ahead(self):

@@ -4,8 +4,8 @@ Nothing here waits for a deadline, and no margin is shorter than what a busy mac
 before it and after it, by the server's clock and by the machine's.
 
 By the server's clock an answer is exact: an item is there if the time shown before the request and after it is before `_ts + ttl`,
-and gone if both are not. By the machine's clock shown time may be ahead by at most a second, and behind by what a commit takes
-that is on its way, because time stands still meanwhile, for a lease at most.
+and gone if both are not. By the machine's clock shown time may be ahead by at most a second, and behind by what a pending
+commit takes, because time stands still meanwhile, for a lease at most.
 """
 
 import random
@@ -21,9 +21,9 @@ from shown_time import LEASE_SECONDS, OFFSET_MOST_SECONDS, Sighting
 
 KILLS = 20
 WRITERS = 2
-# How long a life lasts: so that all of them fit into a minute, starts included.
-LIFE_SECONDS = 0.6
-# Some expire within the life that wrote them, some lives later, some after the end.
+# How long a run of the server lasts: so that all of them fit into a minute, starts included.
+RUN_SECONDS = 0.6
+# Some expire within the run that wrote them, some a few runs later, some after the end.
 TTLS = [1, 2, 3, 5, 8, 13, 21, 600]
 
 
@@ -38,11 +38,11 @@ class Load:
         self.there = self.gone = 0
         self.ahead_most = 0.0
 
-    def write(self, container, writer, life, ended):
+    def write(self, container, writer, run, ended):
         """Creates items until the server is gone."""
         number = 0
         while not ended.is_set():
-            name, ttl = f"{life}-{writer}-{number}", TTLS[number % len(TTLS)]
+            name, ttl = f"{run}-{writer}-{number}", TTLS[number % len(TTLS)]
             number += 1
             before = time.time()
             try:
@@ -91,21 +91,21 @@ def opened(server):
     return client.get_database_client("d").get_container_client("c")
 
 
-def live(server, load, life):
-    """One life of the server under load, ended by kill -9."""
+def run_and_kill(server, load, run):
+    """One run of the server under load, ended by kill -9."""
     container = opened(server)
     ended, failures = threading.Event(), []
 
     def write(writer):
         try:
-            load.write(container, writer, life, ended)
-        except BaseException as error:  # told by the test, not by a thread that nobody asks
+            load.write(container, writer, run, ended)
+        except BaseException as error:  # raised by the test: an error in a thread would be lost
             failures.append(error)
 
     writers = [threading.Thread(target=write, args=(writer,)) for writer in range(WRITERS)]
     for writer in writers:
         writer.start()
-    until, looks = time.monotonic() + LIFE_SECONDS, 0
+    until, looks = time.monotonic() + RUN_SECONDS, 0
     while time.monotonic() < until or looks == 0:
         item = load.some()
         if item is None:
@@ -128,14 +128,14 @@ def test_t34_twenty_kills_under_load_leave_time_and_expiry_with_the_machine(tmp_
     try:
         server.client().create_database("d").create_container("c", PartitionKey(path="/pk"), default_ttl=-1)
         begun, last = time.monotonic(), Sighting(server).shown
-        for life in range(KILLS):
-            live(server, load, life)
+        for run in range(KILLS):
+            run_and_kill(server, load, run)
             server.start()
             first = Sighting(server)
             assert first.shown >= last, "time never goes back, not over a crash either"
             last = first.shown
         seconds = time.monotonic() - begun
-        # Nothing is on its way any more: shown time is the machine's.
+        # No commit is pending any more: shown time is the machine's.
         until = time.monotonic() + 20
         while abs(Sighting(server).ahead) > OFFSET_MOST_SECONDS and time.monotonic() < until:
             assert Sighting(server).ahead <= OFFSET_MOST_SECONDS

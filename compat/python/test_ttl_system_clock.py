@@ -1,6 +1,6 @@
 """T13, T34: the machine's clock set back, or leaping, under a running server and between two runs of it.
 
-The server runs with libfaketime, which adds an offset from a file to the wall clock it sees and leaves the monotonic clock
+The server runs with libfaketime, which adds an offset from a file to the wall clock it sees and leaves the boot-time clock
 alone. The library comes from Debian's package of that name, unpacked into compat/.cache. Offsets stay below a quarter of
 an hour where the SDK is used, because signatures are judged by the same wall clock; what was long ago is signed by hand.
 """
@@ -99,7 +99,7 @@ def test_t13_a_system_clock_set_back_revives_nothing(machine, how):
     assert server.clock.now() >= before, "time never goes back"
     assert ids(server) == ["stays"]
 
-    # And it runs on: what is written now dies on time. The last of its minutes is left to a busy machine; to the second this is
+    # And it runs on: what is written now expires on time. The last of its minutes is left to a busy machine; to the second this is
     # shown where the clock stands still.
     container = server.client().get_database_client("d").get_container_client("c")
     stored = container.create_item({"id": "dies", "pk": "p"})
@@ -110,8 +110,8 @@ def test_t13_a_system_clock_set_back_revives_nothing(machine, how):
     assert ids(server) == ["stays"]
 
 
-def told(server, words):
-    """Waits until the log says it: the loop that writes it is not asked by anybody."""
+def wait_for_log(server, words):
+    """Waits until the log says it: no request causes the line."""
     for _ in range(1000):
         if any(words in line for line in list(server.output)):
             return
@@ -145,8 +145,8 @@ def test_t34_a_leap_of_the_system_clock_is_suspect_until_an_operator_decides(mac
     before = server.clock.now()
     set_offset(7 * DAY)
     assert is_suspect(server)
-    assert server.clock.now() - before < 60, "time goes on with the monotonic clock"
-    told(server, "clock suspect")
+    assert server.clock.now() - before < 60, "time goes on with the boot-time clock"
+    wait_for_log(server, "clock suspect")
     assert backlog(server) == 0, "nothing has died by the leap"
     status, body = server.admin("POST", "purge", {"now": True})
     assert (status, "suspect" in body["message"]) == (409, True), body
@@ -154,12 +154,28 @@ def test_t34_a_leap_of_the_system_clock_is_suspect_until_an_operator_decides(mac
     if decision == "reject":
         set_offset(0)
     assert not is_suspect(server)
-    told(server, "the clock is trusted again")
+    wait_for_log(server, "the clock is trusted again")
     assert (server.clock.now() - before > 6 * DAY) == (decision == "accept")
     purge_until_empty(server)
     # The SDK's signatures are of today again.
     set_offset(0)
     assert ids(server) == (["stays"] if decision == "accept" else ["soon", "stays"])
+
+
+def test_t34_a_leap_that_comes_back_by_itself_stays_suspect_and_says_so(machine):
+    server, set_offset = machine
+
+    def reason():
+        assert is_suspect(server)
+        return server.admin("GET", "clock")[1]["suspect"]["reason"]
+
+    leapt = "while the server ran, the system clock leapt"
+    set_offset(7 * DAY)
+    assert reason() in (f"{leapt} 7 d ahead", f"{leapt} 6 d 23 h ahead")
+    set_offset(0)
+    assert reason() == f"{leapt} ahead, and it agrees with the time shown now"
+    assert server.admin("POST", "clock", {"accept": True})[0] == 200
+    assert not is_suspect(server)
 
 
 def purge_until_empty(server):
@@ -200,7 +216,7 @@ def test_t34_a_start_sixty_days_late_hides_and_destroys_nothing_until_an_operato
         server.start()
 
         assert is_suspect(server)
-        told(server, "clock suspect")
+        wait_for_log(server, "clock suspect")
         assert ids(server) == ["quarter", "stays"], "hidden by the wall clock"
         container = server.client().get_database_client("d").get_container_client("c")
         with pytest.raises(exceptions.CosmosResourceNotFoundError):
@@ -214,7 +230,7 @@ def test_t34_a_start_sixty_days_late_hides_and_destroys_nothing_until_an_operato
 
         assert server.admin("POST", "clock", {decision: True})[0] == 200
         assert not is_suspect(server)
-        told(server, "the clock is trusted again")
+        wait_for_log(server, "the clock is trusted again")
         if decision == "accept":
             purge_until_empty(server)
             assert server.admin("GET", "purge")[1]["purgedItems"] == 1
@@ -245,7 +261,7 @@ def test_t34_a_wall_clock_an_hour_ahead_for_ten_seconds_heals_at_nine_tenths_and
     server.start()
     try:
         first = Sighting(server)
-        assert abs(first.told) <= OFFSET_MOST_SECONDS
+        assert abs(first.offset) <= OFFSET_MOST_SECONDS
         set_offset(3600)
         wrong = watched(server, 10, first, faked=3600)
         assert abs(wrong.ahead) <= OFFSET_MOST_SECONDS + LEASE_SECONDS, "a step of an hour is followed"
@@ -253,31 +269,34 @@ def test_t34_a_wall_clock_an_hour_ahead_for_ten_seconds_heals_at_nine_tenths_and
 
         begin = Sighting(server)
         assert begin.shown >= wrong.shown, "time never goes back"
-        assert 3590 < begin.told <= 3600 + OFFSET_MOST_SECONDS
+        assert 3590 < begin.offset <= 3600 + OFFSET_MOST_SECONDS
         clock = server.admin("GET", "clock")[1]
         assert clock["suspect"] is None
         assert clock["offset"].endswith(" ahead of the system clock, slowing down until they agree"), clock
         assert 3590 < clock["offsetSeconds"] <= 3600 + OFFSET_MOST_SECONDS
-        told(server, "ahead of the system clock, slowing down until they agree")
+        wait_for_log(server, "ahead of the system clock, slowing down until they agree")
 
-        end = watched(server, 15, begin)
+        end = watched(server, 20, begin)
         least, most, advanced = end.before - begin.after, end.after - begin.before, end.shown - begin.shown
-        assert advanced <= 0.9 * most + 1, "time that is ahead slows down"
+        # What was made up, by the server's own figures, which each look compares with the machine's clock: a tenth of what has
+        # passed. At full rate it would be nothing, however slow the machine is.
+        healed = begin.offset - end.offset
+        assert 0.05 * least <= healed <= 0.1 * most + LEASE_SECONDS, "time that is ahead runs at nine tenths of the rate"
         assert advanced >= 0.9 * least - LEASE_SECONDS, "and never stands still"
-        assert sum("slowing down" in line for line in server.output) == 1, "told once"
+        assert sum("slowing down" in line for line in server.output) == 1, "logged once"
 
         # A crash heals nothing and adds nothing.
         server.kill()
         server.start()
         again = Sighting(server)
         assert again.shown >= end.shown, "time never goes back"
-        assert 3580 < again.told <= begin.told + OFFSET_MOST_SECONDS
-        told(server, "ahead of the system clock, slowing down until they agree")
+        assert 3580 < again.offset <= begin.offset + OFFSET_MOST_SECONDS
+        wait_for_log(server, "ahead of the system clock, slowing down until they agree")
 
         # The wall clock has caught up.
         set_offset(3600)
         healed = watched(server, 1, again, faked=3600)
         assert abs(healed.ahead) <= OFFSET_MOST_SECONDS + LEASE_SECONDS
-        told(server, "the store's time agrees with the system clock again")
+        wait_for_log(server, "the store's time agrees with the system clock again")
     finally:
         server.kill()

@@ -20,9 +20,9 @@ pub fn offset_seconds(client: &mut Client) -> Result<f64> {
     let after = wall_clock();
     let figure = |name: &str| figure(&page, name).with_context(|| format!("no {name} in the metrics"));
     let shown = figure("bolide_time_seconds")? - figure("bolide_test_clock_advance_seconds")?;
-    let told = figure("bolide_clock_offset_seconds")?;
+    let offset = figure("bolide_clock_offset_seconds")?;
     let possible = shown - after - RESOLUTION_SECONDS..=shown - before + RESOLUTION_SECONDS;
-    ensure!(possible.contains(&told), "the server says that its time is {told} s ahead, it is {possible:?}");
+    ensure!(possible.contains(&offset), "the server says that its time is {offset} s ahead, it is {possible:?}");
     Ok(certain(shown, before, after))
 }
 

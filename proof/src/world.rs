@@ -167,8 +167,8 @@ impl World {
                 .request("POST", "/dbs/db/colls", "", &definition(name, ttl, Indexed::Everything))?
                 .expect(201)?;
             if WITH_FEED.contains(&at) {
-                let wish = "{\"previousImages\":true}";
-                client.admin("PATCH", &format!("/_bolide/ttl/db/{name}"), wish)?.expect(200)?;
+                let settings = "{\"previousImages\":true}";
+                client.admin("PATCH", &format!("/_bolide/ttl/db/{name}"), settings)?.expect(200)?;
             }
         }
         let index = Bson::new()

@@ -201,12 +201,12 @@ impl Row {
     /// Its tests. A part that counts none is one test; one that failed has at least one failed test, also where it ended
     /// before its runner could count it.
     fn counts(&self, strict: bool) -> Counts {
-        let told = Counts::told(self.detail());
+        let counted = Counts::parse(self.detail());
         match self.outcome {
-            Outcome::Passed(_) => told.unwrap_or(Counts { passed: 1, ..Counts::default() }),
+            Outcome::Passed(_) => counted.unwrap_or(Counts { passed: 1, ..Counts::default() }),
             Outcome::Failed(_) => {
-                let told = told.unwrap_or_default();
-                Counts { failed: told.failed.max(1), ..told }
+                let counted = counted.unwrap_or_default();
+                Counts { failed: counted.failed.max(1), ..counted }
             }
             Outcome::Missing(_) | Outcome::Unreachable(_) if self.is_bad(strict) => {
                 Counts { failed: 1, ..Counts::default() }
@@ -235,7 +235,7 @@ struct Counts {
 impl Counts {
     /// The counts that a part's text begins with, as in `1 failed, 30 passed, 2 skipped in 3.1s`; `None` if it begins with
     /// anything else: figures of a proof may have the same words in them.
-    fn told(detail: &str) -> Option<Counts> {
+    fn parse(detail: &str) -> Option<Counts> {
         let clause = detail.split([',', ';']).next().unwrap_or("");
         let begins = ["passed", "failed", "skipped"].iter().any(|word| {
             clause.split(' ').nth(1) == Some(word) && clause.split(' ').next().is_some_and(is_number)

@@ -17,7 +17,7 @@
 //! which is small. Collections of the MongoDB API have no LSNs: there the difference is always 0, and takes no byte.
 //!
 //! The count lies in the partition's total. A copy in memory saves readers that look-up: it is raised when a commit is
-//! durable and before it is answered, so it is neither ahead of what a crash would leave nor behind what a client was told.
+//! durable and before it is answered, so it is neither ahead of what a crash would leave nor behind what a client was shown.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

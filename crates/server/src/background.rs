@@ -125,7 +125,7 @@ async fn step(engine: &Arc<Engine>, items: usize, log: &ClockLog) -> anyhow::Res
     let report = spawn_blocking(move || worker.purge_step(items)).await?;
     log_news(engine);
     let (report, clock) = (report?, engine.clock_status()?);
-    log.tell(&clock);
+    log.log(&clock);
     Ok(after(&report, clock.now, engine.next_left_over()))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Each is one line when it begins and one when it is over, not one each second. An idle server asks its store for nothing: this
 //! loop compares the machine's two clocks, which costs no disk, and looks at the store only if they have moved apart, or if an
-//! offset that it told of should have healed.
+//! offset that it has logged should have healed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,33 +15,33 @@ use tokio::time::sleep;
 
 /// How often the machine's clocks are compared.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A wall clock that moved by this against the monotonic one was set.
+/// A wall clock that moved by this against the boot-time clock was set.
 const STEP_MS: u64 = 200;
-/// An offset that was told of is over below this; less than where it begins, so that one around a second is not told again and
-/// again.
+/// An offset that was logged is over below this; less than where it begins, so that one around a second is not logged again
+/// and again.
 const HEALED_MS: u64 = 500;
 /// After a line about an offset the next one to the same side waits for at least this.
 const QUIET: Duration = Duration::from_mins(1);
 /// Time runs at nine tenths while it is ahead, so an offset heals in ten times its length.
 const HEALING_FACTOR: u64 = 10;
-/// The longest time between two looks at an offset that was told of.
+/// The longest time between two looks at an offset that was logged.
 const LOOK_MAX: Duration = Duration::from_mins(10);
 
 /// Writes the lines, each once, whichever loop sees the news first.
 pub(crate) struct ClockLog {
     /// The machine's clocks.
     clock: Arc<dyn WallClock>,
-    told: Mutex<Told>,
+    logged: Mutex<Logged>,
 }
 
 impl ClockLog {
     pub(crate) fn new(clock: Arc<dyn WallClock>) -> ClockLog {
-        ClockLog { clock, told: Mutex::default() }
+        ClockLog { clock, logged: Mutex::default() }
     }
 
     /// Logs what is new in `status`.
-    pub(crate) fn tell(&self, status: &ClockStatus) {
-        let lines = self.told.lock().news(status, self.clock.boot_time());
+    pub(crate) fn log(&self, status: &ClockStatus) {
+        let lines = self.logged.lock().news(status, self.clock.boot_time());
         for line in lines {
             match line {
                 Line::Error(text) => tracing::error!("{text}"),
@@ -56,11 +56,11 @@ impl ClockLog {
         loop {
             let found = self.distance_ms();
             let moved = before.is_none_or(|before: i64| before.abs_diff(found) >= STEP_MS);
-            if moved || self.told.lock().is_due(self.clock.boot_time()) {
+            if moved || self.logged.lock().is_due(self.clock.boot_time()) {
                 let engine = Arc::clone(engine);
-                // An error stops the store and is told by the loops that need it.
+                // An error stops the store and is logged by the loops that need it.
                 if let Ok(Ok(status)) = spawn_blocking(move || engine.clock_status()).await {
-                    self.tell(&status);
+                    self.log(&status);
                     before = Some(found);
                 }
             }
@@ -91,18 +91,18 @@ enum Side {
 
 /// What the log said last.
 #[derive(Debug, Default)]
-struct Told {
+struct Logged {
     suspect: bool,
     /// The offset that is not over.
     offset: Option<Side>,
-    /// When an offset to either side was last told of.
+    /// When an offset to either side was last logged.
     ahead_at: Option<Duration>,
     behind_at: Option<Duration>,
     /// When to look again at the latest; `None` while nothing is open.
     look_at: Option<Duration>,
 }
 
-impl Told {
+impl Logged {
     fn news(&mut self, status: &ClockStatus, at: Duration) -> Vec<Line> {
         let mut lines = Vec::new();
         match status.suspicion() {
@@ -145,7 +145,7 @@ impl Told {
         self.look_at.is_some_and(|due| at >= due)
     }
 
-    /// When the offset should be over, or when one may be told of that came too soon after the last.
+    /// Returns when the offset should be over, or when one may be logged that came too soon after the last.
     fn look_again(&self, status: &ClockStatus, at: Duration) -> Option<Duration> {
         let distance_ms = status.ahead_ms.unsigned_abs();
         let open = self.offset.is_some() || (status.suspect.is_none() && status.offset().is_noteworthy());
@@ -158,29 +158,17 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use storage::{Leap, Suspicion, TestClock, Time};
+    use storage::{Leap, Suspicion, Time};
 
-    fn status(ahead_ms: i64) -> ClockStatus {
-        let now = Time::from_seconds(1_700_000_000);
-        let (test_clock, advanced_ms) = (TestClock::Off, 0);
-        ClockStatus {
-            now,
-            trusted: now,
-            suspect: None,
-            test_clock,
-            advanced_ms,
-            ahead_ms,
-            slewing: ahead_ms > 0,
-        }
-    }
+    const NOW: Time = Time::from_seconds(1_700_000_000);
 
     fn warned(text: &str) -> Vec<Line> {
         vec![Line::Warning(text.to_owned())]
     }
 
     #[test]
-    fn t34_an_offset_of_more_than_a_second_is_told_once_and_when_it_has_healed() {
-        let mut told = Told::default();
+    fn t34_an_offset_of_more_than_a_second_is_logged_once_and_when_it_has_healed() {
+        let mut logged = Logged::default();
         let ahead = "the store's time is 12.4 s ahead of the system clock, slowing down until they agree";
         let healed = "the store's time agrees with the system clock again";
         for (second, ahead_ms, lines) in [
@@ -196,37 +184,44 @@ mod tests {
             (80, -3_000, warned("the store's time is 3.0 s behind the system clock")),
             (81, 0, warned(healed)),
         ] {
-            assert_eq!(told.news(&status(ahead_ms), Duration::from_secs(second)), lines, "second {second}");
+            assert_eq!(
+                logged.news(&ClockStatus::trusted_at(NOW, ahead_ms), Duration::from_secs(second)),
+                lines,
+                "second {second}"
+            );
         }
     }
 
     #[test]
-    fn t34_offsets_that_come_and_go_are_told_of_once_a_minute() {
-        let mut told = Told::default();
+    fn t34_offsets_that_come_and_go_are_logged_once_a_minute() {
+        let mut logged = Logged::default();
         let mut lines = 0;
         for second in 0..600 {
             let ahead_ms = if second % 2 == 0 { 2_000 } else { 0 };
-            lines += told.news(&status(ahead_ms), Duration::from_secs(second)).len();
+            lines += logged.news(&ClockStatus::trusted_at(NOW, ahead_ms), Duration::from_secs(second)).len();
         }
         assert_eq!(lines, 20, "a warning and its end each minute");
     }
 
     #[test]
-    fn t34_a_suspicion_is_told_with_the_command_that_accepts_and_without_a_second_line() {
-        let mut told = Told::default();
+    fn t34_a_suspicion_is_logged_with_the_command_that_accepts_and_without_a_second_line() {
+        let mut logged = Logged::default();
         let suspicion = Suspicion { leap: Leap::Running, wall: Time::ZERO, ahead_ms: 7_200_000 };
-        let suspect = ClockStatus { suspect: Some(suspicion), ..status(-7_200_000) };
-        let lines = told.news(&suspect, Duration::ZERO);
+        let suspect = ClockStatus { suspect: Some(suspicion), ..ClockStatus::trusted_at(NOW, -7_200_000) };
+        let lines = logged.news(&suspect, Duration::ZERO);
         let [Line::Error(text)] = lines.as_slice() else { panic!("{lines:?}") };
         let expected = "clock suspect: while the server ran, the system clock leapt 2 h ahead; ";
         assert!(text.starts_with(expected) && text.contains("(bolide clock accept)"), "{text}");
-        assert_eq!(told.news(&suspect, PAUSE), []);
-        assert_eq!(told.news(&status(0), 2 * PAUSE), warned("the clock is trusted again"));
+        assert_eq!(logged.news(&suspect, PAUSE), []);
+        assert_eq!(
+            logged.news(&ClockStatus::trusted_at(NOW, 0), 2 * PAUSE),
+            warned("the clock is trusted again")
+        );
     }
 
     #[test]
     fn t34_an_open_offset_is_looked_at_when_it_should_have_healed_and_none_is_not() {
-        let mut told = Told::default();
+        let mut logged = Logged::default();
         let at = Duration::from_secs(1000);
         for (ahead_ms, wait) in [
             (0, None),
@@ -234,13 +229,13 @@ mod tests {
             (501, Some(PAUSE)),
             (3_600_000, Some(LOOK_MAX)),
             (100, None),
-            // Too soon after the last one to be told of, but not forgotten.
+            // Too soon after the last one to be logged, but not forgotten.
             (2_500, Some(Duration::from_secs(20))),
         ] {
-            told.news(&status(ahead_ms), at);
-            assert_eq!(told.look_at, wait.map(|wait| at + wait), "{ahead_ms}");
-            assert!(!told.is_due(at));
-            assert_eq!(told.is_due(at + LOOK_MAX), wait.is_some(), "{ahead_ms}");
+            logged.news(&ClockStatus::trusted_at(NOW, ahead_ms), at);
+            assert_eq!(logged.look_at, wait.map(|wait| at + wait), "{ahead_ms}");
+            assert!(!logged.is_due(at));
+            assert_eq!(logged.is_due(at + LOOK_MAX), wait.is_some(), "{ahead_ms}");
         }
     }
 }

@@ -50,7 +50,7 @@ where
     transact_to(store, lanes, Extent::Synced, run)
 }
 
-/// As [`transact`]; `note` is told of what was answered once that is durable, and before the ticket resolves. It runs on the
+/// As [`transact`]; `note` is called with what was answered once that is durable, and before the ticket resolves. It runs on the
 /// store's writer thread: it must be brief and not call the store.
 pub fn transact_noting<R, E>(
     store: &dyn Store,

@@ -53,11 +53,11 @@ async fn t34_an_offset_from_the_system_clock_is_shown_on_every_page() {
     let page = browser.get("clock").await;
     assert!(page.has("in step with the system clock") && !page.has("clock offset"), "{}", page.text);
     world.clock.set_wall(Time::from_millis(1_800_000_000_000 - 12_400));
-    let told = "12.4 s ahead of the system clock, slowing down until they agree";
-    assert!(browser.get("clock").await.has(&format!("<dd>{told}</dd>")));
+    let ahead = "12.4 s ahead of the system clock, slowing down until they agree";
+    assert!(browser.get("clock").await.has(&format!("<dd>{ahead}</dd>")));
     for path in ["", "purge", "keys"] {
         let page = browser.get(path).await;
-        assert!(page.has("clock offset") && page.has(told), "{path}: {}", page.text);
+        assert!(page.has("clock offset") && page.has(ahead), "{path}: {}", page.text);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What clients and probes are told of the store's clock (T34).
+//! What clients and probes see of the store's clock (T34).
 
 use document::Value;
 use storage::Time;
@@ -17,14 +17,14 @@ async fn t34_the_offset_from_the_system_clock_is_in_clock_status_and_metrics() {
     assert_eq!(clock.member("offsetSeconds"), Value::Double(0.0));
     assert_eq!(clock.member("offset"), Value::from("in step with the system clock"));
     server.clock.set_wall(Time::from_millis(START * 1000 - 12_400));
-    let told = "12.4 s ahead of the system clock, slowing down until they agree";
+    let ahead = "12.4 s ahead of the system clock, slowing down until they agree";
     let clock = server.admin("GET", "/_bolide/clock", "").send().await.expect_status(200);
     assert_eq!(clock.member("offsetSeconds"), Value::Double(12.4));
-    assert_eq!(clock.member("offset"), Value::from(told));
+    assert_eq!(clock.member("offset"), Value::from(ahead));
     let moved = server.admin("POST", "/_bolide/clock", r#"{"advanceSeconds":86400}"#).send().await;
     assert_eq!(moved.expect_status(200).member("offsetSeconds"), Value::Double(12.4));
     let status = server.admin("GET", "/_bolide/status", "").send().await.expect_status(200);
-    let offset = format!("{told} (the test clock's advance apart)");
+    let offset = format!("{ahead} (the test clock's advance apart)");
     assert_eq!(status.member("clock").get("offset"), Some(&Value::from(offset)));
     let metrics = server.get("/metrics").unsigned().send().await.expect_status(200);
     assert!(has_line(&metrics.text(), "bolide_clock_offset_seconds 12.4"), "{}", metrics.text());

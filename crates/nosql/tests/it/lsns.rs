@@ -40,7 +40,7 @@ fn upsert(server: &Server, container: &str, key: &str, id: &str) -> Request {
     server.post(&format!("/dbs/db/colls/{container}/docs"), &item(key, id)).key(key).upsert()
 }
 
-/// Makes a container `other` to which somebody else writes.
+/// Makes a container `other` to which another client writes.
 async fn with_other(server: &Server) {
     server.create_container("other", "").await.expect_status(201);
 }
@@ -127,7 +127,7 @@ fn writes(server: &Server, key: &str) -> Vec<(u16, Request)> {
 
 const RETENTION: &str = r#""defaultTtl":-1,"changeFeedPolicy":{"retentionDuration":10}"#;
 
-/// Four ranges of very different counts, with somebody else's writes between all of theirs; the LSN of each.
+/// Four ranges of very different counts, with another client's writes between all of theirs; the LSN of each.
 async fn uneven() -> (Server, [String; 4], [u64; 4]) {
     let (server, keys) = four_ranges(RETENTION).await;
     with_other(&server).await;

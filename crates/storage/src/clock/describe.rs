@@ -6,6 +6,9 @@ use std::fmt::{self, Display, Formatter};
 /// A distance between shown time and the system clock below this is no news: commits and the scheduler cause it.
 const NEGLIGIBLE_MS: u64 = 100;
 
+/// A suspect clock that is less than this from where it should be has come back: the distance is not that of the leap.
+const CAME_BACK_MS: u64 = 60_000;
+
 /// How far shown time is from the machine's wall clock, and what becomes of that.
 ///
 /// Its text is for people: `12.4 s ahead of the system clock, slowing down until they agree`.
@@ -67,18 +70,37 @@ impl ClockStatus {
     /// Why the clock is suspect, as a clause: `while the server ran, the system clock leapt 2 h ahead`.
     pub fn suspicion(&self) -> Option<String> {
         let suspicion = self.suspect?;
-        let ahead = Span(suspicion.ahead_ms);
+        let (ahead, is_ahead) = (Span(suspicion.ahead_ms), suspicion.ahead_ms >= CAME_BACK_MS);
         Some(match suspicion.leap {
-            Leap::Running => format!("while the server ran, the system clock leapt {ahead} ahead"),
-            Leap::Start => format!("at its start the server found the system clock {ahead} ahead"),
-            Leap::Behind if self.ahead_ms >= 0 => {
+            Leap::Running if is_ahead => {
+                format!("while the server ran, the system clock leapt {ahead} ahead")
+            }
+            Leap::Running => {
+                format!("while the server ran, the system clock leapt ahead, and it {}", self.present())
+            }
+            Leap::Start if is_ahead => {
+                format!("at its start the server found the system clock {ahead} ahead")
+            }
+            Leap::Start => {
+                format!("at its start the server found the system clock far ahead, and it {}", self.present())
+            }
+            Leap::Behind if self.ahead_ms > 0 && self.ahead_ms.unsigned_abs() >= CAME_BACK_MS => {
                 format!("the system clock is {} behind the time shown", Span(self.ahead_ms.unsigned_abs()))
             }
             Leap::Behind => {
-                let ahead = Span(self.ahead_ms.unsigned_abs());
-                format!("the system clock was far behind the time shown and is {ahead} ahead of it now")
+                format!("the system clock was far behind the time shown, and it {}", self.present())
             }
         })
+    }
+
+    /// Where the system clock is now, for one that has come back since it became suspect.
+    fn present(&self) -> String {
+        let distance_ms = self.ahead_ms.unsigned_abs();
+        if distance_ms <= ClockOffset::NOTEWORTHY_MS {
+            return "agrees with the time shown now".to_owned();
+        }
+        let side = if self.ahead_ms > 0 { "behind" } else { "ahead of" };
+        format!("is {} {side} the time shown now", Span(distance_ms))
     }
 }
 
@@ -110,19 +132,7 @@ mod tests {
     use crate::Time;
     use crate::clock::{Suspicion, TestClock};
 
-    fn status(ahead_ms: i64) -> ClockStatus {
-        let now = Time::from_seconds(1_700_000_000);
-        let (test_clock, advanced_ms) = (TestClock::Off, 0);
-        ClockStatus {
-            now,
-            trusted: now,
-            suspect: None,
-            test_clock,
-            advanced_ms,
-            ahead_ms,
-            slewing: ahead_ms > 0,
-        }
-    }
+    const NOW: Time = Time::from_seconds(1_700_000_000);
 
     #[test]
     fn t34_an_offset_is_told_with_what_becomes_of_it() {
@@ -136,7 +146,7 @@ mod tests {
             (-1_001, "1.0 s behind the system clock", true),
             (-90_000_000, "1 d 1 h behind the system clock", true),
         ] {
-            let offset = status(ahead_ms).offset();
+            let offset = ClockStatus::trusted_at(NOW, ahead_ms).offset();
             assert_eq!((offset.to_string().as_str(), offset.is_noteworthy()), (text, noteworthy));
             assert_eq!(offset.ahead_ms(), ahead_ms);
         }
@@ -144,30 +154,54 @@ mod tests {
 
     #[test]
     fn t34_a_clock_that_does_not_slow_down_does_not_say_so() {
-        let stopped = ClockStatus { test_clock: TestClock::Stopped, slewing: false, ..status(5_000) };
+        let stopped = ClockStatus {
+            test_clock: TestClock::Stopped,
+            slewing: false,
+            ..ClockStatus::trusted_at(NOW, 5_000)
+        };
         assert_eq!(stopped.offset().to_string(), "5.0 s ahead of the system clock");
-        let advanced = ClockStatus { advanced_ms: 1_000, ..status(0) };
+        let advanced = ClockStatus { advanced_ms: 1_000, ..ClockStatus::trusted_at(NOW, 0) };
         assert_eq!(
             advanced.offset().to_string(),
             "in step with the system clock (the test clock's advance apart)"
         );
         let suspect = Suspicion { leap: Leap::Behind, wall: Time::ZERO, ahead_ms: 0 };
-        let suspect = ClockStatus { suspect: Some(suspect), slewing: false, ..status(7_200_000) };
+        let suspect =
+            ClockStatus { suspect: Some(suspect), slewing: false, ..ClockStatus::trusted_at(NOW, 7_200_000) };
         assert_eq!(suspect.offset().to_string(), "2 h ahead of the system clock");
     }
 
     #[test]
     fn t34_a_suspicion_says_what_happened() {
-        let shown = |leap, ahead_ms| {
-            let suspect = Suspicion { leap, wall: Time::ZERO, ahead_ms };
-            ClockStatus { suspect: Some(suspect), ..status(5_400_000) }.suspicion().unwrap()
-        };
-        assert_eq!(shown(Leap::Running, 7_200_000), "while the server ran, the system clock leapt 2 h ahead");
-        assert_eq!(
-            shown(Leap::Start, 10_000_000_000),
-            "at its start the server found the system clock 115 d 17 h ahead"
-        );
-        assert_eq!(shown(Leap::Behind, 0), "the system clock is 1 h 30 m behind the time shown");
-        assert_eq!(status(0).suspicion(), None);
+        let ran = "while the server ran, the system clock leapt";
+        let started = "at its start the server found the system clock";
+        let behind = "the system clock was far behind the time shown, and it";
+        for (leap, ahead_of_trusted_ms, shown_ahead_ms, text) in [
+            (Leap::Running, 7_200_000, -7_200_000, format!("{ran} 2 h ahead")),
+            (Leap::Running, 0, 0, format!("{ran} ahead, and it agrees with the time shown now")),
+            (
+                Leap::Running,
+                5_000,
+                -5_000,
+                format!("{ran} ahead, and it is 5.0 s ahead of the time shown now"),
+            ),
+            (Leap::Running, 0, 600_000, format!("{ran} ahead, and it is 10 m behind the time shown now")),
+            (Leap::Start, 10_000_000_000, 0, format!("{started} 115 d 17 h ahead")),
+            (
+                Leap::Start,
+                0,
+                90_000_000,
+                format!("{started} far ahead, and it is 1 d 1 h behind the time shown now"),
+            ),
+            (Leap::Behind, 0, 5_400_000, "the system clock is 1 h 30 m behind the time shown".to_owned()),
+            (Leap::Behind, 0, 2_000, format!("{behind} is 2.0 s behind the time shown now")),
+            (Leap::Behind, 0, 0, format!("{behind} agrees with the time shown now")),
+            (Leap::Behind, 600_000, -600_000, format!("{behind} is 10 m ahead of the time shown now")),
+        ] {
+            let suspect = Some(Suspicion { leap, wall: Time::ZERO, ahead_ms: ahead_of_trusted_ms });
+            let status = ClockStatus { suspect, ..ClockStatus::trusted_at(NOW, shown_ahead_ms) };
+            assert_eq!(status.suspicion(), Some(text));
+        }
+        assert_eq!(ClockStatus::trusted_at(NOW, 0).suspicion(), None);
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! **Two clocks of the machine.** The wall clock says what time it is, and may be wrong, step or be set back. The boot-time
 //! clock says how much time has passed since the machine started, suspends included; within one boot it does not go back.
-//! A boot has an id, so that a restart of the process within it can be told from a restart of the machine.
+//! A boot has an id, which distinguishes a restart of the process within it from a restart of the machine.
 //!
 //! **The record.** What is shown must survive a crash, and a commit for every look would cost too much. So the store keeps a
 //! record with a *bound* (a lease of two seconds from the last renewal) and a point of a *line* (raw time at a boot time of
@@ -47,7 +47,7 @@
 //! accepted offset is kept in the record; a rejected one as long as the process: a wall clock still wrong at the next
 //! start is judged anew.
 //!
-//! **A commit on its way holds time.** All transactions of a commit have one time, and until the commit is visible no later
+//! **A pending commit holds time.** All transactions of a commit have one time, and until the commit is visible no later
 //! one is shown. Else a reader could take an item for expired by the running time which a write of an instant before, visible
 //! an instant later, has kept alive (T13). So what is shown lags by at most the time of a commit. If the commit fails, its
 //! outcome is unknown and recovery may replay it: time stays where it is until the store is opened again.

@@ -33,8 +33,8 @@ pub(super) struct State {
     pub(super) durable: ClockRecord,
     /// Whether a renewal was asked for and has not arrived.
     pub(super) renewing: bool,
-    /// The time of the commit that is on its way, or of the one that failed: then it stays.
-    pub(super) on_its_way: Option<Time>,
+    /// The time of the pending commit, or of the one that failed: then it stays.
+    pub(super) pending_commit: Option<Time>,
 }
 
 /// A suspicion, and how far the trusted time is behind the shown one. Both run at full rate, so that does not change.
@@ -65,7 +65,7 @@ impl State {
             slewing: false,
             durable,
             renewing: false,
-            on_its_way: None,
+            pending_commit: None,
         }
     }
 
@@ -115,7 +115,7 @@ impl State {
 
     /// The raw time to show as of the last look, as long as nothing limits it.
     pub(super) fn now(&self) -> Time {
-        self.on_its_way.unwrap_or_else(|| self.time())
+        self.pending_commit.unwrap_or_else(|| self.time())
     }
 
     /// The latest raw time that may be shown as of the last look.
@@ -131,7 +131,7 @@ impl State {
     /// Time stands still from here on until the commit that is being made is durable.
     pub(super) fn begin_commit(&mut self) -> Time {
         let now = self.now();
-        self.on_its_way = Some(now);
+        self.pending_commit = Some(now);
         now
     }
 
@@ -217,7 +217,7 @@ impl State {
     pub(super) fn publish(&mut self, record: ClockRecord, turn: Option<Turn>) {
         self.durable = record;
         self.renewing = false;
-        self.on_its_way = None;
+        self.pending_commit = None;
         if let Some(turn) = turn {
             self.shown = turn.at.into();
             self.boot.time = turn.boot_time;

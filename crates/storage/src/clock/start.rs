@@ -54,11 +54,17 @@ impl State {
     fn in_another_boot(durable: ClockRecord, wall: Time, boot: Boot, options: &ClockOptions) -> Self {
         let known = durable.suspicion.map_or(durable.bound, |suspicion| suspicion.trusted);
         let mut state = Self::at(wall.max(durable.bound), boot, durable);
+        let is_ahead_by = |span| wall > known.plus(span);
         let leap = if state.is_behind(wall, durable.bound, options.max_clock_jump) {
             Some(Leap::Behind)
+        } else if is_ahead_by(options.max_start_gap) {
+            Some(Leap::Start)
         } else {
-            let is_ahead = wall > known.plus(options.max_start_gap);
-            (is_ahead || durable.suspicion.is_some()).then_some(Leap::Start)
+            durable.suspicion.map(|suspicion| match suspicion.leap {
+                // A leap that was not followed is shown from this start on.
+                Leap::Running if is_ahead_by(options.max_clock_jump) => Leap::Start,
+                leap => leap,
+            })
         };
         let gap_ms = state.time().millis_since(known);
         state.doubt = leap.map(|leap| Doubt { leap, gap_ms });

@@ -399,6 +399,52 @@ fn t34_a_wall_clock_further_behind_is_suspect_and_time_runs_at_full_rate_until_i
     assert_eq!(bench.leap(), Some(Leap::Behind));
 }
 
+/// A wall clock that was put right by the reboot: the suspicion stays, for its own reason and not for one of the start.
+#[test]
+fn t34_a_suspicion_keeps_its_reason_over_a_reboot_that_puts_the_wall_clock_right() {
+    let distance = 2 * HOUR as i64;
+    for (step, leap, reason) in [
+        (-distance, Leap::Behind, "the system clock was far behind the time shown"),
+        (distance, Leap::Running, "while the server ran, the system clock leapt ahead"),
+    ] {
+        // Below a lease time goes on from the bound, ahead of the wall clock.
+        for (down, now) in [(20 * SECOND, "agrees with"), (0, "is 1.5 s behind")] {
+            let mut bench = Bench::new();
+            bench.show();
+            bench.step(step);
+            assert_eq!(bench.leap(), Some(leap));
+            bench.pass(500);
+            bench.kill();
+            bench.machine.reboot(Duration::from_millis(down));
+            bench.step(-step);
+            bench.start();
+            assert_eq!(bench.leap(), Some(leap), "down for {down}");
+            let expected = format!("{reason}, and it {now} the time shown now");
+            assert_eq!(bench.show().suspicion(), Some(expected));
+            bench.accept();
+            assert_eq!(bench.leap(), None);
+        }
+    }
+}
+
+#[test]
+fn t34_a_running_leap_that_is_still_there_after_a_reboot_is_one_of_the_start() {
+    let mut bench = Bench::new();
+    bench.run(SECOND);
+    bench.step(2 * HOUR as i64);
+    assert_eq!(bench.leap(), Some(Leap::Running));
+    bench.kill();
+    bench.machine.reboot(Duration::ZERO);
+    bench.start();
+    let status = bench.show();
+    assert_eq!(status.suspect.map(|suspicion| suspicion.leap), Some(Leap::Start));
+    assert_eq!(
+        status.suspicion().as_deref(),
+        Some("at its start the server found the system clock 1 h 59 m ahead")
+    );
+    assert!(status.now.millis_since(status.trusted) > HOUR, "hidden by it, and nothing is destroyed by it");
+}
+
 #[test]
 fn t34_a_rejected_wall_clock_that_is_behind_is_followed_without_its_offset() {
     let mut bench = Bench::new();

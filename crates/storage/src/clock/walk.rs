@@ -1,4 +1,4 @@
-//! Random lives of a clock: runs, kills, reboots, clean stops, failed commits and a wall clock that steps.
+//! Random histories of a clock: runs, kills, reboots, clean stops, failed commits and a wall clock that steps.
 //!
 //! Time never goes back (the bench of `table.rs` checks every time that is shown), and its distance from real time is
 //! bounded by what the wall clock was wrong by.
@@ -28,7 +28,7 @@ enum Boots {
     Several,
 }
 
-struct Life {
+struct History {
     bench: Bench,
     random: fastrand::Rng,
     real_ms: u64,
@@ -40,7 +40,7 @@ struct Life {
     failed: bool,
 }
 
-impl Life {
+impl History {
     fn new(seed: u64, wall: Wall, boots: Boots) -> Self {
         let mut bench = Bench::new();
         bench.show();
@@ -127,14 +127,14 @@ impl Life {
 /// Runs all seeds and fails where what is shown is further from real time than `ahead_ms` or `behind_ms`, or is suspect.
 fn check(wall: Wall, boots: Boots, ahead_ms: u64, behind_ms: u64) {
     for seed in 0..SEEDS {
-        let mut life = Life::new(seed, wall, boots);
+        let mut history = History::new(seed, wall, boots);
         for step in 0..STEPS {
-            life.step();
-            if life.failed {
+            history.step();
+            if history.failed {
                 continue;
             }
-            let status = life.bench.show();
-            let (now, real) = (status.now.millis(), life.real_ms);
+            let status = history.bench.show();
+            let (now, real) = (status.now.millis(), history.real_ms);
             let place = format!("seed {seed}, step {step}: shown {now}, real {real}, {status:?}");
             assert!(status.suspect.is_none(), "{place}");
             assert!(now <= real + ahead_ms && now + behind_ms >= real, "{place}");
@@ -165,9 +165,9 @@ fn t34_t13_time_is_as_wrong_as_the_wall_clock_was_and_no_more() {
 fn t13_time_never_goes_back_whatever_the_wall_clock_says_but_by_a_decision() {
     for boots in [Boots::One, Boots::Several] {
         for seed in 0..SEEDS {
-            let mut life = Life::new(seed, Wall::Wild, boots);
+            let mut history = History::new(seed, Wall::Wild, boots);
             for _ in 0..STEPS {
-                life.step();
+                history.step();
             }
         }
     }

@@ -35,10 +35,10 @@ impl BootId {
 
 /// A machine whose clocks stand still until they are moved: together or apart, and over reboots.
 #[derive(Debug)]
-pub struct ManualClock(Mutex<Hands>);
+pub struct ManualClock(Mutex<Machine>);
 
 #[derive(Debug)]
-struct Hands {
+struct Machine {
     wall: Time,
     boot_time: Duration,
     boot_id: Option<BootId>,
@@ -46,7 +46,7 @@ struct Hands {
     step: Duration,
 }
 
-impl Hands {
+impl Machine {
     fn advance(&mut self, duration: Duration) {
         self.wall = self.wall.plus(duration);
         self.boot_time = self.boot_time.saturating_add(duration);
@@ -56,7 +56,7 @@ impl Hands {
 impl ManualClock {
     /// A machine that has just started, with a boot id of its own, whose wall time is `wall`.
     pub fn new(wall: Time) -> Self {
-        Self(Mutex::new(Hands {
+        Self(Mutex::new(Machine {
             wall,
             boot_time: Duration::ZERO,
             boot_id: next_boot_id(),
@@ -67,7 +67,7 @@ impl ManualClock {
     /// A clock that stands where `clock` is now.
     pub(super) fn stopped(clock: &dyn WallClock) -> Self {
         let (wall, boot_time, boot_id) = (clock.wall(), clock.boot_time(), clock.boot_id());
-        Self(Mutex::new(Hands { wall, boot_time, boot_id, step: Duration::ZERO }))
+        Self(Mutex::new(Machine { wall, boot_time, boot_id, step: Duration::ZERO }))
     }
 
     /// Lets time pass on both clocks, as it does while a machine runs and while a laptop is suspended.
@@ -87,23 +87,23 @@ impl ManualClock {
 
     /// Lets time pass on the boot-time clock alone: the wall clock loses it.
     pub fn advance_boot_time(&self, duration: Duration) {
-        let mut hands = self.0.lock();
-        hands.boot_time = hands.boot_time.saturating_add(duration);
+        let mut machine = self.0.lock();
+        machine.boot_time = machine.boot_time.saturating_add(duration);
     }
 
     /// Restarts the machine, which takes so long by the wall clock: another boot id, and boot time from zero.
     pub fn reboot(&self, down: Duration) {
-        let mut hands = self.0.lock();
-        hands.wall = hands.wall.plus(down);
-        hands.boot_time = Duration::ZERO;
-        hands.boot_id = next_boot_id();
+        let mut machine = self.0.lock();
+        machine.wall = machine.wall.plus(down);
+        machine.boot_time = Duration::ZERO;
+        machine.boot_id = next_boot_id();
     }
 
     /// Sets boot time and id, as of a machine restored from a snapshot of its memory; without an id the machine does not
     /// tell its boot.
     pub fn set_boot(&self, boot_id: Option<BootId>, boot_time: Duration) {
-        let mut hands = self.0.lock();
-        (hands.boot_id, hands.boot_time) = (boot_id, boot_time);
+        let mut machine = self.0.lock();
+        (machine.boot_id, machine.boot_time) = (boot_id, boot_time);
     }
 }
 
@@ -116,10 +116,10 @@ fn next_boot_id() -> Option<BootId> {
 
 impl WallClock for ManualClock {
     fn wall(&self) -> Time {
-        let mut hands = self.0.lock();
-        let step = hands.step;
-        hands.advance(step);
-        hands.wall
+        let mut machine = self.0.lock();
+        let step = machine.step;
+        machine.advance(step);
+        machine.wall
     }
 
     fn boot_time(&self) -> Duration {

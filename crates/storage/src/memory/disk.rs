@@ -57,7 +57,7 @@ struct Tables {
     commit: u64,
     /// That of the newest one that was synced, and its record.
     synced: (u64, Option<StoreRecord>),
-    /// A commit whose sync has failed. Nobody sees it until the disk is opened again.
+    /// A commit whose sync has failed. It is not visible until the disk is opened again.
     unsynced: Option<(Overlay, StoreRecord)>,
     /// Open snapshots by commit.
     snapshots: BTreeMap<u64, usize>,
