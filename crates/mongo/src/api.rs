@@ -53,6 +53,40 @@ const OTHER_STAGES: [&str; 7] = [
     "$search",
 ];
 
+/// Fields of commands that version 1 does not have.
+const OTHER_FIELDS: [(&str, &[&str]); 6] = [
+    ("aggregate", &["collectionUUID", "explain", "isMapReduceCommand", "runtimeConstants"]),
+    ("delete", &["collectionUUID", "encryptionInformation", "runtimeConstants"]),
+    (
+        "find",
+        &[
+            "allowSpeculativeMajorityRead",
+            "awaitData",
+            "max",
+            "min",
+            "noCursorTimeout",
+            "oplogReplay",
+            "readOnce",
+            "returnKey",
+            "showRecordId",
+            "tailable",
+        ],
+    ),
+    (
+        "findAndModify",
+        &[
+            "collectionUUID",
+            "encryptionInformation",
+            "originalCollation",
+            "originalQuery",
+            "runtimeConstants",
+            "sampleId",
+        ],
+    ),
+    ("insert", &["collectionUUID", "encryptionInformation"]),
+    ("update", &["collectionUUID", "encryptionInformation", "runtimeConstants"]),
+];
+
 /// Checks what the client has promised.
 pub(crate) fn check(fields: Fields<'_>, command: &Command) -> Result<()> {
     let (strict, deprecation) = (fields.boolean("apiStrict")?, fields.boolean("apiDeprecationErrors")?);
@@ -66,10 +100,35 @@ pub(crate) fn check(fields: Fields<'_>, command: &Command) -> Result<()> {
                 format!("Provided apiStrict:true, but the command {} is not in API Version 1", command.name);
             Err(Error::new(Code::API_STRICT_ERROR, text))
         }
-        Some("1") if strict == Some(true) => check_stages(fields),
+        Some("1") if strict == Some(true) => {
+            check_fields(fields, command)?;
+            check_stages(fields)
+        }
         None | Some("1") => Ok(()),
         Some(_) => Err(Error::new(Code::API_VERSION_ERROR, "API version must be \"1\"")),
     }
+}
+
+/// Refuses fields of a command, and kinds of index, that version 1 does not have.
+fn check_fields(fields: Fields<'_>, command: &Command) -> Result<()> {
+    let other =
+        OTHER_FIELDS.iter().find(|(name, _)| *name == command.name).map_or(&[][..], |(_, other)| other);
+    if let Some((name, _)) = fields.document.iter().find(|(name, _)| other.contains(name)) {
+        let text = format!("BSON field '{}.{name}' is not allowed with apiStrict:true.", command.name);
+        return Err(Error::new(Code::API_STRICT_ERROR, text));
+    }
+    let indexes = fields
+        .document
+        .get("indexes")
+        .and_then(ValueRef::as_array)
+        .filter(|_| command.name == "createIndexes");
+    let keys = indexes.into_iter().flat_map(|indexes| indexes.iter().collect::<Vec<_>>());
+    let keys = keys.filter_map(|index| index.as_document()?.get("key")?.as_document());
+    if keys.into_iter().any(|key| key.iter().any(|(_, kind)| kind.as_str() == Some("text"))) {
+        let text = "text indexes are not in API Version 1";
+        return Err(Error::new(Code::API_STRICT_ERROR, text));
+    }
+    Ok(())
 }
 
 /// Refuses stages of a pipeline that version 1 does not have.

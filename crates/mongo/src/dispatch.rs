@@ -207,8 +207,8 @@ fn admit(call: &mut Call) -> Result<()> {
 
 /// A command that is part of a transaction reads and writes there.
 fn enter_transaction(call: &mut Call) -> Result<()> {
-    if let (Some(Numbered::Transaction { number, starts }), Some(session), InTransaction::Allowed) =
-        (call.numbered, &call.session, call.command.transaction)
+    if let (Some(Numbered::Transaction { number, starts }), Some(session)) = (call.numbered, &call.session)
+        && matches!(call.command.transaction, InTransaction::Allowed | InTransaction::AllowedLater)
     {
         let service = &call.service;
         let lifetime = service.transaction_lifetime();

@@ -111,6 +111,7 @@ impl Inquiry {
             sort: self.sort.as_ref().map(|(_, sort)| sort.view()),
             skip: if counts { 0 } else { self.skip },
             limit: if counts { None } else { self.limit },
+            projection: None,
         }
     }
 

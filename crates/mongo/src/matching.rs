@@ -51,7 +51,7 @@ fn find(call: &Call, fields: Fields<'_>, name: &str, mut wanted: Wanted<'_>) -> 
     let (room, context) = (&call.room, call.context());
     let (on, stages) = catalog::resolve(&call.engine, &call.database, call.collection()?)?;
     let Some(collection) = call.engine.collection(&call.database, &on) else { return Ok(()) };
-    let settings = statements::with_defaults(statements::settings(call, fields)?, fields, Some(&collection));
+    let settings = statements::language(call, fields, call.collection()?, Some(&collection))?;
     let none = Document::new();
     let filter = fields.document(name)?.unwrap_or(none.view());
     if !stages.is_empty() {

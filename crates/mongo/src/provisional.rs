@@ -92,6 +92,11 @@ impl Held {
         Some(collection)
     }
 
+    /// Whether it holds that collection.
+    pub(crate) fn holds(&self, collection: &Collection) -> bool {
+        self.collections.lock().iter().any(|held| held.definition.uuid == collection.definition.uuid)
+    }
+
     /// Makes a collection and holds it.
     pub(crate) fn create(
         &self,

@@ -198,6 +198,11 @@ impl Room {
         Ok(inserted.into_iter().map(told).collect())
     }
 
+    /// Whether the collection is there because of this transaction, as far as anybody knows yet.
+    pub(crate) fn has_made(&self, collection: &Collection) -> bool {
+        self.transaction.as_ref().is_some_and(|transaction| transaction.collections.holds(collection))
+    }
+
     /// Whether this is a transaction.
     pub(crate) fn is_transaction(&self) -> bool {
         self.transaction.is_some()

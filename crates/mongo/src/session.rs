@@ -200,6 +200,11 @@ impl Command {
             let text = format!("Cannot run '{}' in a multi-document transaction.", self.name);
             return Err(Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, text));
         }
+        if starts && self.transaction == InTransaction::AllowedLater {
+            let text =
+                format!("Cannot run {} as the first operation in a multi-document transaction.", self.name);
+            return Err(Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, text));
+        }
         let ends = self.transaction == InTransaction::Ends;
         if !ends && fields.value("writeConcern").is_some() {
             let text = format!("{} is not allowed to have a writeConcern in a transaction", self.name);

@@ -137,6 +137,7 @@ codes! {
     CHANGE_STREAM_FATAL_ERROR = 280 "ChangeStreamFatalError",
     CHANGE_STREAM_HISTORY_LOST = 286 "ChangeStreamHistoryLost",
     TRANSACTION_EXCEEDED_LIFETIME = 290 "TransactionExceededLifetimeLimitSeconds",
+    NO_QUERY_EXECUTION_PLANS = 291 "NoQueryExecutionPlans",
     QUERY_EXCEEDED_MEMORY_LIMIT = 292 "QueryExceededMemoryLimitNoDiskUseAllowed",
     API_VERSION_ERROR = 322 "APIVersionError",
     API_STRICT_ERROR = 323 "APIStrictError",

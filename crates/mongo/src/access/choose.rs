@@ -12,13 +12,14 @@ use std::sync::Arc;
 
 use bson::{Collation, Document, Value};
 use engine::collection::{Collection, CollectionIndex, IndexList, Reading};
-use mql::filter::{Comparison, Filter, Node, Test};
-use mql::index::{self, Available, Candidate, Hint};
+use mql::Code;
+use mql::filter::{Comparison, Filter, Measure, Node, Test};
+use mql::index::{self, Available, Candidate, Hint, PartKind};
 use mql::sort::{self, Sort};
 use storage::Direction;
 
 use super::walk::{Leg, Walk, Way};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::room::Room;
 
 /// How many entries are counted at most to compare two ways.
@@ -129,6 +130,7 @@ pub(crate) fn choose(
         return Ok(Plan::plain(Way::Id(id), true));
     }
     let list = reading.indexes(collection)?;
+    check_near(filter, &list)?;
     let probe = Probe {
         reading,
         collection,
@@ -170,6 +172,19 @@ pub(crate) fn choose(
         indexes: vec![used],
         rejected: candidates.into_iter().map(|candidate| probe.take(candidate).1).collect(),
     })
+}
+
+/// The nearest on the globe are found by an index that knows places there, or not at all, as in MongoDB. In the plane there is
+/// no index that could be asked for: they are looked for among all documents.
+fn check_near(filter: &Filter, list: &IndexList) -> Result<()> {
+    let Some(near) = filter.near().filter(|near| near.measure() != Measure::Plane) else { return Ok(()) };
+    let serves = |part: &index::Part| part.kind == PartKind::Sphere && part.path == *near.path();
+    let usable = |index: &&CollectionIndex| index.is_searchable() && !index.spec.is_hidden();
+    if list.iter().filter(usable).any(|index| index.spec.parts().iter().any(serves)) {
+        return Ok(());
+    }
+    let text = format!("unable to find index for $geoNear query: '{}' has no 2dsphere index", near.path());
+    Err(Error::new(Code::NO_QUERY_EXECUTION_PLANS, text))
 }
 
 /// What it takes to compare ways through one collection.

@@ -77,7 +77,8 @@ impl Source for Library<'_> {
         let order = if sort.is_some() && plan.sorted { Order::Sorted } else { Order::Any };
         // What has to be put in order is read whole before anything is shown.
         let as_they_come = (sort.is_none() || plan.sorted) && scan.filter.near().is_none();
-        let walk = plan.into_walk(self.room, &collection, &scan.filter, scan.limit);
+        let mut walk = plan.into_walk(self.room, &collection, &scan.filter, scan.limit);
+        walk.tells_index_key = scan.tells_index_key;
         let scan = self.scans.add(walk, scan.part);
         if as_they_come {
             self.scans.show_as_they_come(scan);

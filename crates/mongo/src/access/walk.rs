@@ -11,7 +11,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use bson::Value;
+use bson::{Document, Value};
 use document::ItemNumber;
 use engine::collection::{Collection, Found, Hit, IndexList, Reading};
 use mql::filter::Filter;
@@ -109,6 +109,8 @@ pub(crate) struct Walk {
     met_max: usize,
     keys_by_leg: Vec<u64>,
     documents: u64,
+    /// Whether each row tells by which key it was found.
+    pub(super) tells_index_key: bool,
 }
 
 impl Walk {
@@ -136,6 +138,7 @@ impl Walk {
             met_max: MET_MAX,
             keys_by_leg: vec![0; legs],
             documents: 0,
+            tells_index_key: false,
         }
     }
 
@@ -204,7 +207,26 @@ impl Walk {
 
     /// The next document as a row of a pipeline.
     pub(crate) fn next_row(&mut self, reading: &Reading<'_>, context: &Context) -> Result<Option<Row>> {
-        Ok(self.next(reading, context)?.map(|found| Row::of_item(found.document, found.number.0)))
+        let Some(found) = self.next(reading, context)? else { return Ok(None) };
+        let key = if self.tells_index_key { self.index_key(&found, reading, context)? } else { None };
+        let mut row = Row::of_item(found.document, found.number.0);
+        row.meta = key.map(|key| Box::new(Document::new().with("indexKey", key)));
+        Ok(Some(row))
+    }
+
+    /// The key by which the last document was found, as `{$meta: "indexKey"}` shows it.
+    fn index_key(&self, found: &Found, reading: &Reading<'_>, context: &Context) -> Result<Option<Document>> {
+        let Some(collection) = &self.collection else { return Ok(None) };
+        match (&self.way, &self.position) {
+            (Way::Id(id), _) => Ok(Some(Document::new().with("_id", id.clone()))),
+            (Way::Indexes(legs), Position::Entry { leg, hit: Some(hit), .. }) => {
+                let list = reading.indexes(collection)?;
+                let index = legs.get(*leg).and_then(|leg| list.get(leg.index));
+                let Some(index) = index else { return Ok(None) };
+                Ok(index.spec.shown_key(found.document.view(), &hit.key, context)?)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Ends a request: what was read ahead belongs to its time and is let go.

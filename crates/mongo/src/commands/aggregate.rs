@@ -58,6 +58,10 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
 
 /// Opens a change stream.
 fn follow(call: &Call, stages: &[RawDocument], batch_size: Option<usize>) -> Result<Reply> {
+    if call.room.is_transaction() {
+        let text = "$changeStream cannot be part of a transaction";
+        return Err(Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, text));
+    }
     let (name, language) = (collection(call)?, statements::settings(call, call.fields())?);
     let pipeline = parse(call, name, stages, &language)?;
     let stream = call.blocking(|| change_stream::open(call, name, &pipeline))?;
@@ -101,7 +105,10 @@ pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
         None => (None, pipeline),
     };
     let handle = on.as_ref().and_then(|name| call.engine.collection(&call.database, name));
-    let language = statements::with_defaults(statements::settings(call, fields)?, fields, handle.as_deref());
+    let language = match name {
+        Some(name) => statements::language(call, fields, name, handle.as_deref())?,
+        None => statements::settings(call, fields)?,
+    };
     build(call, on.as_deref(), &stages, &language, access::hint(fields)?)
 }
 
@@ -171,6 +178,10 @@ pub(super) fn ready(
     parse: impl Fn(&Settings) -> mql::Result<Pipeline>,
 ) -> Result<Answers> {
     let pipeline = with_views(call, on, language, parse)?;
+    if !pipeline.descriptions().is_empty() && call.room.is_transaction() {
+        let text = "a pipeline that tells of operations, sessions, indexes or statistics cannot be part of a transaction";
+        return Err(LanguageError::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, text).into());
+    }
     if pipeline.writes().is_some() && call.room.is_transaction() {
         let text = "a pipeline with $out or $merge cannot be part of a transaction";
         return Err(LanguageError::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, text).into());

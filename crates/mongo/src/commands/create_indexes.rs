@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use bson::{Document, RawDocument};
-use engine::collection::Collection;
-use mql::index::IndexSpec;
+use engine::collection::{Collection, Reading};
+use mql::Code;
+use mql::index::{IndexSpec, Relation, compare_specs};
+use storage::Direction;
 
 use crate::call::Call;
 use crate::catalog;
@@ -35,12 +37,13 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let specs = asked.iter().map(|spec| parse(spec, lenient, collection_of_defaults.as_deref()));
     let specs = specs.collect::<Result<Vec<_>>>()?;
     let collection = catalog::for_write(&call.room, &call.database, name)?;
+    check_transaction(call, &collection, &specs)?;
     let before = collection.indexes().iter().count();
     let count = specs.len();
     let numbers = call
         .engine
         .create_indexes_with(&collection, specs, fields.consent()?)
-        .map_err(|error| Error::in_namespace(error, &collection.namespace()))?;
+        .map_err(|error| refusal(error, &collection.namespace()))?;
     build(call, &collection, &numbers)?;
     let after = collection.indexes().iter().count();
     let mut reply = Document::new()
@@ -53,6 +56,42 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         reply.push("note", "index already exists");
     }
     Ok(reply.into())
+}
+
+/// A transaction makes indexes only in a collection that it has made itself and left empty. Indexes that are there already
+/// need no making.
+fn check_transaction(call: &Call, collection: &Arc<Collection>, specs: &[IndexSpec]) -> Result<()> {
+    let list = collection.indexes();
+    // A conflict is for those who make indexes to tell.
+    let is_there =
+        |spec: &IndexSpec| list.iter().any(|index| compare_specs(&index.spec, spec) != Relation::Different);
+    if !call.room.is_transaction() || specs.iter().all(is_there) {
+        return Ok(());
+    }
+    let is_empty = || {
+        let first =
+            |reading: &Reading<'_>| Ok(reading.natural(collection, None, Direction::Forward, 1, 1)?);
+        call.room.read(&[collection], first).map(|found| found.is_empty())
+    };
+    if call.room.has_made(collection) && is_empty()? {
+        return Ok(());
+    }
+    let text = format!(
+        "Cannot create new indexes on existing collection {} in a multi-document transaction.",
+        collection.namespace()
+    );
+    Err(Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, text))
+}
+
+/// What is too large about indexes is their number.
+fn refusal(error: engine::Error, namespace: &str) -> Error {
+    match error {
+        engine::Error::TooLarge { limit, .. } => {
+            let text = format!("add index fails, too many indexes for {namespace}: there may be {limit}");
+            Error::new(Code::CANNOT_CREATE_INDEX, text)
+        }
+        error => Error::in_namespace(error, namespace),
+    }
 }
 
 /// An index takes over the collation of its collection unless it names one.

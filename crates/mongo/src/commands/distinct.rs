@@ -21,8 +21,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let path = FieldPath::parse(fields.required("key", fields.text("key")?)?)?;
     let name = call.collection()?;
     let collection = call.engine.collection(&call.database, name);
-    let settings =
-        statements::with_defaults(statements::settings(call, fields)?, fields, collection.as_deref());
+    let settings = statements::language(call, fields, name, collection.as_deref())?;
     // By their ordered keys, so that numbers of different types that are equal, and strings that the collation calls equal,
     // are one.
     let context = call.context();

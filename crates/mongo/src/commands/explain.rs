@@ -144,7 +144,10 @@ fn aggregate(
     };
     stages.extend(pipeline);
     let handle = on.as_ref().and_then(|name| call.engine.collection(&call.database, name));
-    let language = statements::with_defaults(statements::settings(call, fields)?, fields, handle.as_deref());
+    let language = match name {
+        Some(name) => statements::language(call, fields, name, handle.as_deref())?,
+        None => statements::settings(call, fields)?,
+    };
     let parsed = super::aggregate::parse(call, on.as_deref(), &stages, &language)?;
     if !parsed.reads_collection() {
         return Ok(reply(call, Document::new().with("stages", shown(&stages))));

@@ -111,14 +111,13 @@ pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
     let name = call.collection()?;
     let (on, stages) = catalog::resolve(&call.engine, &call.database, name)?;
     let collection = call.engine.collection(&call.database, &on);
-    let settings =
-        statements::with_defaults(statements::settings(call, fields)?, fields, collection.as_deref());
+    let settings = statements::language(call, fields, name, collection.as_deref())?;
     let none = Document::new();
     let filter = fields.document("filter")?.unwrap_or(none.view());
     let (skip, limit) = (fields.count("skip")?, fields.count("limit")?.filter(|limit| *limit > 0));
     let projection = fields.document("projection")?.filter(|projection| !projection.is_empty());
     let sort = fields.document("sort")?.filter(|sort| !sort.is_empty());
-    let find = Find { filter, sort, skip: skip.unwrap_or(0), limit };
+    let find = Find { filter, sort, skip: skip.unwrap_or(0), limit, projection };
     catalog::check_expansion(&call.engine, &call.database, &stages)?;
     let view: Vec<_> = stages.iter().map(RawDocument::view).collect();
     let parse = |settings: &Settings| Pipeline::find(&view, &find, settings);

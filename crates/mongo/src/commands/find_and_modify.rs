@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocument, Value};
 use mql::Code;
+use mql::filter::Filter;
+use mql::pipeline::AskedMeta;
 use mql::projection::{Beside, Projection};
 
 use crate::call::Call;
 use crate::catalog;
 use crate::error::{Error, Result};
-use crate::fields::Fields;
 use crate::reply::Reply;
 use crate::statements::{self, Images};
 
@@ -49,7 +50,9 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         return Err(Error::new(Code::FAILED_TO_PARSE, text));
     }
     catalog::refuse_system(&call.database, call.collection()?)?;
-    let run = async || if remove { delete(call).await } else { change(call, new, upsert).await };
+    let shown = Shown::parse(call)?;
+    let run =
+        async || if remove { delete(call, &shown).await } else { change(call, &shown, new, upsert).await };
     match run().await {
         // The collection was dropped between the look and the write.
         Err(error) if error.code == Code::NAMESPACE_NOT_FOUND && !call.room.is_transaction() => run().await,
@@ -57,7 +60,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     }
 }
 
-async fn delete(call: &Call) -> Result<Reply> {
+async fn delete(call: &Call, shown: &Shown) -> Result<Reply> {
     let fields = call.fields();
     let none = Document::new();
     let filter = fields.document("query")?.unwrap_or(none.view());
@@ -66,14 +69,14 @@ async fn delete(call: &Call) -> Result<Reply> {
     };
     catalog::refuse_view(&collection)?;
     let statement = Arc::new(statements::delete(call, &collection, fields, filter)?);
+    shown.asked.check(&statement.selection.filter)?;
     let deleted = statement.one(&call.room, &collection, call.receipt(0)).await?;
     call.service.statistics.documents_deleted.add(deleted.count);
     let last = Document::new().with("n", deleted.count as i32);
-    let shown = project(call, fields, deleted.before, &statement.selection.filter)?;
-    Ok(reply(last, shown))
+    Ok(reply(last, shown.of(call, deleted.before, &statement.selection.filter)?))
 }
 
-async fn change(call: &Call, new: bool, upsert: bool) -> Result<Reply> {
+async fn change(call: &Call, shown: &Shown, new: bool, upsert: bool) -> Result<Reply> {
     let fields = call.fields();
     let none = Document::new();
     let filter = fields.document("query")?.unwrap_or(none.view());
@@ -89,6 +92,7 @@ async fn change(call: &Call, new: bool, upsert: bool) -> Result<Reply> {
     };
     catalog::refuse_view(&collection)?;
     let statement = Arc::new(statements::update(call, &collection, fields, filter, update, upsert)?);
+    shown.asked.check(&statement.selection.filter)?;
     let updated = statement.one(&call.room, &collection, call.receipt(0), Images::Recorded).await?;
     let statistics = &call.service.statistics;
     statistics.documents_updated.add(updated.modified);
@@ -99,25 +103,38 @@ async fn change(call: &Call, new: bool, upsert: bool) -> Result<Reply> {
         last.push("upserted", id);
     }
     let image = if new { updated.after } else { updated.before };
-    let shown = project(call, fields, image, &statement.selection.filter)?;
-    Ok(reply(last, shown))
+    Ok(reply(last, shown.of(call, image, &statement.selection.filter)?))
 }
 
-fn project(
-    call: &Call,
-    fields: Fields<'_>,
-    document: Option<RawDocument>,
-    filter: &mql::filter::Filter,
-) -> Result<Option<Value>> {
-    let Some(document) = document else { return Ok(None) };
-    let Some(projection) = fields.document("fields")? else {
-        return Ok(Some(Value::Document(document.to_document())));
-    };
-    let projection = Projection::parse(projection, &statements::settings(call, fields)?)?;
-    let context = call.context();
-    let meta = statements::search_meta(filter, document.view(), &context)?;
-    let beside = Beside { filter: Some(filter), meta: meta.as_ref() };
-    Ok(Some(Value::Document(projection.apply(document.view(), beside, &context)?)))
+/// What is shown of the document. It is read before anything is written, so that a wrong one changes nothing.
+struct Shown {
+    projection: Option<Projection>,
+    asked: AskedMeta,
+}
+
+impl Shown {
+    fn parse(call: &Call) -> Result<Shown> {
+        let fields = call.fields();
+        let projection = fields.document("fields")?;
+        let asked = AskedMeta::of(projection);
+        if asked.sort_key {
+            return Err(Error::bad_value("Cannot use a $meta sortKey projection in findAndModify commands."));
+        }
+        let settings = statements::settings(call, fields)?;
+        let projection = projection.map(|projection| Projection::parse(projection, &settings)).transpose()?;
+        Ok(Shown { projection, asked })
+    }
+
+    fn of(&self, call: &Call, document: Option<RawDocument>, filter: &Filter) -> Result<Option<Value>> {
+        let Some(document) = document else { return Ok(None) };
+        let Some(projection) = &self.projection else {
+            return Ok(Some(Value::Document(document.to_document())));
+        };
+        let context = call.context();
+        let meta = statements::search_meta(filter, document.view(), &context)?;
+        let beside = Beside { filter: Some(filter), meta: meta.as_ref() };
+        Ok(Some(Value::Document(projection.apply(document.view(), beside, &context)?)))
+    }
 }
 
 /// `value` must be there even if there is none: one driver cannot do without.

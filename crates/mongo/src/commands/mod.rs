@@ -130,6 +130,8 @@ pub(crate) enum Effect {
 pub(crate) enum InTransaction {
     /// It may be part of one.
     Allowed,
+    /// It may be part of one that has begun.
+    AllowedLater,
     /// It may not.
     Refused,
     /// It ends one.
@@ -248,7 +250,7 @@ commands! {
     insert "insert" Asked(insert) Anywhere Writes Allowed "stores documents";
     find "find" Database(Find) Anywhere Reads Allowed "finds documents";
     get_more "getMore" Asked(get_more) Anywhere Reads Allowed "goes on with a cursor";
-    kill_cursors "killCursors" Users Anywhere Reads Allowed "closes cursors";
+    kill_cursors "killCursors" Users Anywhere Reads AllowedLater "closes cursors";
     update "update" Asked(update) Anywhere Writes Allowed "changes documents";
     delete "delete" Database(Remove) Anywhere Writes Allowed "deletes documents";
     find_and_modify "findAndModify" ["findandmodify"] Asked(find_and_modify) Anywhere Writes Allowed "changes one document and shows it";

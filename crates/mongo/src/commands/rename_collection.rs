@@ -28,6 +28,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
             format!("Source collection {from} does not exist"),
         ));
     };
+    catalog::refuse_view(&collection)?;
     if from == to {
         let text = "Can't rename a collection to itself";
         return Err(Error::new(Code::ILLEGAL_OPERATION, text));

@@ -22,6 +22,7 @@ use mql::update::Update;
 
 use crate::access::{self, Plan};
 use crate::call::Call;
+use crate::catalog;
 use crate::error::{Error, Result};
 use crate::fields::Fields;
 use crate::room::Room;
@@ -86,6 +87,28 @@ pub(crate) fn with_defaults(
     let list = collection.indexes();
     settings.text = list.iter().find_map(|index| index.spec.text_rules().cloned()).map(Arc::new);
     settings
+}
+
+/// How a command that reads `name`, a collection or a view over `on`, compares strings and searches text. A view has one
+/// collation, its own: nobody can read it by another one.
+pub(crate) fn language(
+    call: &Call,
+    fields: Fields<'_>,
+    name: &str,
+    on: Option<&Collection>,
+) -> Result<filter::Settings> {
+    let mut settings = with_defaults(settings(call, fields)?, fields, on);
+    let named = call.engine.collection(&call.database, name);
+    if let Some(view) = named.filter(|named| catalog::view(named).is_some()) {
+        let own = &view.definition.collation;
+        let asked = fields.document("collation")?.is_some_and(|asked| !asked.is_empty());
+        if asked && settings.collation != *own {
+            let text = format!("Cannot override a view's default collation: {}.{name}", call.database);
+            return Err(Error::new(Code::OPTION_NOT_SUPPORTED_ON_VIEW, text));
+        }
+        settings.collation = own.clone();
+    }
+    Ok(settings)
 }
 
 /// Reads an update.

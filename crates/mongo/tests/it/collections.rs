@@ -151,9 +151,9 @@ async fn what_is_not_here_is_refused_by_name() {
         ("db", r#"{"create": "d", "clusteredIndex": {"key": {"_id": 1}, "unique": true}}"#),
         (
             "db",
-            r#"{"aggregate": "c", "pipeline": [{"$project": {"k": {"$meta": "sortKey"}}}], "cursor": {}}"#,
+            r#"{"aggregate": "c", "pipeline": [{"$project": {"k": {"$meta": "recordId"}}}], "cursor": {}}"#,
         ),
-        ("db", r#"{"find": "c", "projection": {"k": {"$meta": "indexKey"}}}"#),
+        ("db", r#"{"find": "c", "projection": {"k": {"$meta": "recordId"}}}"#),
         ("db", r#"{"find": "c", "returnKey": true}"#),
         ("db", r#"{"find": "c", "showRecordId": true}"#),
         ("db", r#"{"find": "c", "tailable": true}"#),

@@ -42,6 +42,11 @@ use parse::Parser;
 pub struct Expression(Arc<Node>);
 
 impl Expression {
+    /// Whether there is an operator of that name.
+    pub(crate) fn is_operator(name: &str) -> bool {
+        table::find(name).is_some()
+    }
+
     /// Parses any value: a string beginning with `$` is a field path or a variable, a document beginning with `$` an operator,
     /// everything else stands for itself. `variables` are the names that may be used beside the system's own.
     pub fn parse(value: ValueRef<'_>, variables: &Variables) -> Result<Expression> {

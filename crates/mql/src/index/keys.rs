@@ -79,6 +79,18 @@ impl IndexSpec {
 
     /// The values that a key of a document stands for, by field: what a duplicate key error tells. Missing fields are null.
     pub fn key_value(&self, document: DocumentRef<'_>, key: &[u8], context: &Context) -> Result<Document> {
+        let found = self.found_key(document, key, context)?;
+        let nulls = || self.parts.iter().map(|part| (part.name.as_str(), Value::Null)).collect();
+        Ok(found.unwrap_or_else(nulls))
+    }
+
+    /// The values of the document that make up the key, if there are such.
+    fn found_key(
+        &self,
+        document: DocumentRef<'_>,
+        key: &[u8],
+        context: &Context,
+    ) -> Result<Option<Document>> {
         let mut found = None;
         let mut gathered = Gathered { keys: Vec::new(), multikey: false, cut: false };
         let mut expansion = Expansion { index: self, context, gathered: &mut gathered, steps: 0 };
@@ -92,9 +104,23 @@ impl IndexSpec {
             }
             Ok(())
         })?;
-        let values = found.unwrap_or_default();
-        let value = |at: usize| values.get(at).cloned().flatten().unwrap_or(Value::Null);
-        Ok(self.parts.iter().enumerate().map(|(at, part)| (part.name.as_str(), value(at))).collect())
+        let named = |values: Vec<Option<Value>>| {
+            let values = values.into_iter().map(|value| value.unwrap_or(Value::Null));
+            self.parts.iter().map(|part| part.name.as_str()).zip(values).collect()
+        };
+        Ok(found.map(named))
+    }
+
+    /// What `{$meta: "indexKey"}` shows of a key of a document; none where the key is not made of values (text, places, fields
+    /// by wildcard) or was too long to be kept whole.
+    pub fn shown_key(
+        &self,
+        document: DocumentRef<'_>,
+        key: &[u8],
+        context: &Context,
+    ) -> Result<Option<Document>> {
+        let is_plain = |part: &super::Part| matches!(part.kind, PartKind::Ascending | PartKind::Descending);
+        if self.parts.iter().all(is_plain) { self.found_key(document, key, context) } else { Ok(None) }
     }
 
     fn ordinary_keys(&self, document: DocumentRef<'_>, context: &Context, out: &mut Gathered) -> Result<()> {

@@ -28,7 +28,8 @@ pub(crate) fn steps(filter: &Filter, sort: Option<&Sort>, order: Order) -> Vec<B
     steps
 }
 
-fn tell(row: &mut Row, name: &str, value: impl Into<Value>) {
+/// Keeps something beside a row.
+pub(crate) fn tell(row: &mut Row, name: &str, value: impl Into<Value>) {
     row.meta.get_or_insert_default().insert(name, value);
 }
 

@@ -15,6 +15,7 @@
 //! spilled to disk.
 
 mod accumulator;
+mod asked;
 mod chain;
 mod following;
 mod found;
@@ -37,10 +38,11 @@ use std::sync::Arc;
 
 use bson::{Document, DocumentRef, ValueRef};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::sort::Sort;
 
+pub use asked::AskedMeta;
 pub use following::Following;
 pub use merge::{Merge, Outcome, new_id};
 pub use rewrite::Rewrite;
@@ -90,6 +92,8 @@ pub struct Find<'a> {
     pub skip: u64,
     /// How many come at most.
     pub limit: Option<u64>,
+    /// What is shown of them: what it asks for by `$meta` is kept beside the rows.
+    pub projection: Option<DocumentRef<'a>>,
 }
 
 /// Where a pipeline writes to.
@@ -104,14 +108,15 @@ pub enum Writes<'a> {
 impl Pipeline {
     /// Reads a pipeline and checks all of it.
     pub fn parse(stages: &[DocumentRef<'_>], settings: &Settings) -> Result<Pipeline> {
-        let around = Surroundings::new(settings);
+        let around = Surroundings::new(settings).asking(stages.iter().copied());
         Pipeline::of(parse_stages(stages, &around, Place::Top)?, &around, Part::Leading)
     }
 
     /// The pipeline of a `find`. Unlike stages, it may ask for the nearest first (`$near`) and for the order in which documents are
     /// stored (`$natural`), which only the source knows. `view` is what makes the collection, if it is a view.
     pub fn find(view: &[DocumentRef<'_>], find: &Find<'_>, settings: &Settings) -> Result<Pipeline> {
-        let around = Surroundings::new(settings);
+        let asking = view.iter().copied().chain(find.sort).chain(find.projection);
+        let around = Surroundings::new(settings).asking(asking);
         let mut stages = parse_stages(view, &around, Place::Top)?;
         let direct = stages.is_empty();
         if !find.filter.is_empty() {
@@ -132,6 +137,10 @@ impl Pipeline {
             stages.push(Stage::Skip(find.skip));
         }
         stages.extend(find.limit.map(Stage::Limit));
+        let sorts = find.sort.is_some_and(|sort| !sort.is_empty());
+        if !sorts && AskedMeta::of(find.projection).sort_key {
+            return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
+        }
         Pipeline::of(stages, &around, Part::Leading)
     }
 
@@ -141,6 +150,7 @@ impl Pipeline {
         let asked = optimize::take_leading(&mut stages);
         let conditions = all_of(asked.conditions);
         let filter = Arc::new(around.filter(conditions.view())?);
+        around.asked.check(&filter)?;
         let leading = Leading { filter, sort: asked.sort, limit: asked.limit, conditions };
         Ok(Pipeline { leading, stages, around: around.clone(), part })
     }
@@ -234,5 +244,6 @@ impl Pipeline {
 
 /// Reads a pipeline over another collection.
 fn parse_inner(stages: &[DocumentRef<'_>], around: &Surroundings, place: Place) -> Result<Pipeline> {
-    Pipeline::of(parse_stages(stages, around, place)?, around, Part::Foreign)
+    let around = around.clone().asking(stages.iter().copied());
+    Pipeline::of(parse_stages(stages, &around, place)?, &around, Part::Foreign)
 }

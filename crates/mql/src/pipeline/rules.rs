@@ -64,15 +64,26 @@ pub(crate) fn check(stages: &[DocumentRef<'_>], place: Place, around: &Surroundi
             let message = format!("{name} can only be the final stage in the pipeline");
             return Err(Error::location(40601, message));
         }
-        if number > 0 && names[0] == "$changeStream" && !AFTER_CHANGE_STREAM.contains(name) {
-            let message = format!("{name} is not permitted in a $changeStream pipeline");
-            return Err(Error::new(Code::ILLEGAL_OPERATION, message));
-        }
     }
     if matches!(place, Place::Facet) {
         return Ok(());
     }
     collection(names.first().copied(), around)
+}
+
+/// Checks what follows a `$changeStream`, of stages that are all known.
+pub(crate) fn check_following(stages: &[DocumentRef<'_>]) -> Result<()> {
+    let mut names = stages.iter().map(|stage| stage.iter().next().map_or("", |(name, _)| name));
+    if names.next() != Some("$changeStream") {
+        return Ok(());
+    }
+    match names.find(|name| !AFTER_CHANGE_STREAM.contains(name)) {
+        Some(name) => {
+            let message = format!("{name} is not permitted in a $changeStream pipeline");
+            Err(Error::new(Code::ILLEGAL_OPERATION, message))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Whether the stage may stand in a pipeline at that place.

@@ -125,7 +125,8 @@ fn open(pipeline: Pipeline, world: &mut World<'_>) -> Result<State> {
                 // The nearest are wanted, not any.
                 limit = None;
             }
-            let scan = Scan { collection, part, filter, sort: leading.sort, limit };
+            let tells_index_key = around.asked.index_key;
+            let scan = Scan { collection, part, filter, sort: leading.sort, limit, tells_index_key };
             return open_scan(&scan, stages, world);
         }
     };
@@ -134,15 +135,18 @@ fn open(pipeline: Pipeline, world: &mut World<'_>) -> Result<State> {
 
 fn open_scan(scan: &Scan, mut stages: Vec<Stage>, world: &mut World<'_>) -> Result<State> {
     let (id, order) = world.source.open(scan)?;
+    let mut told = None;
     if let Some(Stage::Sort(sorted)) = stages.first()
         && (order == Order::Sorted || sorted.sort.natural().is_some())
     {
+        told = sorted.telling();
         match sorted.limit {
             Some(limit) => stages[0] = Stage::Limit(limit),
             None => drop(stages.remove(0)),
         }
     }
-    let steps = found::steps(&scan.filter, scan.sort.as_deref(), order);
+    let mut steps = found::steps(&scan.filter, scan.sort.as_deref(), order);
+    steps.extend(told);
     let chain = start_behind(steps, &stages);
     Ok(State::Open { feed: Feed::Scan { id, part: scan.part }, chain })
 }

@@ -9,6 +9,7 @@ use crate::error::{Code, Error, Result};
 use crate::expression::{Expression, Scope, Variables};
 use crate::filter::{self, Filter, PatternRoom};
 use crate::index::TextRules;
+use crate::pipeline::asked::AskedMeta;
 use crate::pipeline::row::Row;
 use crate::pipeline::source::Namespace;
 
@@ -53,6 +54,8 @@ pub(crate) struct Surroundings {
     missing: Vec<String>,
     /// How many pipelines stand around this one.
     depth: usize,
+    /// What is asked for by `$meta`.
+    pub(crate) asked: AskedMeta,
 }
 
 /// A variable and its value, if it has one.
@@ -60,7 +63,14 @@ pub(crate) type Binding = (String, Option<Value>);
 
 impl Surroundings {
     pub(crate) fn new(settings: &Settings) -> Surroundings {
-        Surroundings { settings: Arc::new(settings.clone()), missing: Vec::new(), depth: 0 }
+        let settings = Arc::new(settings.clone());
+        Surroundings { settings, missing: Vec::new(), depth: 0, asked: AskedMeta::default() }
+    }
+
+    /// The same for stages of which some may ask for something by `$meta`.
+    pub(crate) fn asking<'a>(self, stages: impl IntoIterator<Item = DocumentRef<'a>>) -> Surroundings {
+        let asked = self.asked.and(AskedMeta::of(stages));
+        Surroundings { asked, ..self }
     }
 
     /// The surroundings of a pipeline over the same rows, within this one.
@@ -77,6 +87,7 @@ impl Surroundings {
     /// The surroundings of a pipeline over another collection, with these values as variables too.
     pub(crate) fn inner(&self, collection: Option<&Namespace>, values: &[Binding]) -> Result<Surroundings> {
         let mut inner = self.within()?.with_values(values);
+        inner.asked = AskedMeta::default();
         let settings = Arc::make_mut(&mut inner.settings);
         settings.collection = collection.map(|name| name.collection.clone());
         settings.text = None;

@@ -43,6 +43,8 @@ pub struct Scan {
     pub sort: Option<Arc<Sort>>,
     /// How many rows are asked for at most, in that order if there is one. The source need not stop there.
     pub limit: Option<u64>,
+    /// Whether each row tells by which key of an index it was found: `indexKey` in its meta.
+    pub tells_index_key: bool,
 }
 
 /// The part that a collection plays in a pipeline.

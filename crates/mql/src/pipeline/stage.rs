@@ -94,6 +94,7 @@ pub(crate) fn parse_stages(
     for stage in stages {
         parsed.extend(parse_stage(*stage, around)?);
     }
+    rules::check_following(stages)?;
     if parsed.iter().skip(1).any(|stage| matches!(stage, Stage::Match(matching) if matching.searches_text()))
     {
         let message = "$match with $text is only allowed as the first pipeline stage";

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use bson::{Collation, Document, DocumentRef, Value};
 
+pub(crate) use parse::unknown_expression;
 pub use tree::{Policy, Tree};
 
 use crate::context::Context;

@@ -150,6 +150,7 @@ impl Parser<'_> {
                 self.wishes.push((path, Wish::Describe(expression)));
                 Ok(())
             }
+            unknown if !Expression::is_operator(unknown) => Err(unknown_expression(unknown)),
             _ => self.compute(path, ValueRef::Document(inner)),
         }
     }
@@ -225,6 +226,11 @@ impl Parser<'_> {
         self.wishes.push((FieldPath::parse_strict(path)?, Wish::Positional));
         Ok(())
     }
+}
+
+/// The error for a field that is computed by something that is no expression.
+pub(crate) fn unknown_expression(name: &str) -> Error {
+    Error::location(31325, format!("Unknown expression {name}"))
 }
 
 /// The path before a `$` at its end.

@@ -351,7 +351,8 @@ fn a_find_brings_the_nearest_first() {
         [5, 1, 3].iter().map(|far| json(&format!(r#"{{"_id": {far}, "p": [0, {far}]}}"#))).collect();
     let ids = |sort: Option<&Document>, limit| {
         let filter = json(r#"{"p": {"$near": [0, 0]}, "_id": {"$gt": 0}}"#);
-        let find = Find { filter: filter.view(), sort: sort.map(Document::view), skip: 0, limit };
+        let find =
+            Find { filter: filter.view(), sort: sort.map(Document::view), skip: 0, limit, projection: None };
         let mut running = Pipeline::find(&[], &find, &settings()).unwrap().start();
         let rows = drain(&mut running, &mut memory(&documents), &Context::at(0)).unwrap();
         rows.iter().map(|row| bson::shell_text(row.view().get("_id").unwrap())).collect::<Vec<_>>().join(" ")

@@ -72,7 +72,9 @@ impl Special for Let {
 struct Meta(&'static str);
 
 /// The keywords of `$meta`.
-const KEYWORDS: [&str; 8] = [
+const KEYWORDS: [&str; 10] = [
+    "indexKey",
+    "sortKey",
     "textScore",
     "randVal",
     "geoNearDistance",
@@ -83,14 +85,14 @@ const KEYWORDS: [&str; 8] = [
     "vectorSearchScore",
 ];
 
-/// Keywords of what is not kept beside a document here.
-const UNKNOWN_HERE: [&str; 3] = ["indexKey", "recordId", "sortKey"];
+/// The keyword of what a document does not have here.
+const UNKNOWN_HERE: &str = "recordId";
 
 fn meta(_: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) -> Result<Node> {
     let ValueRef::String(keyword) = argument else {
         return Err(Error::location(17307, "$meta only supports string arguments"));
     };
-    if UNKNOWN_HERE.contains(&keyword) {
+    if keyword == UNKNOWN_HERE {
         let message = format!("$meta with '{keyword}' is not supported");
         return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
     }

@@ -59,17 +59,30 @@ pub(super) fn stored_pair(value: ValueRef<'_>) -> Option<Pair> {
 pub(super) fn stored_shape(value: ValueRef<'_>) -> Option<Shape> {
     match value {
         ValueRef::Document(document) if document.get("type").and_then(ValueRef::as_str).is_some() => {
-            geo_json(document).ok()
+            read(document, Origin::Stored).ok()
         }
         other => position(pair(other)?).ok().map(Shape::point),
     }
 }
 
-/// Reads `GeoJSON`.
+/// Where a shape comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A query: lines that close on themselves are refused.
+    Query,
+    /// A document. Its keys in indexes were made of the shape as it is, so it is read as it always was.
+    Stored,
+}
+
+/// Reads `GeoJSON` of a query.
 pub(super) fn geo_json(document: DocumentRef<'_>) -> Result<Shape> {
+    read(document, Origin::Query)
+}
+
+fn read(document: DocumentRef<'_>, origin: Origin) -> Result<Shape> {
     let winding = winding(document)?;
     let mut shape = Shape::default();
-    add(document, winding, COLLECTION_DEPTH, &mut shape)?;
+    add(document, (winding, origin), COLLECTION_DEPTH, &mut shape)?;
     Ok(shape)
 }
 
@@ -86,7 +99,7 @@ fn winding(document: DocumentRef<'_>) -> Result<Winding> {
     }
 }
 
-fn add(document: DocumentRef<'_>, winding: Winding, depth: usize, shape: &mut Shape) -> Result<()> {
+fn add(document: DocumentRef<'_>, how: (Winding, Origin), depth: usize, shape: &mut Shape) -> Result<()> {
     let kind = document.get("type").and_then(ValueRef::as_str).unwrap_or_default();
     if kind == "GeometryCollection" {
         let members = document.get("geometries").and_then(ValueRef::as_array);
@@ -97,7 +110,7 @@ fn add(document: DocumentRef<'_>, winding: Winding, depth: usize, shape: &mut Sh
             let member = member
                 .as_document()
                 .ok_or_else(|| Error::bad_value("GeometryCollection member must be an object"))?;
-            add(member, winding, depth - 1, shape)?;
+            add(member, how, depth - 1, shape)?;
         }
         return Ok(());
     }
@@ -114,14 +127,14 @@ fn add(document: DocumentRef<'_>, winding: Winding, depth: usize, shape: &mut Sh
         "Point" => shape.points.push(coordinate(ValueRef::Array(coordinates))?),
         "MultiPoint" => shape.points.extend(line(coordinates, 1)?),
         "LineString" => shape.lines.push(line(coordinates, 2)?),
-        "Polygon" => shape.areas.push(area(coordinates, winding)?),
+        "Polygon" => shape.areas.push(area(coordinates, how)?),
         _ => {
             for part in coordinates.iter() {
                 let part =
                     part.as_array().ok_or_else(|| Error::bad_value("GeoJSON coordinates must be arrays"))?;
                 match kind {
                     "MultiLineString" => shape.lines.push(line(part, 2)?),
-                    _ => shape.areas.push(area(part, winding)?),
+                    _ => shape.areas.push(area(part, how)?),
                 }
             }
             if coordinates.is_empty() {
@@ -157,7 +170,7 @@ fn line(coordinates: ArrayRef<'_>, least: usize) -> Result<Vec<Vector>> {
     Ok(vertices)
 }
 
-fn area(coordinates: ArrayRef<'_>, winding: Winding) -> Result<Area> {
+fn area(coordinates: ArrayRef<'_>, (winding, origin): (Winding, Origin)) -> Result<Area> {
     let mut rings = Vec::new();
     for ring in coordinates.iter() {
         let ring = ring.as_array().ok_or_else(|| Error::bad_value("Polygon coordinates must be an array"))?;
@@ -174,6 +187,9 @@ fn area(coordinates: ArrayRef<'_>, winding: Winding) -> Result<Area> {
         if vertices.len() < 3 {
             return Err(Error::bad_value("Loop must have at least 3 different vertices"));
         }
+        if origin == Origin::Query {
+            check_loop(&vertices, ring)?;
+        }
         // A hole is always the smaller part.
         let winding = if rings.is_empty() { winding } else { Winding::Smaller };
         rings.push(Ring::new(vertices, winding));
@@ -181,4 +197,23 @@ fn area(coordinates: ArrayRef<'_>, winding: Winding) -> Result<Area> {
     let mut rings = rings.into_iter();
     let outer = rings.next().ok_or_else(|| Error::bad_value("Polygon has no loops."))?;
     Ok(Area { outer, holes: rings.collect() })
+}
+
+/// Refuses a loop that comes back to one of its vertices, or that goes from one side of the globe to the opposite one, for
+/// which there is no shortest way. All of a pole is one vertex.
+fn check_loop(vertices: &[Vector], ring: ArrayRef<'_>) -> Result<()> {
+    let mut places: Vec<[i64; 3]> = vertices.iter().map(|vertex| vertex.rounded()).collect();
+    let opposite =
+        |[left, right]: [&[i64; 3]; 2]| left.iter().zip(right).all(|(left, right)| *left == -*right);
+    let last = places.last().into_iter().zip(places.first()).map(|(last, first)| [last, first]);
+    let edges = places.windows(2).map(|edge| [&edge[0], &edge[1]]);
+    let through_the_middle = edges.chain(last).any(opposite);
+    places.sort_unstable();
+    if through_the_middle || places.windows(2).any(|pair| pair[0] == pair[1]) {
+        let what =
+            if through_the_middle { "has an edge between opposite points" } else { "has duplicate vertices" };
+        let text = bson::shell_text(ValueRef::Array(ring));
+        return Err(Error::bad_value(format!("Loop is not valid: it {what}: {text}")));
+    }
+    Ok(())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bson::DocumentRef;
 
 use super::TextRules;
-use super::words::{Language, fold, terms, without_diacritics, words};
+use super::words::{Language, fold, terms, without_diacritics, words, written_term};
 use crate::context::Context;
 use crate::error::Result;
 
@@ -13,7 +13,7 @@ use crate::error::Result;
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextQuery {
     terms: BTreeSet<String>,
-    /// The words as written, for a search that minds case or diacritics.
+    /// The words as written, without their endings, for a search that minds case or diacritics.
     written: Vec<String>,
     negated: BTreeSet<String>,
     phrases: Vec<String>,
@@ -92,7 +92,8 @@ impl TextQuery {
             texts
                 .iter()
                 .flat_map(|text| words(text))
-                .any(|word| self.written.iter().any(|known| known == word))
+                .filter_map(|word| written_term(word, self.language))
+                .any(|word| self.written.contains(&word))
         };
         let matches = self.phrases.iter().all(has_phrase)
             && !self.negated_phrases.iter().any(has_phrase)
@@ -111,7 +112,8 @@ impl TextQuery {
 
     fn add(&mut self, text: &str) {
         self.terms.extend(terms(text, self.language));
-        let written: Vec<String> = words(text).map(|word| self.as_compared(word)).collect();
+        let written = |word| written_term(&self.as_compared(word), self.language);
+        let written: Vec<String> = words(text).filter_map(written).collect();
         self.written.extend(written);
     }
 
@@ -190,5 +192,28 @@ mod tests {
             exact.score(rules, stored.view(), &Context::at(0)).expect("a score").is_some()
         };
         assert!(found("Café") && !found("Cafe"));
+    }
+
+    /// Words that say nothing do not make a document match, however they are written.
+    #[test]
+    fn a_search_that_minds_case_takes_endings_off() {
+        let spec = document(r#"{"key":{"t":"text"},"name":"x"}"#);
+        let index = IndexSpec::parse(spec.view()).expect("an index");
+        let found = |search: &str, text: &str| {
+            let query = TextQuery::parse(search, Language::English, true, false);
+            let stored = Document::new().with("t", Value::from(text));
+            let rules = index.text_rules().expect("a text index");
+            query.score(rules, stored.view(), &Context::at(0)).expect("a score").is_some()
+        };
+        for (search, text, expected) in [
+            ("Jumped", "the fox Jumps", true),
+            ("Jumped", "the fox jumps", false),
+            ("jumping", "the fox Jumps", false),
+            ("Happily", "Happily", true),
+            ("The Fox", "The fox", false),
+            ("The Fox", "the Fox", true),
+        ] {
+            assert_eq!(found(search, text), expected, "{search} in {text}");
+        }
     }
 }

@@ -256,6 +256,21 @@ pub fn terms(text: &str, language: Language) -> impl Iterator<Item = String> {
     words(text).filter_map(move |word| language.term(&fold(word)))
 }
 
+/// A word as a search compares it that minds case or diacritics: as it is written, without its ending. `None` if it says
+/// nothing.
+pub(super) fn written_term(word: &str, language: Language) -> Option<String> {
+    let term = language.term(&fold(word))?;
+    if language == Language::Plain {
+        return Some(word.to_owned());
+    }
+    let mut written = word.chars();
+    let as_written = |sign: char| match written.next() {
+        Some(other) if fold(other.encode_utf8(&mut [0; 4])) == sign.to_string() => other,
+        _ => sign,
+    };
+    Some(term.chars().map(as_written).collect())
+}
+
 /// The words of a text as they are written. An apostrophe within a word belongs to it.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|char: char| !is_word(char) && !is_apostrophe(char))

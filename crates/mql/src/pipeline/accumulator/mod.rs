@@ -29,6 +29,16 @@ pub(crate) struct Accumulator {
     collation: bson::Collation,
 }
 
+impl Accumulator {
+    /// Whether how many values are kept depends on the group.
+    pub(crate) fn asks_the_group(&self) -> bool {
+        match &self.kind {
+            Kind::Several { n, .. } | Kind::Ranked { n: Some(n), .. } => n.constant().is_none(),
+            _ => false,
+        }
+    }
+}
+
 /// What is made of the values.
 #[derive(Debug, Clone)]
 enum Kind {

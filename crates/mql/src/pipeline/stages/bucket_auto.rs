@@ -54,10 +54,15 @@ impl BucketAuto {
                 return Err(Error::location(40261, message));
             }
         };
+        let output = parse_output("$bucketAuto", 40244, document.get("output"), around)?;
+        if output.iter().any(|(_, accumulator)| accumulator.asks_the_group()) {
+            let message = "Can't refer to the group key in $bucketAuto with an accumulator initializer";
+            return Err(Error::location(4_544_714, message));
+        }
         Ok(BucketAuto {
             by: parse_group_by("$bucketAuto", 40239, by, around)?,
             buckets: read_buckets(buckets)?,
-            output: parse_output("$bucketAuto", 40244, document.get("output"), around)?,
+            output,
             granularity,
             collation: around.collation().clone(),
         })

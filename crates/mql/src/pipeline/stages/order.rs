@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use bson::{Collation, ValueRef};
+use bson::{Collation, Value, ValueRef};
 
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::pipeline::chain::{Blocking, BlockingStep, Step, World};
+use crate::pipeline::chain::{Blocking, BlockingStep, Each, EachRow, Step, World};
+use crate::pipeline::found::tell;
 use crate::pipeline::memory::Memory;
 use crate::pipeline::row::{Row, value_bytes};
 use crate::pipeline::settings::Surroundings;
@@ -19,6 +21,8 @@ pub(crate) struct Sorted {
     /// How many rows are wanted at most: set when a `$limit` follows.
     pub(crate) limit: Option<u64>,
     collation: Collation,
+    /// Whether each row keeps what it was sorted by: `{$meta: "sortKey"}`.
+    tells_key: bool,
 }
 
 impl Sorted {
@@ -37,7 +41,18 @@ impl Sorted {
     }
 
     pub(crate) fn of(sort: Sort, around: &Surroundings) -> Sorted {
-        Sorted { sort: Arc::new(sort), limit: None, collation: around.collation().clone() }
+        let tells_key = around.asked.sort_key;
+        Sorted { sort: Arc::new(sort), limit: None, collation: around.collation().clone(), tells_key }
+    }
+
+    /// The step for rows that come in this order by themselves, if they are to tell what they are sorted by.
+    pub(crate) fn telling(&self) -> Option<Box<dyn Step>> {
+        let tells = self.tells_key && self.sort.natural().is_none();
+        tells.then(|| EachRow::step(Telling(self.clone())))
+    }
+
+    fn key(&self, row: &Row, context: &Context) -> Result<SortKey> {
+        self.sort.key(row.view(), &self.collation, row.meta.as_deref(), context)
     }
 
     pub(crate) fn start(&self, stage: &'static str) -> Box<dyn Step> {
@@ -48,6 +63,21 @@ impl Sorted {
             memory: Memory::of(stage),
         })
     }
+}
+
+/// Tells of each row what it is sorted by.
+struct Telling(Sorted);
+
+impl Each for Telling {
+    fn apply(&mut self, mut row: Row, world: &mut World<'_>) -> Result<Option<Row>> {
+        let key = self.0.key(&row, world.context)?;
+        tell_key(&mut row, &key);
+        Ok(Some(row))
+    }
+}
+
+fn tell_key(row: &mut Row, key: &SortKey) {
+    tell(row, "sortKey", Value::Array(key.values().cloned().collect()));
 }
 
 struct Entry {
@@ -85,8 +115,7 @@ impl Sorting {
 
 impl Blocking for Sorting {
     fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
-        let key =
-            self.order.sort.key(row.view(), &self.order.collation, row.meta.as_deref(), world.context)?;
+        let key = self.order.key(&row, world.context)?;
         let bytes = row.bytes() + key_bytes(&key);
         self.memory.take(bytes, world.context)?;
         self.rows.push(Entry { key, bytes, row });
@@ -104,7 +133,13 @@ impl Blocking for Sorting {
             self.sort(world)?;
             self.sorted = Some(std::mem::take(&mut self.rows).into_iter());
         }
-        Ok(self.sorted.as_mut().and_then(Iterator::next).map(|entry| entry.row))
+        let next = self.sorted.as_mut().and_then(Iterator::next);
+        Ok(next.map(|Entry { key, mut row, .. }| {
+            if self.order.tells_key {
+                tell_key(&mut row, &key);
+            }
+            row
+        }))
     }
 }
 

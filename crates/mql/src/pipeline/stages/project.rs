@@ -8,12 +8,13 @@ use bson::{DocumentRef, ValueRef};
 
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
+use crate::expression::Expression;
 use crate::path::FieldPath;
 use crate::pipeline::path::Path;
 use crate::pipeline::row::Row;
 use crate::pipeline::settings::{Formula, Settings, Surroundings, scope_of};
 use crate::pipeline::text::{as_double, type_name};
-use crate::projection::{Policy, Tree};
+use crate::projection::{Policy, Tree, unknown_expression};
 
 /// The fields that stay, go, or are computed.
 #[derive(Debug)]
@@ -203,6 +204,11 @@ impl Wishes<'_> {
                     return Err(Error::location(51270, message));
                 }
                 None => Wish::Compute(self.around.formula(value)?),
+                Some((operator, _))
+                    if decides && operator.starts_with('$') && !Expression::is_operator(operator) =>
+                {
+                    return Err(unknown_expression(operator));
+                }
                 Some((operator, _)) if operator.starts_with('$') => {
                     Wish::Compute(self.around.formula(value)?)
                 }

@@ -174,7 +174,7 @@ fn unit(call: &Call<'_>, position: usize) -> Result<Unit> {
     };
     Unit::of_name(unit).ok_or_else(|| {
         let message = format!("{name} parameter 'unit' value cannot be recognized as a time unit: {unit}");
-        Error::location(5_439_014, message)
+        Error::failed_to_parse(message)
     })
 }
 
