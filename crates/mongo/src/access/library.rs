@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocument};
 use engine::collection::{Collection, Reading};
+use mql::filter::Filter;
 use mql::index::PartKind;
 use mql::pipeline::{Description, Merge, Namespace, Order, Part, Row, Scan, ScanId, Source};
 use mql::{Code, Context, Error};
@@ -104,6 +105,14 @@ impl Source for Library<'_> {
 
     fn close(&mut self, scan: ScanId) {
         self.scans.remove(scan);
+    }
+
+    fn is_served(&mut self, collection: &Namespace, filter: &Filter) -> mql::Result<bool> {
+        // A transaction relies on what it was shown: that must not be more than what was found.
+        let handle = self.handle(collection).filter(|_| !self.room.is_transaction());
+        let Some(handle) = handle else { return Ok(true) };
+        let plan = choose(self.reading, handle, filter, None, None, &self.reads.collation, None);
+        Ok(!matches!(plan.map_err(into_language)?.way, Way::Natural(_)))
     }
 
     fn geospatial_field(&mut self, collection: &Namespace) -> mql::Result<String> {

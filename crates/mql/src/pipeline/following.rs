@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
+use crate::filter::Filter;
 use crate::pipeline::chain::{Chain, Flow, Step, World};
 use crate::pipeline::merge::Merge;
 use crate::pipeline::row::Row;
@@ -63,6 +64,10 @@ impl Source for Nowhere {
     }
 
     fn close(&mut self, _: ScanId) {}
+
+    fn is_served(&mut self, _: &Namespace, _: &Filter) -> Result<bool> {
+        Nowhere::refuse()
+    }
 
     fn geospatial_field(&mut self, _: &Namespace) -> Result<String> {
         Nowhere::refuse()

@@ -214,6 +214,20 @@ impl Pipeline {
         }
     }
 
+    /// Whether it does nothing but to read a collection by conditions.
+    fn only_matches(&self) -> bool {
+        self.stages.is_empty() && self.leading.filter.near().is_none() && self.leading.filter.text().is_none()
+    }
+
+    /// Its conditions and one more.
+    fn filter_with(&self, condition: &Document) -> Result<Filter> {
+        let mut both = vec![condition.clone()];
+        if !self.leading.conditions.is_empty() {
+            both.push(self.leading.conditions.clone());
+        }
+        self.around.filter(all_of(both).view())
+    }
+
     /// Starts. Nothing is read before the first row is asked for.
     pub fn start(self) -> Running {
         Running::new(self)

@@ -62,11 +62,7 @@ impl Row {
 
     /// How many bytes this row takes while it is kept, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Row>()
-            + match &self.body {
-                Body::Raw(document) => document.as_bytes().len(),
-                Body::Tree(document) => document_bytes(document.view()),
-            }
+        size_of::<Row>() + self.body.bytes()
     }
 }
 
@@ -76,6 +72,14 @@ impl Body {
         match self {
             Body::Raw(document) => document.view(),
             Body::Tree(document) => document.view(),
+        }
+    }
+
+    /// How many bytes it takes, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Body::Raw(document) => document.as_bytes().len(),
+            Body::Tree(document) => document_bytes(document.view()),
         }
     }
 

@@ -93,6 +93,9 @@ pub trait Source {
     /// Forgets a scan, finished or not.
     fn close(&mut self, scan: ScanId);
 
+    /// Whether an index of the collection leads to what meets the filter: then it is asked for each row of a join anew.
+    fn is_served(&mut self, collection: &Namespace, filter: &Filter) -> Result<bool>;
+
     /// The field with the only geospatial index of a collection: what `$geoNear` without `key` searches. An error if there is
     /// none, or more than one.
     fn geospatial_field(&mut self, collection: &Namespace) -> Result<String>;

@@ -236,6 +236,10 @@ impl Source for Memory<'_> {
         self.scans.remove(&scan.0);
     }
 
+    fn is_served(&mut self, _collection: &Namespace, _filter: &Filter) -> Result<bool> {
+        Ok(false)
+    }
+
     fn geospatial_field(&mut self, _collection: &Namespace) -> Result<String> {
         Ok("p".to_owned())
     }

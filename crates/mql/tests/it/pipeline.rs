@@ -24,6 +24,8 @@ pub(crate) struct Memory {
     opened: u64,
     /// Whether scans come in the order that is wanted.
     pub(crate) serves_sorts: bool,
+    /// Whether joins are told that an index serves them.
+    pub(crate) serves_joins: bool,
     /// What was asked of the collections, in short.
     pub(crate) asked: Vec<String>,
 }
@@ -61,6 +63,10 @@ impl Source for Memory {
 
     fn close(&mut self, scan: ScanId) {
         self.scans.remove(&scan.0);
+    }
+
+    fn is_served(&mut self, _collection: &Namespace, _filter: &Filter) -> Result<bool> {
+        Ok(self.serves_joins)
     }
 
     fn geospatial_field(&mut self, _collection: &Namespace) -> Result<String> {
@@ -676,4 +682,88 @@ fn stages_share_the_values_of_let() {
     let sharers = Arc::strong_count(&variables);
     assert!(sharers > 100, "{sharers}");
     drop(pipeline);
+}
+
+/// Values of all sorts that joins may meet.
+const JOINED: &[&str] = &[
+    "1",
+    "1.0",
+    "2",
+    "null",
+    "\"a\"",
+    "\"A\"",
+    "[1, 2]",
+    "[]",
+    "[[1]]",
+    "[null]",
+    "{\"x\": 1}",
+    "[{\"x\": 1}, {\"x\": 2}]",
+    "true",
+    "{\"$numberDecimal\": \"1\"}",
+    "{\"$numberDouble\": \"NaN\"}",
+    "{\"$undefined\": true}",
+    "{\"$regularExpression\": {\"pattern\": \"a\", \"options\": \"\"}}",
+    "{\"$minKey\": 1}",
+];
+
+/// Documents with joined values, some of them missing.
+fn joined_documents() -> impl Strategy<Value = Vec<Document>> {
+    let value = prop_oneof![1 => Just(None), 6 => (0..JOINED.len()).prop_map(Some)];
+    let document = (value, 0..3);
+    proptest::collection::vec(document, 0..12).prop_map(|documents| {
+        let document = |(number, (value, other)): (usize, (Option<usize>, i32))| {
+            let value = value.map_or(String::new(), |value| format!(r#", "k": {}"#, JOINED[value]));
+            json(&format!(r#"{{"_id": {number}, "other": {other}{value}}}"#))
+        };
+        documents.into_iter().enumerate().map(document).collect()
+    })
+}
+
+proptest! {
+    /// A join by table gives what a scan for each row gives, in the same order.
+    #[test]
+    fn a_join_by_table_finds_what_scans_find(
+        left in joined_documents(),
+        right in joined_documents(),
+        local in prop::sample::select(vec!["k", "k.x", "k.0", "other"]),
+        foreign in prop::sample::select(vec!["k", "k.x", "k.0", "other", "_id", "$weird"]),
+        conditions in prop::sample::select(vec!["", r#", "pipeline": [{"$match": {"other": {"$gt": 0}}}]"#,
+            r#", "pipeline": [{"$sort": {"other": 1}}]"#]),
+        folds in any::<bool>(),
+    ) {
+        let lookup = format!(
+            r#"[{{"$lookup": {{"from": "r", "localField": "{local}", "foreignField": "{foreign}"{conditions}, "as": "f"}}}}]"#
+        );
+        let mut settings = settings();
+        if folds {
+            settings.collation = Collation::parse(json(r#"{"locale": "en", "strength": 2}"#).view()).unwrap();
+        }
+        let rows = |serves_joins: bool| {
+            let mut memory = memory(&left);
+            memory.serves_joins = serves_joins;
+            memory.collections.insert("r".to_owned(), right.iter().map(RawDocument::from_document).collect());
+            let rows = run(&stages(&lookup), &settings, &mut memory, &Context::at(0));
+            rows.map(|rows| rows.into_iter().map(|row| row.body.into_raw()).collect::<Vec<_>>())
+        };
+        prop_assert_eq!(rows(false), rows(true));
+    }
+}
+
+/// Two looks at the other collection, however many rows there are: one for the first row, one for the table.
+#[test]
+fn a_join_without_an_index_reads_the_other_collection_twice() {
+    let documents: Vec<Document> =
+        (0..50).map(|number| json(&format!(r#"{{"_id": {number}, "k": {}}}"#, number % 7))).collect();
+    let lookup =
+        stages(r#"[{"$lookup": {"from": "docs", "localField": "_id", "foreignField": "k", "as": "f"}}]"#);
+    for (serves_joins, scans) in [(false, 3), (true, 51)] {
+        let mut memory = memory(&documents);
+        memory.serves_joins = serves_joins;
+        run(&lookup, &settings(), &mut memory, &Context::at(0)).unwrap();
+        assert_eq!(memory.asked.len(), scans, "an index: {serves_joins}");
+    }
+    // What is too large to be kept is looked for row by row, and so it is with a request of another time.
+    let mut memory = memory(&documents);
+    run(&lookup, &settings(), &mut memory, &Context::at(0).with_stage_bytes_max(5000)).unwrap();
+    assert_eq!(memory.asked.len(), 52);
 }

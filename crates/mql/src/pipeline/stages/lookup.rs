@@ -20,6 +20,8 @@ use crate::pipeline::source::{Description, Namespace};
 use crate::pipeline::text::{text, type_name};
 use crate::pipeline::{Pipeline, parse_inner};
 
+use super::join_table::{JoinTable, Moment, moment};
+
 /// A `$lookup` as parsed.
 #[derive(Debug)]
 pub(crate) struct Lookup {
@@ -210,7 +212,7 @@ impl Lookup {
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
-        EachRow::step(Looking { lookup: Arc::clone(self), kept: None })
+        EachRow::step(Looking { lookup: Arc::clone(self), kept: None, joins: Joins::NotYet })
     }
 
     /// The outermost name of the field that is written.
@@ -287,7 +289,19 @@ pub(crate) fn views(stages: &[RawDocument]) -> Vec<DocumentRef<'_>> {
 struct Looking {
     lookup: Arc<Lookup>,
     /// What was found, if it is the same for all rows, and when.
-    kept: Option<(i64, Vec<Value>)>,
+    kept: Option<(Moment, Vec<Value>)>,
+    /// How rows are joined.
+    joins: Joins,
+}
+
+/// How the rows of a `$lookup` by two fields are joined.
+enum Joins {
+    /// The first row is looked for by itself: there may be no other.
+    NotYet,
+    /// Each row by itself.
+    ByScans,
+    /// By what was read then, if anything was.
+    ByTable(Option<(Moment, JoinTable)>),
 }
 
 /// How many bytes are kept for the next row at most.
@@ -298,9 +312,51 @@ impl Looking {
         let lookup = &self.lookup;
         world.context.spend(lookup.inner.bytes / 8)?;
         let condition = lookup.join.as_ref().map(|(local, foreign)| equality(row.view(), local, foreign));
+        if let Some(condition) = &condition
+            && let Some(found) = self.joined(condition, world)?
+        {
+            return Ok(found);
+        }
+        let lookup = &self.lookup;
         let values = evaluate_variables(&lookup.variables, row, world.context)?;
         let running = lookup.inner.start(condition.as_ref(), &values)?;
         gather("$lookup", running, world)
+    }
+
+    /// What a table has for a row; none if the row is to be looked for by itself.
+    fn joined(&mut self, condition: &Document, world: &mut World<'_>) -> Result<Option<Vec<Value>>> {
+        let lookup = Arc::clone(&self.lookup);
+        let Some((_, foreign)) = &lookup.join else { return Ok(None) };
+        let Some(inner) = lookup.inner.fixed.as_ref().filter(|fixed| fixed.only_matches()) else {
+            return Ok(None);
+        };
+        let filter = inner.filter_with(condition)?;
+        let now = moment(world.context);
+        match &self.joins {
+            Joins::NotYet => {
+                let is_served = match lookup.inner.collections.first() {
+                    Some(collection) => world.source.is_served(collection, &filter)?,
+                    None => true,
+                };
+                self.joins = if is_served { Joins::ByScans } else { Joins::ByTable(None) };
+                return Ok(None);
+            }
+            Joins::ByScans => return Ok(None),
+            Joins::ByTable(Some((then, _))) if *then == now => {}
+            Joins::ByTable(_) => {
+                self.joins = match table(inner, foreign, world)? {
+                    Some(table) => Joins::ByTable(Some((now, table))),
+                    None => Joins::ByScans,
+                };
+            }
+        }
+        let Joins::ByTable(Some((_, table))) = &self.joins else { return Ok(None) };
+        let found = table.find(&filter, inner.around.collation(), world.context)?;
+        let mut memory = Memory::of("$lookup");
+        for value in found.iter().flatten() {
+            memory.take(value_bytes(value.view()), world.context)?;
+        }
+        Ok(found)
     }
 
     /// What does not depend on the row is found once for each request: a later one may find less.
@@ -309,7 +365,7 @@ impl Looking {
         if lookup.join.is_some() || !lookup.variables.is_empty() || lookup.inner.random {
             return self.find(row, world);
         }
-        let now = world.context.now_millis;
+        let now = moment(world.context);
         if let Some((then, found)) = &self.kept
             && *then == now
         {
@@ -330,6 +386,23 @@ impl Each for Looking {
         self.lookup.output.set(&mut document, Value::Array(found));
         row.with_made(document).map(Some)
     }
+}
+
+/// Everything that a `$lookup` may join with, by the joined field; none if that is too much to keep, or has no keys.
+fn table(inner: &Pipeline, foreign: &str, world: &mut World<'_>) -> Result<Option<JoinTable>> {
+    let Some(mut table) = JoinTable::new(foreign, inner.around.collation()) else { return Ok(None) };
+    let mut running = inner.clone().start();
+    let mut all = || -> Result<bool> {
+        while let Some(row) = running.next(world.source, world.context)? {
+            if !table.add(row.body, world.context)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    let result = all();
+    running.close(world.source);
+    Ok(result?.then_some(table))
 }
 
 /// All documents of a pipeline.

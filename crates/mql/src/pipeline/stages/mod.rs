@@ -11,6 +11,7 @@ pub(crate) mod geo_near;
 pub(crate) mod granularity;
 pub(crate) mod graph_lookup;
 pub(crate) mod group;
+mod join_table;
 pub(crate) mod lookup;
 pub(crate) mod matching;
 pub(crate) mod order;

@@ -1,0 +1,96 @@
+//! What a `$lookup` joins with, kept in memory by the joined field: one look at the other collection instead of one for each row.
+//!
+//! The table is an index that lives as long as a request: keys and spans are those of a stored index on the field, so that what
+//! an index would find is found, and every document that is found is asked the whole condition. So a join by table gives what a
+//! scan for each row gives, in the same order. It is made only where no stored index serves the join, and only within a bound:
+//! what is larger is joined by scans.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bson::{Collation, Document, Timestamp, Value};
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::filter::Filter;
+use crate::index::{self, Available, IndexSpec};
+use crate::pipeline::row::Body;
+
+/// How many bytes a table takes at most, if a stage may keep that much.
+const TABLE_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// What an entry takes beside its key.
+const ENTRY_BYTES: usize = 64;
+
+/// The time of a request: what one has read is not for the next one to see.
+pub(super) type Moment = (i64, Timestamp);
+
+/// The moment of a request.
+pub(super) fn moment(context: &Context) -> Moment {
+    (context.now_millis, context.timestamp)
+}
+
+/// Documents by the keys of one field.
+#[derive(Debug)]
+pub(super) struct JoinTable {
+    index: IndexSpec,
+    /// In the order in which they came.
+    documents: Vec<Body>,
+    by_key: BTreeMap<Vec<u8>, Vec<usize>>,
+    multikey: bool,
+    cut: bool,
+    bytes: usize,
+}
+
+impl JoinTable {
+    /// An empty table by that field; none if no index could be made on it.
+    pub(super) fn new(field: &str, collation: &Collation) -> Option<JoinTable> {
+        let key = Document::new().with(field, 1);
+        let mut spec = Document::new().with("key", key).with("name", "join");
+        if !collation.is_simple() {
+            spec.push("collation", Value::Document(collation.to_document()));
+        }
+        let index = IndexSpec::parse(spec.view()).ok()?;
+        let (documents, by_key) = (Vec::new(), BTreeMap::new());
+        Some(JoinTable { index, documents, by_key, multikey: false, cut: false, bytes: 0 })
+    }
+
+    /// Takes a document in; false if there is no room for it, or no key.
+    pub(super) fn add(&mut self, document: Body, context: &Context) -> Result<bool> {
+        let Some(entries) = self.index.entries(document.view(), context)? else { return Ok(false) };
+        (self.multikey, self.cut) = (self.multikey || entries.multikey, self.cut || entries.cut);
+        let keys = entries.keys.iter().map(|key| key.len() + ENTRY_BYTES).sum::<usize>();
+        self.bytes += size_of::<Body>() + document.bytes() + keys;
+        let place = self.documents.len();
+        for key in entries.keys {
+            self.by_key.entry(key).or_default().push(place);
+        }
+        self.documents.push(document);
+        Ok(self.bytes <= TABLE_BYTES_MAX.min(context.stage_bytes_max))
+    }
+
+    /// The documents that meet a filter; none if the table cannot tell.
+    pub(super) fn find(
+        &self,
+        filter: &Filter,
+        collation: &Collation,
+        context: &Context,
+    ) -> Result<Option<Vec<Value>>> {
+        let available = Available { spec: &self.index, multikey: self.multikey, cut: self.cut };
+        let candidates = index::plan(filter, None, collation, &[available], None)?;
+        let Some(candidate) = candidates.first() else { return Ok(None) };
+        let mut places = BTreeSet::<usize>::new();
+        for span in &candidate.spans {
+            for (_, found) in self.by_key.range(span.lower.clone()..span.upper.clone()) {
+                context.spend(found.len() as u64)?;
+                places.extend(found.iter().copied());
+            }
+        }
+        let mut found = Vec::new();
+        for place in places {
+            let document = &self.documents[place];
+            if filter.matches(document.view(), context)? {
+                found.push(Value::Document(document.clone().into_tree()));
+            }
+        }
+        Ok(Some(found))
+    }
+}
