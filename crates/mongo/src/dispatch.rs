@@ -184,7 +184,7 @@ fn prepare(
         now,
         timestamp,
         began,
-        room: Room::new(&service.common, None),
+        room: Room::new(&service.common, None).with_brake(brake.clone()),
         rights,
         needs: Arc::default(),
         brake,

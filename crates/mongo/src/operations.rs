@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bson::RawDocument;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::connection::Connection;
@@ -29,6 +30,8 @@ pub(crate) struct Brake {
     /// What the work looks at.
     pub(crate) pulled: Arc<AtomicBool>,
     why: Arc<AtomicU8>,
+    /// What waits instead of working.
+    waiting: Arc<Notify>,
 }
 
 impl Brake {
@@ -36,6 +39,18 @@ impl Brake {
     pub(crate) fn pull(&self, why: Stop) {
         let _ = self.why.compare_exchange(0, why as u8, Ordering::AcqRel, Ordering::Acquire);
         self.pulled.store(true, Ordering::Release);
+        self.waiting.notify_waiters();
+    }
+
+    /// Returns when the command is to stop.
+    pub(crate) async fn stopped(&self) {
+        loop {
+            let rung = self.waiting.notified();
+            if self.pulled.load(Ordering::Acquire) {
+                return;
+            }
+            rung.await;
+        }
     }
 
     /// Why the command was stopped, if it was.

@@ -11,11 +11,14 @@ use engine::collection::{
 use mql::Code;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use storage::Time;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::aside;
 use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
 use crate::index_uses::IndexUses;
+use crate::limits::WAITING_WRITES;
 use crate::meter::Meter;
+use crate::operations::Brake;
 use crate::provisional::{Held, Provisional};
 
 /// A place to read and write in, and what that has cost so far.
@@ -25,6 +28,8 @@ pub(crate) struct Room {
     /// One snapshot, one time, and what was written in it. Without one every statement stands for itself.
     transaction: Option<Arc<OpenTransaction>>,
     meter: Arc<Meter>,
+    /// What stops the command while it waits.
+    brake: Brake,
 }
 
 /// What all rooms have in common.
@@ -33,11 +38,18 @@ pub(crate) struct Common {
     /// Collections that open transactions have made.
     pub(crate) provisional: Provisional,
     pub(crate) index_uses: IndexUses,
+    /// One for each write that may wait for a transaction.
+    waiters: Semaphore,
 }
 
 impl Common {
     pub(crate) fn new(engine: Arc<Engine>) -> Common {
-        Common { engine, provisional: Provisional::default(), index_uses: IndexUses::default() }
+        Common {
+            engine,
+            provisional: Provisional::default(),
+            index_uses: IndexUses::default(),
+            waiters: Semaphore::new(WAITING_WRITES),
+        }
     }
 }
 
@@ -72,7 +84,12 @@ impl OpenTransaction {
 impl Room {
     /// The database as it is, or a transaction in it.
     pub(crate) fn new(common: &Arc<Common>, transaction: Option<Arc<OpenTransaction>>) -> Room {
-        Room { common: Arc::clone(common), transaction, meter: Arc::default() }
+        Room { common: Arc::clone(common), transaction, meter: Arc::default(), brake: Brake::default() }
+    }
+
+    /// The same for a command that this brake stops.
+    pub(crate) fn with_brake(self, brake: Brake) -> Room {
+        Room { brake, ..self }
     }
 
     /// The engine behind it.
@@ -146,7 +163,10 @@ impl Room {
         receipt: Option<Receipt>,
     ) -> Result<Modified> {
         let modified = match &self.transaction {
-            None => self.engine().modify(collection, target, decide, receipt).await,
+            None => {
+                self.wait_for_transactions(collection, std::slice::from_ref(&target)).await?;
+                self.engine().modify(collection, target, decide, receipt).await
+            }
             Some(transaction) => {
                 let toll = self.engine().admit_collection(collection)?;
                 let modified = transaction.opened()?.modify(collection, &target, decide);
@@ -162,6 +182,28 @@ impl Room {
         Ok(modified)
     }
 
+    /// Waits until no open transaction has written one of the targets, or the command is to stop. How long a transaction lasts
+    /// is bounded, and so is the number of writes that wait: one too many goes ahead, and the transaction conflicts.
+    async fn wait_for_transactions(&self, collection: &Collection, targets: &[Target]) -> Result<()> {
+        for target in targets {
+            loop {
+                let ended = Arc::new(Notify::new());
+                let rung = Arc::clone(&ended);
+                if !self.engine().when_released(collection, target, move || rung.notify_one()) {
+                    break;
+                }
+                let Ok(_permit) = self.common.waiters.try_acquire() else { return Ok(()) };
+                tokio::select! {
+                    () = ended.notified() => {}
+                    () = self.brake.stopped() => {
+                        return Err(Error::new(Code::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Inserts documents, each whole or not at all. An ordered insert ends with the first that fails.
     pub(crate) async fn insert(
         &self,
@@ -171,7 +213,12 @@ impl Room {
         receipts: Option<Receipts>,
     ) -> Result<Vec<Result<()>>> {
         let inserted = match &self.transaction {
-            None => self.engine().insert(collection, documents, ordered, receipts).await?,
+            None => {
+                let id = |document: &RawDocument| document.get("_id").map(|id| Target::Id(id.to_value()));
+                let targets: Vec<Target> = documents.iter().filter_map(id).collect();
+                self.wait_for_transactions(collection, &targets).await?;
+                self.engine().insert(collection, documents, ordered, receipts).await?
+            }
             Some(transaction) => {
                 let mut workspace = transaction.opened()?;
                 let mut inserted = Vec::new();

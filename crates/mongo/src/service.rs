@@ -108,9 +108,11 @@ impl Service {
         Users { engine: &self.engine, account: &self.settings.account, keys: &self.account_keys }
     }
 
-    /// The shutdown begins: commands in flight come to their end, and what only waits ends at once.
+    /// The shutdown begins: commands in flight come to their end, and what only waits ends at once. No open transaction can
+    /// be committed any more, and writes may wait for its end.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
+        self.transactions.end_all();
     }
 
     /// Whether the shutdown has begun.

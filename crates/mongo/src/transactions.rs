@@ -196,6 +196,12 @@ impl Transactions {
         Swept { expired, next_due }
     }
 
+    /// Aborts all that are open.
+    pub(crate) fn end_all(&self) {
+        let ended: Vec<Transaction> = self.by_session.lock().drain().map(|(_, ended)| ended).collect();
+        drop(ended);
+    }
+
     /// How many are open.
     pub(crate) fn open_count(&self) -> usize {
         let known = self.by_session.lock();

@@ -1,28 +1,54 @@
 //! Which documents the open transactions have written. Of two that write the same one, the second conflicts at once: it could
-//! not commit after the first anyway. Writes outside of transactions claim nothing; they win over a transaction that is open.
+//! not commit after the first anyway. Writes outside of transactions claim nothing. Their callers may ask here first, and wait
+//! until the transaction has ended; a write that does not wait wins over a transaction that is open.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use document::ItemNumber;
 use parking_lot::Mutex;
 
+use crate::keys::PartitionId;
+
+/// A document that is claimed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Claim {
+    /// By the key of its `_id`, also of one that is not there yet.
+    Id(Vec<u8>),
+    /// By its number, which only stored documents have.
+    Item(PartitionId, ItemNumber),
+}
+
+/// What is called when the transaction that holds a claim has ended.
+type Ring = Box<dyn FnOnce() + Send>;
+
 /// Claims of all open transactions.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Claims(Mutex<Held>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Held {
     last_claimant: u64,
-    /// By the key that leads to a document.
-    by_document: HashMap<Vec<u8>, u64>,
+    by_document: HashMap<Claim, u64>,
+    /// Who waits for the end of which transaction.
+    waiting: HashMap<u64, Vec<Ring>>,
+}
+
+impl Claims {
+    /// Has `ring` called when the transaction that has written the document ends. False, and nothing is called, if there is none.
+    pub(super) fn when_released(&self, claim: &Claim, ring: Ring) -> bool {
+        let mut held = self.0.lock();
+        let Some(holder) = held.by_document.get(claim).copied() else { return false };
+        held.waiting.entry(holder).or_default().push(ring);
+        true
+    }
 }
 
 /// One transaction among them. What it holds is free when it is dropped.
-#[derive(Debug)]
 pub(super) struct Claimant {
     claims: Arc<Claims>,
     number: u64,
-    held: Vec<Vec<u8>>,
+    held: Vec<Claim>,
 }
 
 impl Claimant {
@@ -33,7 +59,7 @@ impl Claimant {
     }
 
     /// Claims a document; false if another transaction holds it.
-    pub(super) fn claim(&mut self, document: Vec<u8>) -> bool {
+    pub(super) fn claim(&mut self, document: Claim) -> bool {
         let mut held = self.claims.0.lock();
         if let Some(holder) = held.by_document.get(&document) {
             return *holder == self.number;
@@ -50,5 +76,8 @@ impl Drop for Claimant {
         for document in &self.held {
             held.by_document.remove(document);
         }
+        let waiting = held.waiting.remove(&self.number);
+        drop(held);
+        waiting.into_iter().flatten().for_each(|ring| ring());
     }
 }

@@ -24,7 +24,7 @@ use bson::{RawDocument, ValueRef};
 use document::{ItemNumber, Sequence};
 use storage::{Lanes, Read, Scratch, Ticket, Time, Transaction, transact};
 
-use super::claims::Claimant;
+use super::claims::{Claim, Claimant};
 use super::keys;
 use super::receipts::{Ledger, Receipt};
 use super::reliance::Reliance;
@@ -131,6 +131,25 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Has `ring` called when the open transaction that has written the target ends, by a commit or without. False, and nothing
+    /// is called, if there is no such transaction. A transaction may come between this answer and a write: then that write
+    /// wins, and the transaction conflicts.
+    pub fn when_released(
+        &self,
+        collection: &Collection,
+        target: &Target,
+        ring: impl FnOnce() + Send + 'static,
+    ) -> bool {
+        let partition = collection.partition.id;
+        let claim = match target {
+            Target::Id(id) => Claim::Id(keys::id(partition, id.view(), &collection.definition.collation)),
+            Target::Number(number) => Claim::Item(partition, *number),
+        };
+        self.claims.when_released(&claim, Box::new(ring))
+    }
+}
+
 impl Workspace {
     /// The time of the transaction.
     pub fn now(&self) -> Time {
@@ -228,7 +247,12 @@ impl Workspace {
     ) -> Result<()> {
         let Some(found) = before.or(after) else { return Ok(()) };
         let id = found.document.get("_id").unwrap_or(ValueRef::Null);
-        if !self.claimant.claim(keys::id(collection.partition.id, id, &collection.definition.collation)) {
+        let partition = collection.partition.id;
+        let by_id = Claim::Id(keys::id(partition, id, &collection.definition.collation));
+        // The number of a new document means nothing outside of the draft.
+        let by_number = before.map(|found| Claim::Item(partition, found.number));
+        let mut claims = [Some(by_id), by_number].into_iter().flatten();
+        if !claims.all(|claim| self.claimant.claim(claim)) {
             let what =
                 format!("a document of '{}' that another open transaction writes", collection.namespace());
             return Err(Error::Conflict { what });

@@ -188,3 +188,115 @@ async fn t16_a_transaction_conflicts_if_a_document_that_it_has_read_dies_before_
     server.clock.advance(std::time::Duration::from_secs(100));
     assert_eq!(transaction.end("commitTransaction").await.get("ok"), Some(&Value::Double(1.0)));
 }
+
+/// Runs a command on a connection of its own, and returns once the server has it at work.
+async fn at_work(server: &Server, command: &str) -> tokio::task::JoinHandle<Document> {
+    let mut client = server.connect().await;
+    let command = json(command).with("comment", "waits");
+    let running = tokio::spawn(async move { client.on("db", command).await });
+    let mut watch = server.connect().await;
+    for _ in 0..100_000 {
+        let operations = watch.ok(json(r#"{"currentOp": 1, "command.comment": "waits"}"#)).await;
+        if !inner(&operations, "inprog").as_array().unwrap().is_empty() {
+            return running;
+        }
+        assert!(!running.is_finished(), "it did not wait: {:?}", running.await);
+        tokio::task::yield_now().await;
+    }
+    panic!("the command never began");
+}
+
+const STORED: &str = r#"{"insert": "c", "documents": [{"_id": 1, "n": 0}, {"_id": 2, "n": 0}]}"#;
+const WRITE: &str = r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 10}}}]}"#;
+
+async fn stored(client: &mut Client<TcpStream>) -> Value {
+    let found = client.done("db", json(r#"{"find": "c", "filter": {"_id": 1}}"#)).await;
+    inner(&found, "cursor.firstBatch").clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_outside_waits_for_the_transaction_that_has_written_the_document() {
+    let after = |text: &str| json(&format!(r#"{{"b": {text}}}"#)).get("b").cloned().unwrap();
+    let mut session = 0;
+    for (outside, n, committed, aborted) in [
+        (
+            r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]}"#,
+            1,
+            r#"[{"_id": 1, "n": 11}]"#,
+            r#"[{"_id": 1, "n": 1}]"#,
+        ),
+        // It was chosen by what the transaction changes: it is asked again afterwards.
+        (
+            r#"{"update": "c", "updates": [{"q": {"_id": {"$lt": 2}, "n": 0}, "u": {"$inc": {"n": 1}}}]}"#,
+            0,
+            r#"[{"_id": 1, "n": 10}]"#,
+            r#"[{"_id": 1, "n": 1}]"#,
+        ),
+        (r#"{"delete": "c", "deletes": [{"q": {"_id": {"$lt": 2}}, "limit": 0}]}"#, 1, "[]", "[]"),
+        (
+            r#"{"findAndModify": "c", "query": {"_id": 1}, "update": {"$inc": {"n": 1}}}"#,
+            1,
+            r#"[{"_id": 1, "n": 11}]"#,
+            r#"[{"_id": 1, "n": 1}]"#,
+        ),
+    ] {
+        for (end, expected) in [("commitTransaction", committed), ("abortTransaction", aborted)] {
+            let server = Server::start().await;
+            let mut client = server.connect().await;
+            client.done("db", json(STORED)).await;
+            session += 1;
+            let mut transaction = Transaction::new(&server, session).await;
+            transaction.done(WRITE).await;
+            let waiting = at_work(&server, outside).await;
+            let ended = transaction.end(end).await;
+            assert_eq!(ended.get("ok"), Some(&Value::Double(1.0)), "{outside}: {ended:?}");
+            let reply = waiting.await.unwrap();
+            assert_eq!(reply.get("ok"), Some(&Value::Double(1.0)), "{outside}: {reply:?}");
+            if let (Some(told), "commitTransaction") = (reply.get("n"), end) {
+                assert_eq!(told, &Value::Int32(n), "{outside}");
+            }
+            assert_eq!(stored(&mut client).await, after(expected), "{outside} {end}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_insert_outside_waits_for_the_transaction_that_has_inserted_its_id() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"create": "c"}"#)).await;
+    for (session, end, code) in [(1, "abortTransaction", None), (2, "commitTransaction", Some(11000))] {
+        let mut transaction = Transaction::new(&server, session).await;
+        transaction.done(&format!(r#"{{"insert": "c", "documents": [{{"_id": {session}}}]}}"#)).await;
+        let outside = format!(r#"{{"insert": "c", "documents": [{{"_id": {session}}}]}}"#);
+        let waiting = at_work(&server, &outside).await;
+        transaction.end(end).await;
+        let reply = waiting.await.unwrap();
+        let error = reply.get("writeErrors").and_then(Value::as_array).map(|errors| errors[0].clone());
+        let told = error.and_then(|error| error.as_document().and_then(|error| error.get("code").cloned()));
+        assert_eq!(told, code.map(Value::Int32), "{end}");
+    }
+}
+
+/// Nothing waits longer than it may: for its own time limit, for the end of the transaction's life, for a client that left.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_waits_for_a_transaction_no_longer_than_either_may_last() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(STORED)).await;
+    let mut transaction = Transaction::new(&server, 1).await;
+    transaction.done(WRITE).await;
+    let outside = r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]"#;
+    let limited = client.fails("db", json(&format!(r#"{outside}, "maxTimeMS": 20}}"#))).await;
+    assert_eq!(limited.0, 50);
+    // Other documents are nobody's business.
+    let other = r#"{"update": "c", "updates": [{"q": {"_id": 2}, "u": {"$inc": {"n": 1}}}]}"#;
+    client.done("db", json(other)).await;
+    let waiting = at_work(&server, &format!("{outside}}}")).await;
+    server.service.sweep(tokio::time::Instant::now() + std::time::Duration::from_secs(61));
+    assert_eq!(waiting.await.unwrap().get("n"), Some(&Value::Int32(1)));
+    assert_eq!(code(&transaction.end("commitTransaction").await), 251);
+    let found = stored(&mut client).await;
+    let found = found.as_array().unwrap()[0].as_document().unwrap().clone();
+    assert_eq!(found.get("n"), Some(&Value::Int32(1)), "{found:?}");
+}
