@@ -30,13 +30,15 @@ use std::sync::Arc;
 use account::{Keyring, Right};
 use bytes::Bytes;
 use engine::Engine;
+use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 
 pub use doors::{Reply, Shell, Transport};
 
 use crate::answer::{Answer, Fault};
 use crate::fields::Fields;
+pub use crate::routes::Weight;
 use crate::routes::{Effect, Found};
 use crate::session::Sessions;
 use crate::visit::Visit;
@@ -78,6 +80,19 @@ impl Explorer {
         match self.sessions.find(&head.headers, &self.doors.keys) {
             Some(_) => BODY_BYTES,
             None => STRANGER_BODY_BYTES,
+        }
+    }
+
+    /// How much work the page of this head is; none for strangers, who are shown the way in, and for files of ours. A command
+    /// of the MongoDB API waits in the line of its own kind, so its page does not hold a place there, too.
+    pub fn weight(&self, head: &Parts) -> Option<Weight> {
+        self.sessions.find(&head.headers, &self.doors.keys)?;
+        let below = head.uri.path().strip_prefix(PREFIX)?.strip_prefix('/')?;
+        let segments: Vec<String> = below.split('/').map(fields::decode_segment).collect();
+        let Found::Route(route) = routes::find(&head.method, &segments) else { return None };
+        match segments.get(1).map(String::as_str) {
+            Some("mongodb") => Some(Weight::Brief),
+            _ => Some(route.weight),
         }
     }
 
@@ -179,6 +194,21 @@ impl Explorer {
             }
         }
     }
+}
+
+/// The page for somebody for whom there is no place now.
+pub fn busy(retry_after_ms: u64) -> Response<Bytes> {
+    let inner = maud::html! {
+        section.fault {
+            h1 { "Too much to do" }
+            p { "The server has more to do than it can. Nothing was done; load the page again in a moment." }
+        }
+    };
+    let (status, markup) = (StatusCode::TOO_MANY_REQUESTS, layout::bare("Too much to do", &inner));
+    let mut response = Answer::Page { status, markup }.into_response();
+    let seconds = HeaderValue::from(retry_after_ms.div_ceil(1000).max(1));
+    response.headers_mut().insert(RETRY_AFTER, seconds);
+    response
 }
 
 /// Whoever is not signed in is shown the way in, and comes back where they wanted to go.

@@ -21,35 +21,59 @@ pub(crate) enum Effect {
     Writes,
 }
 
+/// How much work a page is: which line it waits in when the server has more to do than it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// It looks at figures or at single things, or makes one change.
+    Brief,
+    /// It reads many items.
+    Query,
+}
+
 /// One page, or one thing that is done.
 pub(crate) struct Route {
     method: Method,
     path: &'static str,
     pub(crate) effect: Effect,
+    pub(crate) weight: Weight,
     pub(crate) run: Run,
+}
+
+macro_rules! route {
+    ($method:ident, $effect:ident, $weight:ident, $path:literal, $run:path) => {
+        Route {
+            method: Method::$method,
+            path: $path,
+            effect: Effect::$effect,
+            weight: Weight::$weight,
+            run: |visit| Box::pin($run(visit)),
+        }
+    };
 }
 
 macro_rules! page {
     ($path:literal, $run:path) => {
-        Route { method: Method::GET, path: $path, effect: Effect::Reads, run: |visit| Box::pin($run(visit)) }
+        route!(GET, Reads, Brief, $path, $run)
+    };
+}
+
+/// A page that reads many items.
+macro_rules! list {
+    ($path:literal, $run:path) => {
+        route!(GET, Reads, Query, $path, $run)
     };
 }
 
 /// A form that only asks.
 macro_rules! question {
     ($path:literal, $run:path) => {
-        Route { method: Method::POST, path: $path, effect: Effect::Reads, run: |visit| Box::pin($run(visit)) }
+        route!(POST, Reads, Query, $path, $run)
     };
 }
 
 macro_rules! form {
     ($path:literal, $run:path) => {
-        Route {
-            method: Method::POST,
-            path: $path,
-            effect: Effect::Writes,
-            run: |visit| Box::pin($run(visit)),
-        }
+        route!(POST, Writes, Brief, $path, $run)
     };
 }
 
@@ -57,7 +81,7 @@ const TABLE: &[Route] = &[
     page!("", home::show),
     page!("live", home::live),
     page!("help", help::show),
-    question!("sign-out", home::show),
+    route!(POST, Reads, Brief, "sign-out", home::show),
     page!("new", create::show),
     form!("new", create::create),
     page!("clock", clock::show),
@@ -69,14 +93,14 @@ const TABLE: &[Route] = &[
     form!("users", users::change),
     page!("keys", keys::show),
     form!("keys", keys::rotate),
-    page!("c/{}/{}/{}", container::show),
+    list!("c/{}/{}/{}", container::show),
     page!("c/{}/{}/{}/query", query::show),
     question!("c/{}/{}/{}/query", query::run),
-    page!("c/{}/{}/{}/timeline", timeline::show),
+    list!("c/{}/{}/{}/timeline", timeline::show),
     page!("c/{}/{}/{}/timeline/live", timeline::live),
     form!("c/{}/{}/{}/purge", timeline::purge),
-    page!("c/{}/{}/{}/feed", feed::show),
-    page!("c/{}/{}/{}/feed/live", feed::live),
+    list!("c/{}/{}/{}/feed", feed::show),
+    list!("c/{}/{}/{}/feed/live", feed::live),
     page!("c/{}/{}/{}/holds", holds::show),
     form!("c/{}/{}/{}/holds", holds::change),
     page!("c/{}/{}/{}/settings", settings::show),

@@ -54,15 +54,6 @@ pub(crate) async fn countdown(call: &Call, container: &Arc<Container>) -> Result
     Ok(countdown)
 }
 
-/// Restarts the countdown that a point read restarts, and tells the seconds left as they are then. If the store cannot do it,
-/// the item was there all the same, and nobody knows for how long it will be.
-pub(crate) async fn touch(call: &Call, outcome: Outcome) -> Outcome {
-    match outcome.touch.as_ref().and_then(|touch| call.engine().touch(touch)) {
-        Some(begun) => Outcome { seconds_left: begun.await.unwrap_or_default(), ..outcome },
-        None => outcome,
-    }
-}
-
 /// The answer to one operation.
 pub(crate) fn outcome_reply(call: &Call, container: &Container, outcome: &Outcome) -> Reply {
     let status = status(outcome.effect);
@@ -80,7 +71,8 @@ pub(crate) fn outcome_reply(call: &Call, container: &Container, outcome: &Outcom
     }
     // The last write of an item that is gone is the deletion.
     let item = outcome.item.as_ref().map_or(outcome.range.lsn, |item| item.lsn);
-    reply.charged(outcome.charge).placed(&Place { container, range: outcome.range, item: Some(item) })
+    let place = Place { container, range: outcome.range, item: Some(item) };
+    reply.charged(outcome.charge).renewing(outcome.touch.clone()).placed(&place)
 }
 
 /// The status code that says what an operation did.
@@ -98,6 +90,7 @@ pub(crate) fn page_reply(call: &Call, container: &Container, page: QueryPage) ->
     let body = feed::enclose(&container.rid.to_string(), "Documents", &page.rows);
     let mut reply = Reply::json(StatusCode::OK, body)
         .charged(page.charge)
+        .renewing(page.touches.iter().cloned())
         .with(headers::ITEM_COUNT, page.rows.len())
         .placed(&Place { container, range: page.range, item: None });
     if let Some(token) = &page.continuation {

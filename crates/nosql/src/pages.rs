@@ -9,6 +9,7 @@ use std::pin::Pin;
 use bytes::Bytes;
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
+use transport::Work;
 
 use crate::request::Channel;
 
@@ -22,6 +23,12 @@ const CERTIFICATE: &str = "/_explorer/emulator.pem";
 pub trait Pages: Send + Sync {
     /// How large a body this caller may send.
     fn body_bytes(&self, head: &Parts) -> usize;
+
+    /// What kind of work the page is; none if it waits in no line, as what a stranger may see.
+    fn work(&self, head: &Parts) -> Option<Work>;
+
+    /// The answer to a request for which there is no place now: come back after so many milliseconds.
+    fn refused(&self, retry_after_ms: u64) -> Response<Bytes>;
 
     /// Answers one request, which came through that; whatever happens, there is an answer.
     fn answer(

@@ -5,10 +5,11 @@
 //! body breaks clients, so neither is left to handlers.
 
 use std::fmt::{Display, Write as _};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use engine::{Charge, Container, RangeLsn};
+use engine::{Charge, Container, Engine, RangeLsn, Touch};
 use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode, Version};
 use percent_encoding::{AsciiSet, CONTROLS, PercentEncode, utf8_percent_encode};
@@ -26,6 +27,8 @@ pub(crate) struct Reply {
     charge: Charge,
     headers: Headers,
     work: Option<Box<Work>>,
+    /// Countdowns that the read restarts once nothing can refuse it any more (T33).
+    renewals: Vec<Touch>,
 }
 
 impl Reply {
@@ -77,7 +80,7 @@ impl Reply {
     /// An answer without a body.
     pub(crate) fn empty(status: StatusCode) -> Self {
         let (body, charge) = (Bytes::new().into(), Charge::MINIMUM);
-        Self { status, body, charge, headers: Headers::default(), work: None }
+        Self { status, body, charge, headers: Headers::default(), work: None, renewals: Vec::new() }
     }
 
     pub(crate) fn charged(mut self, charge: Charge) -> Self {
@@ -102,6 +105,36 @@ impl Reply {
 
     pub(crate) fn take_work(&mut self) -> Option<Box<Work>> {
         self.work.take()
+    }
+
+    /// The answer to a read that restarts these countdowns.
+    pub(crate) fn renewing(mut self, touches: impl IntoIterator<Item = Touch>) -> Self {
+        self.renewals.extend(touches);
+        self
+    }
+
+    /// Restarts the countdowns and waits until that is durable: nobody may be promised what a crash could take back. If the
+    /// store cannot do it, the items were there all the same, and the seconds left are not told.
+    pub(crate) async fn renewed(mut self, engine: &Arc<Engine>) -> Self {
+        let touches = std::mem::take(&mut self.renewals);
+        if let [touch] = &touches[..] {
+            if let Some(begun) = engine.touch(touch) {
+                self.set_seconds_left(begun.await.unwrap_or_default());
+            }
+        } else if !touches.is_empty() {
+            let engine = Arc::clone(engine);
+            let _ = tokio::task::spawn_blocking(move || engine.touch_all(&touches)).await;
+        }
+        self
+    }
+
+    /// Corrects the seconds left where the answer tells them.
+    fn set_seconds_left(&mut self, left: Option<u64>) {
+        if self.headers.map.remove(headers::TTL_REMAINING).is_some()
+            && let Some(left) = left
+        {
+            self.headers.set(headers::TTL_REMAINING, left);
+        }
     }
 
     pub(crate) fn with(mut self, name: HeaderName, value: impl Display) -> Self {

@@ -16,7 +16,7 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use telemetry::{FrontEnd, Registry};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use transport::{Load, Place, ServerConfig, Work};
+use transport::{Busy, Load, Place, ServerConfig, Work};
 
 use crate::auth::{Gate, Pass, WallSeconds};
 use crate::body::Body;
@@ -184,7 +184,7 @@ impl Service {
         let found = if is_operators { Ok(None) } else { self.find_room(work, &body, limit).await };
         let _room = match found {
             Ok(room) => room,
-            Err(busy) => return refuse(busy, body, &activity, version).await,
+            Err(busy) => return refuse(busy.into(), body, &activity, version).await,
         };
         let call = match self.read_body(body, limit).await {
             Ok(body) => Call::new(
@@ -204,12 +204,16 @@ impl Service {
                     Ok(_place) => {
                         CatchPanic::new((route.run)(&call)).await.unwrap_or_else(|_| Err(Error::Panicked))
                     }
-                    Err(busy) => Err(busy),
+                    Err(busy) => Err(busy.into()),
                 };
                 // How large a read is shows when it was done. Nothing was changed by it.
                 if !is_operators && work.is_none() && result.as_ref().is_ok_and(|reply| reply.counts(version))
                 {
                     result = self.load.check_room(work).map_err(Error::from).and(result);
+                }
+                // Nothing refuses the request from here on, so what a refused one must not do is done now.
+                if let Ok(reply) = result {
+                    result = Ok(reply.renewed(call.engine()).await);
                 }
                 record.note(&mut result);
                 let answer = finish(result, &activity, call.place());
@@ -227,7 +231,7 @@ impl Service {
         work: Option<Work>,
         body: &impl Arriving,
         limit: usize,
-    ) -> Result<Option<Place<'_>>, Error> {
+    ) -> Result<Option<Place<'_>>, Busy> {
         if work.is_some() {
             self.load.check_room(work)?;
         }
@@ -239,7 +243,7 @@ impl Service {
     }
 
     /// A place to work in, where one is needed.
-    async fn enter(&self, work: Option<Work>) -> Result<Option<Place<'_>>, Error> {
+    async fn enter(&self, work: Option<Work>) -> Result<Option<Place<'_>>, Busy> {
         match work {
             Some(work) => Ok(Some(self.load.enter(work).await?)),
             None => Ok(None),
@@ -290,7 +294,8 @@ impl Service {
         page.map_err(|_| Error::Panicked)?.map(Reply::text)
     }
 
-    /// A page of [`Pages`]. What this caller may not send is not kept, so strangers cannot make the server buffer anything.
+    /// A page of [`Pages`]. What this caller may not send is not kept, so strangers cannot make the server buffer anything; and
+    /// a page waits in the line of its kind of work like any other request.
     async fn page(
         &self,
         pages: &dyn Pages,
@@ -299,9 +304,19 @@ impl Service {
         activity: &str,
     ) -> Response<Body> {
         let channel = head.extensions.get().copied();
-        let body = match self.read_body(body, pages.body_bytes(&head)).await {
+        let (version, limit, work) = (head.version, pages.body_bytes(&head), pages.work(&head));
+        let refused = |Busy { retry_after_ms }: Busy| pages.refused(retry_after_ms).map(Body::from);
+        let _room = match self.find_room(work, &body, limit).await {
+            Ok(room) => room,
+            Err(busy) => return close_after(pass_over(body).await, version, refused(busy)),
+        };
+        let body = match self.read_body(body, limit).await {
             Ok(body) => body,
             Err(error) => return finish(Err(error), activity, None),
+        };
+        let _place = match self.enter(work).await {
+            Ok(place) => place,
+            Err(busy) => return refused(busy),
         };
         match CatchPanic::new(pages.answer(Request::from_parts(head, body), channel)).await {
             Ok(answer) => answer.map(Body::from),
@@ -368,8 +383,11 @@ fn log_refusal(head: &Head, error: &Error) {
 
 /// Answers what is refused before its body is read.
 async fn refuse(error: Error, body: impl Arriving, activity: &str, version: Version) -> Response<Body> {
-    let passed = pass_over(body).await;
-    let mut answer = finish(Err(error), activity, None);
+    close_after(pass_over(body).await, version, finish(Err(error), activity, None))
+}
+
+/// Tells the client not to use a connection again of whose bytes some were not read.
+fn close_after(passed: Passed, version: Version, mut answer: Response<Body>) -> Response<Body> {
     if passed == Passed::InPart && version <= Version::HTTP_11 {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

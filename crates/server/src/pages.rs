@@ -8,10 +8,11 @@ use account::{Holder, Keyring};
 use bson::Document;
 use bytes::Bytes;
 use engine::Engine;
-use explorer::{Doors, Explorer, Reply, Shell, Transport};
+use explorer::{Doors, Explorer, Reply, Shell, Transport, Weight};
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use nosql::{Channel, Pages};
+use transport::Work;
 
 /// The explorer's pages.
 pub(crate) struct ExplorerPages(Explorer);
@@ -26,6 +27,17 @@ impl ExplorerPages {
 impl Pages for ExplorerPages {
     fn body_bytes(&self, head: &Parts) -> usize {
         self.0.body_bytes(head)
+    }
+
+    fn work(&self, head: &Parts) -> Option<Work> {
+        self.0.weight(head).map(|weight| match weight {
+            Weight::Brief => Work::Brief,
+            Weight::Query => Work::Query,
+        })
+    }
+
+    fn refused(&self, retry_after_ms: u64) -> Response<Bytes> {
+        explorer::busy(retry_after_ms)
     }
 
     fn answer(

@@ -1,6 +1,7 @@
 //! Who comes in, and what they may do.
 
 use account::Kind;
+use explorer::Weight;
 use hyper::StatusCode;
 
 use crate::browser::{KEY, READ_ONLY_KEY, World, get, post};
@@ -159,4 +160,31 @@ async fn a_read_only_key_looks_and_changes_nothing() {
     assert!(page.has("&quot;a&quot;"), "asking is not changing: {}", page.text);
     let page = browser.get("c/nosql/shop/orders/settings/dry-run?ttl=off").await;
     assert!(page.has("Nothing would die at once"));
+}
+
+#[tokio::test]
+async fn pages_say_which_line_they_wait_in() {
+    let world = World::with_orders("10");
+    let browser = world.sign_in(KEY).await;
+    let weight = |path: &str, cookie| {
+        let (head, _) = get(path, cookie).into_parts();
+        world.explorer.weight(&head)
+    };
+    for (path, expected) in [
+        ("", Some(Weight::Brief)),
+        ("purge", Some(Weight::Brief)),
+        ("c/nosql/shop/orders", Some(Weight::Query)),
+        ("c/nosql/shop/orders/feed", Some(Weight::Query)),
+        ("c/nosql/shop/orders/settings", Some(Weight::Brief)),
+        // Its commands wait in their own lines.
+        ("c/mongodb/shop/carts", Some(Weight::Brief)),
+        ("style.css", None),
+        ("sign-in", None),
+        ("nothing", None),
+    ] {
+        assert_eq!(weight(path, Some(&browser.cookie)), expected, "{path}");
+        assert_eq!(weight(path, None), None, "{path} of a stranger");
+    }
+    let refused = explorer::busy(350);
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &"1".parse().unwrap()));
 }

@@ -31,7 +31,7 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     };
     // Most queries are shorter than the way to another thread.
     let brief = call.engine().query_briefly(&container, &question.request(Arc::default()));
-    let page = match brief.filter(|page| page.touches.is_empty()) {
+    let page = match brief {
         Some(page) => page,
         None => call.cancellable(move |engine, cancel| question.ask(engine, cancel)).await?,
     };
@@ -75,9 +75,6 @@ impl Question {
     }
 
     fn ask(&self, engine: &Engine, cancel: Arc<AtomicBool>) -> Result<QueryPage, Error> {
-        let page = engine.query(&self.container, &self.request(cancel))?;
-        // Each item was there when it was read, whether or not its countdown could be restarted.
-        let _ = engine.touch_all(&page.touches);
-        Ok(page)
+        Ok(engine.query(&self.container, &self.request(cancel))?)
     }
 }

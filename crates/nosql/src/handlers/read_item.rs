@@ -1,4 +1,4 @@
-//! `GET /docs/{id}`: a point read, done on the spot, unless it is the first of a second that restarts a countdown (T33).
+//! `GET /docs/{id}`: a point read, done on the spot. Where it restarts a countdown (T33), the reply waits for that.
 
 use crate::call::Call;
 use crate::error::Error;
@@ -11,6 +11,5 @@ pub(crate) async fn handle(call: &Call) -> Result<Reply, Error> {
     call.check_session(&container)?;
     let name = call.item_name(&container);
     let outcome = call.engine().read(&container, &key, &name, &call.head.precondition())?;
-    let outcome = items::touch(call, outcome).await;
     Ok(items::outcome_reply(call, &container, &outcome))
 }

@@ -68,14 +68,34 @@ impl Server {
         Server::with(Limits::default(), true, |service| service.with_doors(doors)).await
     }
 
+    /// A server that does only so much at once, over an engine with such options.
+    pub(crate) async fn with_load_and_options(load: Arc<Load>, options: Options) -> Server {
+        Server::over(options, Limits::default(), true, |service| service.with_load(load)).await
+    }
+
+    /// A server that does only so much at once, with such pages.
+    pub(crate) async fn with_load_and_pages(load: Arc<Load>, pages: Arc<dyn nosql::Pages>) -> Server {
+        Server::with(Limits::default(), true, |service| service.with_load(load).with_pages(pages)).await
+    }
+
     async fn with(limits: Limits, test_clock: bool, more: impl FnOnce(Service) -> Service) -> Server {
+        Server::over(Options::default(), limits, test_clock, more).await
+    }
+
+    async fn over(
+        options: Options,
+        limits: Limits,
+        test_clock: bool,
+        more: impl FnOnce(Service) -> Service,
+    ) -> Server {
+        let engine_options = options;
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let mut options = ClockOptions::new(Arc::clone(&clock) as Arc<_>);
         options.test_clock = TestClock::running(test_clock);
         let disk = MemoryDisk::new();
         let store = Arc::new(MemoryStore::open(disk.clone(), options).unwrap());
         let archive = Arc::new(MemoryArchive::default());
-        let options = Options { archive: Some(Arc::clone(&archive) as Arc<_>), ..Options::default() };
+        let options = Options { archive: Some(Arc::clone(&archive) as Arc<_>), ..engine_options };
         let engine = Arc::new(Engine::open_with(Arc::clone(&store) as Arc<_>, options).unwrap());
         let real_seconds = Arc::new(AtomicU64::new(START));
         let seconds = Arc::clone(&real_seconds);

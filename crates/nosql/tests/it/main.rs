@@ -31,6 +31,7 @@ mod overload;
 mod permissions;
 mod queries;
 mod ranges;
+mod refusals;
 mod reset;
 mod rid;
 mod sessions;
