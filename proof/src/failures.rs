@@ -2,7 +2,8 @@
 //!
 //! strace makes them fail and writes down that it did: on the store's writer thread, on the threads that flush and compact,
 //! on those that answer reads, and on all while the server starts. After a failed write or sync no write is acknowledged any more,
-//! the answers and the log say why, reads go on, and a restart finds everything that was acknowledged. A read that fails is
+//! the answers and the log say why, reads go on, and a restart finds everything that was acknowledged. A merge that fails is tried
+//! again by itself and keeps nobody from writing. A read that fails is
 //! answered with an error, never with something else, and does no harm beyond itself.
 
 use std::ffi::OsString;
@@ -36,6 +37,8 @@ const FLUSHER: &str = "fjall:worker";
 const COMPACTOR: &str = "bolide-compact";
 /// Who answers reads is none of them.
 const READERS: Threads = Threads::AllBut(&[WRITER, FLUSHER, COMPACTOR]);
+/// What the log says when a merge has succeeded that had failed.
+const MERGED_AGAIN: &str = "tables are merged again";
 /// The file beside the data that says how far they go.
 const MARKER: &str = "bolide.store";
 
@@ -225,7 +228,9 @@ impl Failures {
             self.write_once(&server)?;
         }
         let struck = tracer.struck();
-        if struck.is_some() {
+        if struck.is_some() && thread == COMPACTOR {
+            self.goes_on(&server, injection)?;
+        } else if struck.is_some() {
             // What was written before the failure came to be known is in the journal, where it belongs.
             while self.write_once(&server)?.is_none() {
                 ensure!(begun.elapsed() < PATIENCE, "{struck:?}: writes go on");
@@ -414,6 +419,23 @@ impl Failures {
             }
         }
         Ok(failed)
+    }
+
+    /// A merge that failed is tried again by itself, while writes go on. Only if the list of tables may have reached the disk
+    /// they stop, as after a failed commit.
+    fn goes_on(&mut self, server: &Server, injection: &Injection) -> Result<()> {
+        let begun = Instant::now();
+        while !self.launch.logged().contains(MERGED_AGAIN) {
+            if self.write_once(server)?.is_some() {
+                return self.has_stopped(server, injection);
+            }
+            ensure!(begun.elapsed() < PATIENCE, "tables are not merged again: {}", self.launch.last_words());
+        }
+        let mut client = Client::connect(&server.address)?;
+        let status = client.admin("GET", "/_bolide/status", "")?.expect(200)?;
+        ensure!(status.body.contains("\"mergingFails\":false"), "the status says otherwise: {}", status.body);
+        ensure!(self.write_once(server)?.is_none(), "a write is refused after tables were merged again");
+        self.log_says_why(injection)
     }
 
     /// No more writes, reads as before, and everybody who asks is told why.

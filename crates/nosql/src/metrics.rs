@@ -79,6 +79,12 @@ fn store(page: &mut Page, engine: &Engine) {
     }
     let help = "0 after a failed commit, and while there is no room on the disk.";
     page.plain("bolide_store_writable", Kind::Gauge, help, u8::from(store.is_writable()));
+    page.plain(
+        "bolide_store_merging_fails",
+        Kind::Gauge,
+        "1 while tables cannot be merged, which is tried again until it succeeds.",
+        u8::from(store.merging_fails),
+    );
 }
 
 fn purge(page: &mut Page, engine: &Engine, reader: Reader) -> Result<(), Error> {

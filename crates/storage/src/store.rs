@@ -86,6 +86,8 @@ pub struct Stats {
     pub jobs: u64,
     /// Whether writes have stopped after a failure.
     pub poisoned: bool,
+    /// Whether tables cannot be merged now; that is tried again until it succeeds.
+    pub merging_fails: bool,
     /// What is left on the disk; none if there is no disk, or the system does not tell.
     pub room: Option<Room>,
 }

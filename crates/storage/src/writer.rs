@@ -36,6 +36,11 @@ pub(crate) trait Backend: Send {
         Ok(false)
     }
 
+    /// An error if no job can be done now. Unlike a failed commit it passes.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// What is left on the disk, if there is one that can get full.
     fn room(&mut self) -> Option<Room> {
         None
@@ -149,6 +154,10 @@ impl<B: Backend> Writer<B> {
     pub(crate) fn begin(&mut self, refused: Work) -> Option<(Group, Work)> {
         let base = match self.shared.poison() {
             Some(error) => Err(error.clone()),
+            None if matches!(refused, Work::Job(_)) => {
+                self.backend.check().and_then(|()| self.backend.base())
+            }
+            // The clock's own commits are small, and without them no time could be shown.
             None => self.backend.base(),
         };
         match base {
@@ -378,6 +387,8 @@ mod tests {
         Works,
         Fails,
         Panics,
+        /// It takes no jobs for now.
+        Refuses,
     }
 
     struct Nothing;
@@ -397,9 +408,13 @@ mod tests {
             Ok(Box::new(Nothing))
         }
 
+        fn check(&self) -> Result<()> {
+            if matches!(self, Self::Refuses) { Err(Error::io("write", &"not now")) } else { Ok(()) }
+        }
+
         fn commit(&mut self, _: Overlay, _: &StoreRecord, _: Extent) -> Result<()> {
             match self {
-                Self::Works => Ok(()),
+                Self::Works | Self::Refuses => Ok(()),
                 Self::Fails => Err(Error::io("commit", &"no space")),
                 Self::Panics => panic!("out of luck"),
             }
@@ -503,6 +518,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_store_that_takes_no_jobs_for_now_refuses_them_renews_its_time_and_goes_on_later() {
+        let (mut writer, group, _) = group_of_three(Disk::Works);
+        writer.finish(group);
+        let mut outcome = |disk, work: fn(Resolver<Result<()>>) -> Work| {
+            writer.backend = disk;
+            let (resolver, ticket) = ticket();
+            if let Some((mut group, work)) = writer.begin(work(resolver)) {
+                writer.add(&mut group, work);
+                writer.finish(group);
+            }
+            ticket.wait()
+        };
+        let job = |resolver| Work::Job(Box::new(Awaited(Some(resolver))));
+        assert_eq!(outcome(Disk::Refuses, job), Err(Error::io("write", &"not now")));
+        assert_eq!(outcome(Disk::Refuses, |resolver| Work::Clock(Command::Renew, resolver)), Ok(()));
+        assert_eq!(outcome(Disk::Works, job), Ok(()));
+    }
+
     /// A caller whose waker panics.
     struct Bad;
 
@@ -520,7 +554,7 @@ mod tests {
         (resolver, ticket)
     }
 
-    /// A job that such a caller waits for.
+    /// A job whose outcome is waited for.
     struct Awaited(Option<Resolver<Result<()>>>);
 
     impl Job for Awaited {

@@ -96,6 +96,7 @@ fn store_value(store: &engine::Stats) -> Value {
         member("jobs", number(store.jobs)),
         member("writable", Value::Bool(store.is_writable())),
         member("stopped", Value::Bool(store.poisoned)),
+        member("mergingFails", Value::Bool(store.merging_fails)),
     ];
     object(figures.into_iter().chain(room.into_iter().flatten()))
 }

@@ -83,6 +83,12 @@ impl Status {
         if at(server, &["store", "stopped"]).and_then(Value::as_bool) == Some(true) {
             problems.push("the store takes no writes after a failed commit: restart the server".to_owned());
         }
+        if at(server, &["store", "mergingFails"]).and_then(Value::as_bool) == Some(true) {
+            problems.push(
+                "tables cannot be merged, the log says why; that is tried again, and writes are refused if it goes on"
+                    .to_owned(),
+            );
+        }
         if let Some(suspect) = at(server, &["clock", "suspect"]).filter(|suspect| !suspect.is_null()) {
             problems.push(format!(
                 "the clock is suspect: {}; nothing is purged until you decide, see bolide clock",
@@ -254,6 +260,7 @@ mod tests {
                 Some("suspect: it leapt 2 h ahead;"),
             ),
             (r#"{"store":{"writable":false,"stopped":true}}"#, false, Some("restart")),
+            (r#"{"store":{"mergingFails":true}}"#, true, Some("cannot be merged")),
             (r#"{"store":{"freeBytes":1,"reservedBytes":2}}"#, true, Some("no room on the disk")),
             (r#"{"purge":{"missedBounds":2}}"#, true, Some("2 times")),
             (r#"{"purge":{"setAside":1}}"#, true, Some("1 expired item is damaged")),

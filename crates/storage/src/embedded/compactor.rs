@@ -14,6 +14,7 @@
 //!   megabytes of them would pile up.
 
 use super::database::{Database, cannot};
+use super::merging::lists_agree;
 use crate::writer::Shared;
 use crate::{Error, Result};
 use fjall::compaction::Leveled;
@@ -81,14 +82,17 @@ impl Bell {
         }
     }
 
-    /// Waits until something was committed, and a little longer. False once the store is being closed.
-    fn wait(&self) -> bool {
+    /// Waits until something was committed, and a little longer; after a failure for that pause. False once the store is being
+    /// closed.
+    fn wait(&self, retry: Option<Duration>) -> bool {
         let mut state = self.state.lock();
-        while !state.committed && !state.closing {
+        while retry.is_none() && !state.committed && !state.closing {
             self.rung.wait(&mut state);
         }
+        // As long as it is set, commits do not ring, and only the end of the store cuts the pause short.
+        state.committed = true;
         if !state.closing {
-            self.rung.wait_for(&mut state, PAUSE);
+            self.rung.wait_for(&mut state, retry.unwrap_or(PAUSE));
         }
         state.committed = false;
         !state.closing
@@ -149,14 +153,17 @@ impl Compactor {
     pub(super) fn start(database: Arc<Database>, shared: Arc<Shared>, bell: Arc<Bell>) -> Result<Self> {
         let ear = Arc::clone(&bell);
         let body = move || {
-            while ear.wait() {
+            while ear.wait(database.merging.pause()) {
                 let work = || compact(&database, &ear);
-                let outcome = catch_unwind(AssertUnwindSafe(work))
-                    .unwrap_or_else(|_| Err(Error::Internal { message: "a compaction panicked".to_owned() }));
-                if let Err(error) = outcome {
-                    // As fjall does when one of its own workers fails.
-                    shared.stop(&error);
-                    return;
+                let panicked = |_| Error::Internal { message: "a compaction panicked".to_owned() };
+                match catch_unwind(AssertUnwindSafe(work)).map_err(panicked) {
+                    Ok(Ok(())) => database.merging.succeeded(),
+                    Ok(Err(error)) if lists_agree(&database) => database.merging.failed(&error),
+                    // Nobody knows what the store is: as fjall does when one of its own workers fails.
+                    Ok(Err(error)) | Err(error) => {
+                        shared.stop(&error);
+                        return;
+                    }
                 }
             }
         };
@@ -184,26 +191,35 @@ fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<Join
     thread.map_err(|error| Error::io("start a thread of the store", &error))
 }
 
-/// Compacts until there is nothing left to compact.
+/// Compacts until there is nothing left to compact. A keyspace in which that fails keeps no other from it; the first failure is
+/// returned.
 pub(super) fn compact(database: &Database, bell: &Bell) -> Result<()> {
     compact_into(&levels(), database, bell)
 }
 
 fn compact_into(levels: &Arc<Leveled>, database: &Database, bell: &Bell) -> Result<()> {
+    let (mut outcome, mut failed) = (Ok(()), Vec::new());
     loop {
         let mut changed = false;
-        for keyspace in database.made() {
+        for (number, keyspace) in database.made().enumerate() {
             if bell.is_closing() {
                 return Ok(());
             }
+            if failed.contains(&number) {
+                continue;
+            }
             let before = shape(keyspace);
             let _compacting = database.compacting.lock();
-            let outcome = keyspace.tree.compact(Arc::clone(levels) as _, database.oldest_snapshot());
-            outcome.map_err(|error| cannot("compact", &error.into()))?;
-            changed |= shape(keyspace) != before;
+            match keyspace.tree.compact(Arc::clone(levels) as _, database.oldest_snapshot()) {
+                Ok(()) => changed |= shape(keyspace) != before,
+                Err(error) => {
+                    failed.push(number);
+                    outcome = outcome.and(Err(cannot("compact", &error.into())));
+                }
+            }
         }
         if !changed {
-            return Ok(());
+            return outcome;
         }
     }
 }
@@ -217,13 +233,15 @@ fn shape(keyspace: &fjall::Keyspace) -> (usize, u64, Vec<usize>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bell, FIRST_LEVEL_TABLES, compact, compact_into, shape};
+    use super::{Bell, Compactor, FIRST_LEVEL_TABLES, compact, compact_into, lists_agree, shape};
     use crate::embedded::database::{Committer, Database};
+    use crate::embedded::pace::pause;
     use crate::embedded::{Durability, EmbeddedOptions};
     use crate::overlay::Overlay;
     use crate::record::StoreRecord;
-    use crate::writer::Backend;
-    use crate::{ClockOptions, Extent, Keyspace, ManualClock, Time};
+    use crate::writer::{Backend, Shared};
+    use crate::{ClockOptions, Error, Extent, Keyspace, ManualClock, Time};
+    use fjall::Readable;
     use fjall::compaction::Leveled;
     use lsm_tree::AbstractTree;
     use std::sync::Arc;
@@ -293,6 +311,101 @@ mod tests {
             keyspace.tree.compact(Arc::clone(&small) as _, database.oldest_snapshot()).unwrap();
             assert_eq!(shape(keyspace), settled, "round {round}");
         }
+    }
+
+    /// Where the tables of items are, and where they are put so that no table can be made or read.
+    fn hide_tables(directory: &tempfile::TempDir, hide: bool) {
+        let keyspaces = std::fs::read_dir(directory.path().join("keyspaces")).unwrap();
+        for keyspace in keyspaces.map(|keyspace| keyspace.unwrap().path()) {
+            let [tables, hidden] = ["tables", "hidden"].map(|name| keyspace.join(name));
+            let (from, to) = if hide { (tables, hidden) } else { (hidden, tables) };
+            std::fs::rename(from, to).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_merge_that_fails_changes_nothing_and_succeeds_when_the_cause_is_gone() {
+        let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
+        let (database, mut commit) = open(&directory, &bell);
+        for value in 0..=FIRST_LEVEL_TABLES {
+            commit(value);
+            database.flush().unwrap();
+        }
+        let keyspace = database.made_already(Keyspace::Item).unwrap();
+        let before = shape(keyspace);
+        hide_tables(&directory, true);
+        for _ in 0..3 {
+            assert!(matches!(compact(&database, &bell), Err(Error::Io { .. })));
+            assert_eq!(shape(keyspace), before);
+            assert!(lists_agree(&database));
+        }
+        hide_tables(&directory, false);
+        compact(&database, &bell).unwrap();
+        assert_eq!((keyspace.tree.l0_run_count(), keyspace.table_count()), (0, 1));
+        let value = database.own().0.snapshot().get(keyspace, [3]).unwrap();
+        assert_eq!(value.as_deref(), Some(&[FIRST_LEVEL_TABLES][..]));
+        drop((database, commit));
+        let (database, _) = open(&directory, &bell);
+        let keyspace = database.made_already(Keyspace::Item).unwrap();
+        let value = database.own().0.snapshot().get(keyspace, [3]).unwrap();
+        assert_eq!(value.as_deref(), Some(&[FIRST_LEVEL_TABLES][..]), "also after a restart");
+    }
+
+    #[test]
+    fn a_list_of_tables_that_memory_does_not_know_stops_the_writes() {
+        let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
+        let (database, mut commit) = open(&directory, &bell);
+        commit(1);
+        database.flush().unwrap();
+        assert!(lists_agree(&database));
+        let current = database.made_already(Keyspace::Item).unwrap().path().join("current");
+        let mut plant = |_| {
+            let mut bytes = std::fs::read(&current).unwrap();
+            bytes[0] += 1;
+            std::fs::write(&current, bytes).unwrap();
+            lists_agree(&database)
+        };
+        // fjall's worker may move the flushed table meanwhile, and then the list is a new one.
+        assert!(!(0..5).all(&mut plant));
+    }
+
+    #[test]
+    fn writes_go_on_while_merges_fail_until_too_much_waits_and_again_when_they_succeed() {
+        let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
+        let (database, mut commit) = open(&directory, &bell);
+        let clock = ClockOptions::new(Arc::new(ManualClock::new(Time::from_seconds(1))));
+        let shared = Shared::start(None, clock).unwrap();
+        let compactor =
+            Compactor::start(Arc::clone(&database), Arc::clone(&shared), Arc::clone(&bell)).unwrap();
+        // A failure that a merge would meet; the thread finds it gone and goes on.
+        database.merging.failed(&Error::io("compact", &"no space"));
+        assert_eq!(database.merging.check(&database), Ok(()), "little waits");
+        for value in 0..20 {
+            commit(value);
+        }
+        for _ in 0..30_000 {
+            if !database.merging.fails() {
+                break;
+            }
+            pause();
+        }
+        assert!(!database.merging.fails(), "it is tried again by itself");
+        assert!(shared.poison().is_none());
+        compactor.stop().unwrap();
+        // Nobody merges any more: what waits is counted.
+        let runs = || database.made_already(Keyspace::Item).unwrap().tree.l0_run_count();
+        while runs() < 18 {
+            commit(0);
+            database.flush().unwrap();
+        }
+        assert_eq!(database.merging.check(&database), Ok(()), "merges succeed, so more of them will");
+        database.merging.failed(&Error::io("compact", &"no space"));
+        let Err(Error::Io { cause, .. }) = database.merging.check(&database) else {
+            panic!("too much waits")
+        };
+        assert_eq!(cause, "cannot compact: no space");
+        database.merging.succeeded();
+        assert_eq!(database.merging.check(&database), Ok(()));
     }
 
     #[test]

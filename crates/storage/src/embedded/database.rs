@@ -10,6 +10,7 @@
 
 use super::compactor::{Bell, Memtables, TABLE_BYTES, left_alone};
 use super::marker::{Marker, State};
+use super::merging::Merging;
 use super::pace::{self, pause};
 use super::readers::Readers;
 use super::{Durability, EmbeddedOptions, journal, manifest};
@@ -59,6 +60,7 @@ pub(super) struct Database {
     pub(super) readers: Readers,
     /// Held while tables are being merged.
     pub(super) compacting: Mutex<()>,
+    pub(super) merging: Merging,
 }
 
 impl Database {
@@ -124,6 +126,7 @@ impl Database {
             reserve_bytes: options.reserve_bytes,
             readers: Readers::default(),
             compacting: Mutex::default(),
+            merging: Merging::default(),
         };
         for keyspace in Keyspace::ALL {
             if database.fjall.keyspace_exists(keyspace.name()) {
@@ -271,6 +274,10 @@ impl Backend for Committer {
 
     fn base(&self) -> Result<Box<dyn Read>> {
         Ok(Box::new(EmbeddedSnapshot::new(Arc::clone(&self.database))))
+    }
+
+    fn check(&self) -> Result<()> {
+        self.database.merging.check(&self.database)
     }
 
     fn room(&mut self) -> Option<Room> {

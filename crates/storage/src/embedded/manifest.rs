@@ -54,6 +54,12 @@ pub(super) fn check(keyspaces: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The number of the list of tables that counts in a keyspace; none if there is none.
+pub(super) fn current(keyspace: &Path) -> Result<Option<u64>> {
+    let current = read(&keyspace.join(CURRENT))?;
+    Ok(current.and_then(|current| parse(&current)).map(|(number, _)| number))
+}
+
 fn tables(folder: &Path) -> Result<Vec<PathBuf>> {
     let list = || fs::read_dir(folder)?.map(|table| Ok(table?.path())).collect::<io::Result<_>>();
     match list() {

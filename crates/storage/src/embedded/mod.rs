@@ -9,6 +9,7 @@
 //! | `database.rs` | fjall itself: keyspaces, batches, snapshots, and its traps |
 //! | `queue.rs` | the bounded queue and the writer thread |
 //! | `compactor.rs` | compaction in small pieces, and freeing memory, on threads of their own |
+//! | `merging.rs` | merges that fail, until their cause is gone |
 //! | `marker.rs` | the small file beside the data: format, clean or not, a commit number that cannot be lost |
 //! | `readers.rs` | who reads, to wait for those who began before |
 //! | `scrub.rs` | getting removed bytes out of the files |
@@ -22,6 +23,7 @@ mod database;
 mod journal;
 mod manifest;
 mod marker;
+mod merging;
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
 mod pace;
@@ -342,6 +344,7 @@ impl Store for EmbeddedStore {
             commits: self.shared.commits(),
             jobs: self.shared.jobs(),
             poisoned: self.shared.poison().is_some(),
+            merging_fails: database.as_ref().is_some_and(|database| database.merging.fails()),
             room: database.and_then(|database| database.room()),
         }
     }

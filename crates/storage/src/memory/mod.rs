@@ -150,6 +150,7 @@ impl Store for MemoryStore {
             commits: self.shared.commits(),
             jobs: self.shared.jobs(),
             poisoned: self.shared.poison().is_some(),
+            merging_fails: false,
             room: self.disk.room(),
         }
     }
