@@ -16,6 +16,7 @@
 
 mod client;
 mod conditions;
+mod container;
 mod evaluate;
 mod generate;
 mod join;

@@ -3,42 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use document::{Document, EffectiveRange, PartitionKey, Value, parse_json};
+use document::{Document, EffectiveRange, Value, parse_json};
 use query::Query;
 use storage::{ClockOptions, ManualClock, MemoryStore, Time};
 
 use super::super::tuning::Tuning;
+use super::container::{DEFAULT_TTL, LEVELS, POLICIES, computed, partition_key};
 use super::json::Json;
-use super::tree::{Expr, Form, Projection, Rows, Select, Source, Step};
+use super::tree::Expr;
 use crate::{
-    Container, ContainerDefinition, Engine, Error, ItemName, Operation, Outcome, Precondition, QueryPage,
-    QueryRequest, Scope,
+    Container, Engine, Error, ItemName, Operation, Outcome, Precondition, QueryPage, QueryRequest, Scope,
 };
 
 /// When every world begins, in seconds.
 pub(super) const START: u64 = 1_700_000_000;
-
-/// The container's default, in seconds.
-const DEFAULT_TTL: u64 = 30;
-
-/// The paths of a partition key of three levels.
-const LEVELS: [&str; 3] = ["pk", "pk2", "pk3"];
-
-/// The parts of partition keys, by level, as clients send them; `{}` is that of items without one.
-const KEYS: [&[&str]; 3] = [
-    &[r#""k0""#, r#""k1""#, r#""k2""#, "7", "null", "{}"],
-    &[r#""a""#, "7", "null", "{}"],
-    &[r#""z""#, "true", "{}"],
-];
-
-const POLICIES: &[&str] = &[
-    "{}",
-    r#"{"excludedPaths":[{"path":"/*"}]}"#,
-    r#"{"includedPaths":[{"path":"/a/?"},{"path":"/t/*"}],"excludedPaths":[{"path":"/*"}]}"#,
-    r#"{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/a/*"},{"path":"/pk/?"}]}"#,
-    r#"{"compositeIndexes":[[{"path":"/a"},{"path":"/n"}],[{"path":"/s"},{"path":"/n","order":"descending"},{"path":"/a"}],
-        [{"path":"/n","order":"descending"},{"path":"/_ts"}]]}"#,
-];
 
 /// Requests, pages and steps after which something does not end: a hundred times what a world takes.
 pub(super) const STEPS_MAX: usize = 5000;
@@ -84,7 +62,7 @@ pub(super) struct World {
     /// The properties of the partition key.
     pub(super) levels: &'static [&'static str],
     /// `Hash`, or `MultiHash` of a hierarchical key.
-    kind: &'static str,
+    pub(super) kind: &'static str,
     /// Names that the container gives to expressions over `c`.
     pub(super) computed: Vec<(&'static str, Expr)>,
     /// Whether some items are too large for the index, and for a page of rows in their own order to end at.
@@ -127,24 +105,6 @@ impl World {
             world.create();
         }
         world
-    }
-
-    /// One to four ranges of equal size, some of them cut at a key: items that share a prefix may then lie in two.
-    fn ranges(&mut self, definition: &ContainerDefinition) -> Vec<EffectiveRange> {
-        let equal = EffectiveRange::split(self.random.u32(1..=4), &definition.partition_key);
-        if self.random.bool() {
-            return equal;
-        }
-        let key = partition_key(&self.key()).effective(&definition.partition_key);
-        let parts = equal.into_iter().flat_map(|range| {
-            if range.contains(&key) && range.min != key {
-                let below = EffectiveRange::new(range.min, key.clone());
-                vec![below, EffectiveRange::new(key.clone(), range.max)]
-            } else {
-                vec![range]
-            }
-        });
-        parts.collect()
     }
 
     pub(super) fn container(&self) -> Arc<Container> {
@@ -196,11 +156,6 @@ impl World {
     fn long_text(&mut self) -> String {
         let end = ["", "a", "b", "ab"][self.random.usize(..4)];
         format!(r#""{}{end}""#, "l".repeat(self.random.usize(126..132)))
-    }
-
-    /// A partition key with all its levels.
-    fn key(&mut self) -> Vec<&'static str> {
-        (0..self.levels.len()).map(|level| self.pick(KEYS[level])).collect()
     }
 
     pub(super) fn create(&mut self) {
@@ -360,23 +315,6 @@ impl World {
         }
     }
 
-    fn definition(&self) -> ContainerDefinition {
-        let paths: Vec<String> = self.levels.iter().map(|level| format!(r#""/{level}""#)).collect();
-        let computed = self.computed.iter().map(|(name, meaning)| {
-            let query = Json::from(format!("SELECT VALUE {meaning} FROM c"));
-            format!(r#"{{"name":"{name}","query":{query}}}"#)
-        });
-        let text = format!(
-            r#"{{"id":"c","partitionKey":{{"paths":[{}],"kind":"{}","version":2}},"computedProperties":[{}],
-                "defaultTtl":{DEFAULT_TTL},"indexingPolicy":{}}}"#,
-            paths.join(","),
-            self.kind,
-            computed.collect::<Vec<_>>().join(","),
-            self.policy,
-        );
-        ContainerDefinition::from_value(&parse_json(text.as_bytes()).expect("valid JSON")).expect("valid")
-    }
-
     /// The container, and the parameters of the query that was made last.
     pub(super) fn about(&self) -> String {
         let parameters = Json::from(self.parameters.clone());
@@ -398,23 +336,4 @@ impl World {
         query::parse(text, &self.named_parameters(), &dialect)
             .unwrap_or_else(|error| panic!("{text}: {error}"))
     }
-}
-
-fn partition_key(key: &[&str]) -> PartitionKey {
-    PartitionKey::from_header(&format!("[{}]", key.join(","))).expect("a key")
-}
-
-/// What computed properties may stand for.
-fn computed() -> Vec<(&'static str, Expr)> {
-    let c = |name| Expr::Path("c", vec![Step::Name(name)]);
-    let boxed = |expr: Expr| Box::new(expr);
-    let x = Source { name: "v", rows: Rows::Elements(c("t")) };
-    let mut numbers = Select::new(Projection::Value(Expr::Path("v", Vec::new())), vec![x]);
-    numbers.filter = Some(Expr::Call("IS_NUMBER", vec![Expr::Path("v", Vec::new())]));
-    vec![
-        ("either", Expr::Coalesce(boxed(c("a")), boxed(c("n")))),
-        ("next", Expr::Plus(boxed(c("n")), boxed(Expr::Constant(Json::from(1))))),
-        ("head", Expr::Path("c", vec![Step::Name("t"), Step::Index(0)])),
-        ("numbers", Expr::Subquery(Form::Array, Box::new(numbers))),
-    ]
 }
