@@ -229,7 +229,11 @@ impl Clock {
         let (full, slow) = (self.now() + passed, floor + passed * 9 / 10);
         check(now >= floor, "time fell over a crash", &seen)?;
         check(now + SLACK_MS + LEASE_MS >= slow, "time was lost over a crash", &seen)?;
-        check(now <= full.max(wall) + SLACK_MS + LEASE_MS, "time leapt over a crash", &seen)?;
+        // A wall clock that was rejected is followed at its distance until the crash, by steps that it may make.
+        let followed = wall.saturating_add_signed(-self.rejected);
+        let followed = if followed <= full + JUMP_MS { followed } else { wall };
+        let most = full.max(wall).max(followed);
+        check(now <= most + SLACK_MS + LEASE_MS, "time leapt over a crash", &seen)?;
         let known = self.trusted() + passed;
         if over == Over::Machine {
             check(now >= wall, "a start in another boot shows no earlier time than the wall clock's", &seen)?;
@@ -281,4 +285,34 @@ impl Clock {
 
 fn check(condition: bool, what: &str, seen: &Shown) -> Result<(), String> {
     if condition { Ok(()) } else { Err(format!("clock: {what}; shown: {seen:?}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: u64 = 1_700_000_000_000;
+
+    /// What a start says about a store that crashed after the wall clock, rejected three hours behind, made a step.
+    fn crashed(step_ms: u64, shown_ms: u64) -> Result<(), String> {
+        let mut machine = Machine { wall_ms: START, boot_ms: 0 };
+        let mut clock = Clock::new(machine);
+        machine.wall_ms -= 3 * JUMP_MS;
+        assert!(clock.look(machine).suspect);
+        clock.obey(machine, Asked::Reject);
+        assert!(!clock.look(machine).suspect);
+        machine.wall_ms += step_ms;
+        let seen = Shown { now_ms: shown_ms, trusted_ms: shown_ms, suspect: true, advanced_ms: 0 };
+        clock.restart_after_crash(machine, Over::Process, seen, Asked::Nothing, true)
+    }
+
+    /// T34: a rejected wall clock is followed at its distance, and a crash keeps a step that was followed.
+    #[test]
+    fn t34_a_step_of_a_rejected_wall_clock_may_be_kept_by_a_crash() {
+        let step = 600_000;
+        assert_eq!(crashed(step, START + step), Ok(()));
+        assert_eq!(crashed(step, START), Ok(()), "the step was not seen before the crash");
+        assert!(crashed(step, START + step + SLACK_MS + LEASE_MS + 1).is_err(), "more than the step");
+        assert!(crashed(2 * JUMP_MS, START + 2 * JUMP_MS).is_err(), "no step of hours is followed");
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! Copies the workspace into the build directory, plants one bug of the table in `bugs` at a time, builds the simulator
 //! over it and lets seeds run until one of them fails. A bug that survives fails the run, and so does a bug whose text is
-//! no longer found in the engine: the table must follow the code.
+//! no longer found in the engine: the table must follow the code. A seed that fails without the bug as well has caught
+//! nothing: it ends the run with its number.
 //!
 //! ```text
 //! cargo run --release -p bolide-simulator --bin planted-bugs [-- NAME…]    all bugs, or those named
@@ -48,12 +49,19 @@ fn plant_all(wanted: &[String]) -> Result<(usize, usize), String> {
         fs::remove_dir_all(&copy).map_err(|error| format!("cannot clear {}: {error}", copy.display()))?;
     }
     copy_tree(&workspace, &copy)?;
-    if let Some(line) = run_simulator(&copy, &ground.join("target"), HEALTHY_SEEDS)? {
+    let target = ground.join("target");
+    if let Some(line) = run_simulator(&copy, &target, HEALTHY_SEEDS)? {
         return Err(format!("a seed fails without any planted bug: {line}"));
     }
+    let healthy = ground.join("healthy-simulator");
+    fs::copy(simulator(&target), &healthy)
+        .map_err(|error| format!("cannot keep the simulator without bugs: {error}"))?;
     let (mut caught, mut survivors) = (0, 0);
     for bug in bugs::all().filter(|bug| wanted.is_empty() || wanted.iter().any(|name| name == bug.name)) {
-        let verdict = plant(bug, &copy, &ground.join("target"))?;
+        let verdict = plant(bug, &copy, &target)?;
+        if let Some(line) = &verdict {
+            check_healthy(&healthy, line)?;
+        }
         match verdict {
             Some(_) => caught += 1,
             None => survivors += 1,
@@ -83,6 +91,20 @@ fn plant(bug: &Bug, copy: &Path, target: &Path) -> Result<Option<String>, String
     caught.map_err(|error| format!("{}: {error}", bug.name))
 }
 
+/// Fails if the seed that a line names fails without a planted bug, too.
+fn check_healthy(healthy: &Path, line: &str) -> Result<(), String> {
+    let Some(seed) = line.split_whitespace().nth(1).filter(|seed| seed.parse::<u64>().is_ok()) else {
+        return Ok(());
+    };
+    let run = Command::new(healthy).args(["--seed", seed]).output();
+    let run = run.map_err(|error| format!("cannot run {}: {error}", healthy.display()))?;
+    if run.status.success() { Ok(()) } else { Err(format!("a seed fails without any planted bug: {line}")) }
+}
+
+fn simulator(target: &Path) -> PathBuf {
+    target.join("debug/bolide-simulator")
+}
+
 fn run_simulator(copy: &Path, target: &Path, seeds: &str) -> Result<Option<String>, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let build = Command::new(cargo)
@@ -96,7 +118,7 @@ fn run_simulator(copy: &Path, target: &Path, seeds: &str) -> Result<Option<Strin
     if !build.success() {
         return Err("the planted bug does not compile".to_owned());
     }
-    let run = Command::new(target.join("debug/bolide-simulator"))
+    let run = Command::new(simulator(target))
         .args(["--seeds", seeds, "--no-coverage"])
         .output()
         .map_err(|error| format!("cannot run the simulator: {error}"))?;

@@ -22,8 +22,8 @@ pub(super) const BUGS: &[Bug] = &[
         name: "the purge does not wait for the archive",
         edits: &[edit(
             SWEEP,
-            "let is_covered = leave.covers(number);",
-            "let is_covered = leave.covers(number) || true;",
+            "None if !leave.covers(number) => {",
+            "None if !leave.covers(number) && false => {",
         )],
     },
     Bug {

@@ -573,6 +573,8 @@ impl World {
         ids: &[(usize, String)],
     ) -> Result<SeenContainer, String> {
         let engine = &self.process().engine;
+        // Before anything is read: a read raises it to what the store has.
+        let known_lsn = container.partitions[0].lsn();
         let page = self
             .page(name, &Filter::All, Reachable::Everywhere, 1000, None)
             .map_err(|answer| format!("{name}: the listing failed: {answer:?}"))?;
@@ -598,16 +600,15 @@ impl World {
                 .changes(name, None, 1000)
                 .map_err(|answer| format!("{name}: the feed failed: {answer:?}"))?,
             figures: page.figures,
-            lsns: self.lsns(container)?,
+            lsns: (known_lsn, self.stored_lsn(container)?),
             wishes: self.wishes(name)?,
         })
     }
 
-    /// The LSN of a container's only range: as it is known in memory, and as the store has it.
-    fn lsns(&self, container: &Container) -> Result<(u64, u64), String> {
-        let known = container.partitions[0].lsn();
+    /// The LSN of a container's only range, as the store has it.
+    fn stored_lsn(&self, container: &Container) -> Result<u64, String> {
         let page = self.process().engine.changes(container, &Scope::default(), &FeedStart::Now, 1);
-        Ok((known, page.map_err(|error| error.to_string())?.range.lsn))
+        Ok(page.map_err(|error| error.to_string())?.range.lsn)
     }
 
     /// Counts every entry in the store, dead or alive.
