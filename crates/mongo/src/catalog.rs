@@ -217,7 +217,15 @@ pub(crate) fn describe(collection: &Collection, name_only: bool) -> Document {
     if !is_view {
         info.push("uuid", bson::Binary { subtype: 4, bytes: collection.definition.uuid.to_vec() });
     }
-    let entry = entry.with("options", collection.definition.options.to_document()).with("info", info);
+    let mut options = collection.definition.options.to_document();
+    if options.contains("validator") {
+        for (name, default) in [("validationLevel", "strict"), ("validationAction", "error")] {
+            if !options.contains(name) {
+                options.push(name, default);
+            }
+        }
+    }
+    let entry = entry.with("options", options).with("info", info);
     if is_view {
         return entry;
     }

@@ -7,7 +7,7 @@ use document::ItemNumber;
 use engine::collection::{Collection, Reading};
 use mql::filter::Filter;
 use mql::index::Hint;
-use mql::pipeline::{Namespace, Row, Running};
+use mql::pipeline::{Namespace, Pipeline, Row, Running};
 use mql::projection::{Beside, Projection};
 use mql::{Code, Context};
 
@@ -50,6 +50,8 @@ pub(crate) struct Answers {
     left: Option<u64>,
     /// Whether nothing is done but to walk through a collection.
     only_walks: bool,
+    /// Whether no more of the leading collection need be read than can be shown.
+    shows_as_it_reads: bool,
     /// A document that did not fit into the last batch, and its origin.
     held: Option<(RawDocument, Option<u64>)>,
     batches: u64,
@@ -65,9 +67,10 @@ pub(crate) struct Batch {
 
 impl Answers {
     /// An answer that has not begun.
-    pub(crate) fn new(running: Running, reads: Reads) -> Answers {
+    pub(crate) fn new(pipeline: Pipeline, reads: Reads) -> Answers {
         Answers {
-            running,
+            shows_as_it_reads: pipeline.shows_as_it_reads(),
+            running: pipeline.start(),
             reads,
             scans: Scans::default(),
             leading: None,
@@ -151,7 +154,7 @@ impl Answers {
         let (mut filling, mut finished) = (Filling::new(count), false);
         while !filling.is_complete() && self.left != Some(0) {
             let left = self.left.map(|left| usize::try_from(left).unwrap_or(usize::MAX));
-            let wanted = left.into_iter().chain(filling.left()).min().filter(|_| self.only_walks);
+            let wanted = left.into_iter().chain(filling.left()).min().filter(|_| self.shows_as_it_reads);
             let Some((document, origin)) = self.next(room, reading, handles, context, wanted)? else {
                 finished = true;
                 break;

@@ -117,7 +117,8 @@ pub(super) fn stage(
     let prepare = |document: &RawDocument| prepare_insert(document, &mut || new_id(context), None);
     let documents: Vec<RawDocument> = documents.iter().map(prepare).collect::<mql::Result<_>>()?;
     for document in &documents {
-        validator.check_insert(document, context)?;
+        let checked = validator.check_insert(document, context);
+        checked.map_err(|error| validator.explained(error.into(), document.get("_id")))?;
     }
     let namespace = target.to_string();
     let inserted = room.engine().insert(collection, documents, true, None).wait()?;
@@ -307,6 +308,7 @@ fn modify(
     meeting: &Meeting,
     context: &Context,
 ) -> Result<bool> {
+    let told = meeting;
     let (meeting, looked_at) = (meeting.clone(), aim.clone());
     let (timestamp, seed) = (context.timestamp, context.random());
     let decide = move |found: Option<&Found>, now: storage::Time| {
@@ -314,7 +316,10 @@ fn modify(
         meeting.decide(found, &looked_at, &Context::new(millis, timestamp, seed, Arc::default()))
     };
     let modified = room.engine().modify(collection, aim, decide, None).wait();
-    let modified = modified.map_err(|error| Error::in_namespace(error, &collection.namespace()))?;
+    let modified = modified.map_err(|error| {
+        let error = Error::in_namespace(error, &collection.namespace());
+        told.validator.explained(error, told.document.get("_id"))
+    })?;
     room.meter().wrote(modified.charge);
     room.meter().committed(modified.position);
     Ok(modified.answer.is_some())

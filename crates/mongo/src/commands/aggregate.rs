@@ -206,7 +206,7 @@ pub(super) fn ready(
         bypass: call.fields().is_set("bypassDocumentValidation")?,
         service: Arc::clone(&call.service),
     };
-    Ok(Answers::new(pipeline.start(), reads))
+    Ok(Answers::new(pipeline, reads))
 }
 
 /// What a pipeline writes cannot be read back from where it would be linearizable.

@@ -152,6 +152,12 @@ async fn a_batch_costs_what_it_shows_however_much_there_is_behind_it() {
             r#"{"find": "c", "batchSize": 101}"#,
             r#"{"find": "c", "filter": {"_id": {"$gte": 0}}, "batchSize": 101}"#,
             r#"{"find": "c", "batchSize": 20}"#,
+            r#"{"find": "c", "sort": {"_id": 1}, "batchSize": 101}"#,
+            r#"{"find": "c", "sort": {"_id": -1}, "batchSize": 20}"#,
+            r#"{"find": "c", "sort": {"_id": 1}, "skip": 10, "batchSize": 20}"#,
+            r#"{"aggregate": "c", "pipeline": [{"$project": {"a": 1}}], "cursor": {"batchSize": 101}}"#,
+            r#"{"aggregate": "c", "pipeline": [{"$sort": {"_id": 1}}, {"$addFields": {"b": "$a"}}], "cursor": {"batchSize": 20}}"#,
+            r#"{"aggregate": "c", "pipeline": [{"$addFields": {"b": "$a"}}, {"$match": {"b": {"$gte": 0}}}], "cursor": {"batchSize": 20}}"#,
         ] {
             of_count.push(world.run(command).await);
         }

@@ -2,7 +2,7 @@
 
 use bson::{Document, Value};
 
-use crate::client::{Server, inner, json};
+use crate::client::{Server, code, inner, json, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_document_is_named() {
@@ -162,4 +162,63 @@ async fn what_is_not_here_is_refused_by_name() {
         let (code, words) = client.fails(database, json(command)).await;
         assert!(matches!(code, 59 | 115), "{command}: {code} {words}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn options_that_are_not_here_are_refused_by_name() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"create": "c"}"#)).await;
+    client.done("db", json(r#"{"create": "v", "viewOn": "c", "pipeline": []}"#)).await;
+    let index = r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}]}"#;
+    client.done("db", json(index)).await;
+    for (command, expected, name) in [
+        (r#"{"find": "c", "collectionUUID": 1}"#, 40415, "collectionUUID"),
+        (r#"{"collMod": "c", "index": {"name": "a_1", "prepareUnique": true}}"#, 115, "prepareUnique"),
+        (r#"{"collMod": "c", "index": {"name": "a_1", "unique": true}}"#, 115, "unique"),
+        (r#"{"collMod": "v", "viewOn": "c"}"#, 72, "pipeline"),
+        (r#"{"explain": {"count": "v"}}"#, 166, "view"),
+        (r#"{"explain": {"distinct": "v", "key": "a"}}"#, 166, "view"),
+        (r#"{"drop": "system.views"}"#, 73, "system.views"),
+    ] {
+        let (code, words) = client.fails("db", json(command)).await;
+        assert_eq!(code, expected, "{command}: {words}");
+        assert!(words.contains(name), "{command}: {words}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn databases_of_the_server_itself_are_not_listed() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"create": "c"}"#)).await;
+    let list = client.ok(json(r#"{"listDatabases": 1, "nameOnly": true}"#)).await;
+    assert_eq!(inner(&list, "databases"), &json(r#"{"d": [{"name": "db"}]}"#).get("d").cloned().unwrap());
+    for name in ["system.views", "system.js", "system.profile"] {
+        let found = client.done("db", json(&format!(r#"{{"find": "{name}"}}"#))).await;
+        assert_eq!(inner(&found, "cursor.firstBatch"), &Value::Array(Vec::new()), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipeline_that_writes_tells_what_a_validator_refused() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 7, "a": "x"}]}"#)).await;
+    let schema = r#"{"$jsonSchema": {"properties": {"a": {"bsonType": "int"}}}}"#;
+    client.done("db", json(&format!(r#"{{"create": "strict", "validator": {schema}}}"#))).await;
+    for stage in [r#"{"$merge": "strict"}"#, r#"{"$out": "strict"}"#] {
+        let aggregate = format!(r#"{{"aggregate": "c", "pipeline": [{stage}], "cursor": {{}}}}"#);
+        let reply = client.on("db", json(&aggregate)).await;
+        assert_eq!(code(&reply), 121, "{stage}");
+        assert_eq!(inner(&reply, "errInfo.failingDocumentId"), &Value::Int32(7), "{stage}");
+        assert_eq!(
+            text(inner(&reply, "errInfo.details").as_document().unwrap(), "operatorName"),
+            "$jsonSchema"
+        );
+    }
+    let list = client.done("db", json(r#"{"listCollections": 1, "filter": {"name": "strict"}}"#)).await;
+    let options = inner(&list, "cursor.firstBatch").as_array().unwrap()[0].as_document().unwrap().clone();
+    let options = inner(&options, "options").as_document().unwrap();
+    assert_eq!((text(options, "validationLevel"), text(options, "validationAction")), ("strict", "error"));
 }

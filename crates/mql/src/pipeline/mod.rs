@@ -214,6 +214,13 @@ impl Pipeline {
         }
     }
 
+    /// Whether what is read of the collection is shown, or not, as it comes: no stage keeps rows before it gives some. An order
+    /// that the collection itself comes in keeps none.
+    pub fn shows_as_it_reads(&self) -> bool {
+        let own_order = usize::from(matches!(self.stages.first(), Some(Stage::Sort(_))));
+        self.stages.iter().skip(own_order).all(Stage::passes_rows_on)
+    }
+
     /// Whether it does nothing but to read a collection by conditions.
     fn only_matches(&self) -> bool {
         self.stages.is_empty() && self.leading.filter.near().is_none() && self.leading.filter.text().is_none()

@@ -62,6 +62,37 @@ pub(crate) enum Stage {
     ChangeStream(Arc<ChangeStream>),
 }
 
+impl Stage {
+    /// Whether each row is passed on, changed, or left out when it comes.
+    pub(crate) fn passes_rows_on(&self) -> bool {
+        match self {
+            Stage::Match(_)
+            | Stage::Rewrite(_)
+            | Stage::Limit(_)
+            | Stage::Skip(_)
+            | Stage::Unwind(_)
+            | Stage::Lookup(_)
+            | Stage::GraphLookup(_)
+            | Stage::Redact(_) => true,
+            Stage::Group(_)
+            | Stage::Sort(_)
+            | Stage::Count(_)
+            | Stage::Facet(_)
+            | Stage::BucketAuto(_)
+            | Stage::Sample(_)
+            | Stage::UnionWith(_)
+            | Stage::SetWindowFields(_)
+            | Stage::Densify(_)
+            | Stage::Out(_)
+            | Stage::Merge(_)
+            | Stage::Documents(_)
+            | Stage::GeoNear(_)
+            | Stage::Describe(_)
+            | Stage::ChangeStream(_) => false,
+        }
+    }
+}
+
 /// Stages that clients know and that are not here.
 const REFUSED: &[&str] = &[
     "$changeStreamSplitLargeEvent",
