@@ -160,6 +160,7 @@ impl Call {
         let millis = i64::try_from(self.now.millis()).unwrap_or(i64::MAX);
         mql::Context::new(millis, self.timestamp, random::seed(), Arc::clone(&self.brake.pulled))
             .with_stage_bytes_max(self.service.settings.limits.stage_bytes)
+            .with_scratch(self.service.settings.scratch.clone())
     }
 
     /// Whose a cursor is that this command opens.

@@ -56,6 +56,11 @@ mod wire;
 mod write_concern;
 mod write_errors;
 
+/// The interface to scratch files, for who implements it: see [`Settings::scratch`].
+pub mod scratch {
+    pub use mql::{Code, Error, Result, Scratch, ScratchFile};
+}
+
 pub use inner::{Refusal, Told};
 pub use limits::Limits;
 pub use listener::serve;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use account::Keyring;
+use mql::Scratch;
 use telemetry::Registry;
 use transport::{Load, ServerConfig};
 
@@ -86,6 +87,8 @@ pub struct Settings {
     pub arguments: Vec<String>,
     /// Bounds on peers.
     pub limits: Limits,
+    /// Where sorts and groups keep what exceeds their memory; without one they are refused then.
+    pub scratch: Option<Arc<dyn Scratch>>,
     /// How much is done at once, together with others who do.
     pub load: Arc<Load>,
     /// Where its figures are kept.

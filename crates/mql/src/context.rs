@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bson::Timestamp;
 
 use crate::error::{Code, Error, Result};
+use crate::scratch::Scratch;
 
 /// How many steps a request may take before it is stopped, far beyond what any sensible request needs.
 const STEPS_MAX: u64 = 5_000_000_000;
@@ -30,6 +31,8 @@ pub struct Context {
     steps_max: u64,
     /// How many bytes one stage of a pipeline keeps at most.
     pub(crate) stage_bytes_max: usize,
+    /// Where a stage keeps what exceeds that; none if there is no such place.
+    pub(crate) scratch: Option<Arc<dyn Scratch>>,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -44,6 +47,7 @@ impl Context {
             steps: Cell::new(0),
             steps_max: STEPS_MAX,
             stage_bytes_max: STAGE_BYTES_MAX,
+            scratch: None,
             cancelled,
         }
     }
@@ -76,6 +80,12 @@ impl Context {
     #[must_use]
     pub fn with_stage_bytes_max(self, stage_bytes_max: usize) -> Context {
         Context { stage_bytes_max, ..self }
+    }
+
+    /// The same with a place for what exceeds that bound.
+    #[must_use]
+    pub fn with_scratch(self, scratch: Option<Arc<dyn Scratch>>) -> Context {
+        Context { scratch, ..self }
     }
 
     /// Counts work; an error once the request is cancelled or has done too much.

@@ -16,9 +16,11 @@ pub mod index;
 pub mod path;
 pub mod pipeline;
 pub mod projection;
+mod scratch;
 pub mod sort;
 pub mod update;
 
 pub use context::{Context, STAGE_BYTES_MAX};
 pub use error::{Code, Error, Result};
 pub use path::FieldPath;
+pub use scratch::{Scratch, ScratchFile};

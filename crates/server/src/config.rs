@@ -16,6 +16,7 @@ use transport::Bounds;
 use crate::host;
 use crate::key_file::KeyFile;
 use crate::keys;
+use crate::scratch::ScratchSpace;
 use crate::seed::Seed;
 use crate::settings::Settings;
 use crate::tls;
@@ -67,6 +68,8 @@ pub(crate) enum Certificate {
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) place: Place,
+    /// Where sorts and groups of the MongoDB API go beyond their memory, if they may.
+    pub(crate) scratch: Option<ScratchSpace>,
     pub(crate) listen: SocketAddr,
     /// Whether there are pages for people.
     pub(crate) explorer: bool,
@@ -136,8 +139,13 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         _ => Durability::Sync,
     };
     let files = Files::share_out(host::process().open_files_max);
+    let scratch = match &place {
+        Place::Directory(data) => ScratchSpace::of(data, settings.number("mongo-scratch-space")),
+        Place::Memory => None,
+    };
     Ok(Config {
         place,
+        scratch,
         listen,
         explorer: settings.always("explorer") == "on",
         mongo,

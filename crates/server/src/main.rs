@@ -19,6 +19,7 @@ mod logging;
 mod mongo_sweep;
 mod pages;
 mod place;
+mod scratch;
 mod seed;
 mod serve;
 mod settings;

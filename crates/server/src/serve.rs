@@ -163,8 +163,9 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         &config.shown_key,
         &tls.root,
     );
+    let scratch = config.scratch.map(|scratch| scratch.open(&engine)).transpose()?;
     let mongo = mongo.map(|((listener, _), mongo)| {
-        let settings = front_end(mongo, config.keys.clone(), &tls.config, &registry, &load);
+        let settings = front_end(mongo, config.keys.clone(), &tls.config, &registry, &load, scratch);
         (listener, mongo::Service::new(Arc::clone(&engine), settings))
     });
     let commands = mongo.as_ref().map(|(_, mongo)| Arc::new(Inside(Arc::clone(mongo))) as Arc<dyn Commands>);
@@ -252,6 +253,7 @@ fn front_end(
     tls: &Arc<ServerConfig>,
     registry: &Arc<Registry>,
     load: &Arc<Load>,
+    scratch: Option<Arc<dyn mongo::scratch::Scratch>>,
 ) -> mongo::Settings {
     mongo::Settings {
         profile: mongo.profile,
@@ -263,6 +265,7 @@ fn front_end(
         host: host::describe(),
         arguments: host::arguments(),
         limits: mongo.limits,
+        scratch,
         load: Arc::clone(load),
         registry: Arc::clone(registry),
     }

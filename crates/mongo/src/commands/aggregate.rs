@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bson::{RawDocument, ValueRef};
 use mql::filter;
 use mql::index::Hint;
-use mql::pipeline::{Merge, Namespace, Pipeline, Settings, View, Writes};
+use mql::pipeline::{DiskUse, Merge, Namespace, Pipeline, Settings, View, Writes};
 use mql::{Code, Error as LanguageError};
 
 use crate::access::{self, Answers, Reads};
@@ -37,6 +37,7 @@ const KNOWN: &[&str] = &[
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
     fields.only(KNOWN)?;
+    fields.boolean("allowDiskUse")?;
     if fields.is_set("explain")? {
         return super::explain::explain(call, Verbosity::Planner);
     }
@@ -122,6 +123,10 @@ pub(crate) fn settings(call: &Call, collection: Option<&str>, language: &filter:
         views: Vec::new(),
         text: language.text.clone(),
         patterns: language.patterns.clone(),
+        disk_use: match call.fields().boolean("allowDiskUse") {
+            Ok(Some(false)) => DiskUse::Declined,
+            _ => DiskUse::Allowed,
+        },
     }
 }
 

@@ -107,6 +107,7 @@ fn by_id(call: &Call, collection: &Arc<Collection>, id: ValueRef<'_>) -> Result<
 /// The answer of a `find` that has not begun; also what `explain` asks for.
 pub(super) fn answers(call: &Call, fields: Fields<'_>) -> Result<Answers> {
     fields.only(KNOWN)?;
+    fields.boolean("allowDiskUse")?;
     refuse(fields)?;
     let name = call.collection()?;
     let (on, stages) = catalog::resolve(&call.engine, &call.database, name)?;

@@ -50,6 +50,7 @@ pub(crate) fn settings() -> Settings {
         },
         arguments: vec!["bolide".to_owned()],
         limits: Limits::default(),
+        scratch: None,
         load: Arc::default(),
         registry: Arc::default(),
     }

@@ -1,7 +1,21 @@
-//! A bound on what a stage keeps. Nothing is ever spilled to disk: a stage that needs more is refused by name.
+//! A bound on what a stage keeps in memory. `$sort` and `$group` move what exceeds it to disk, where that is allowed; every
+//! other stage is refused by name.
+
+use std::sync::Arc;
 
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
+use crate::scratch::Scratch;
+
+/// What becomes of a stage that needs more memory than it may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DiskUse {
+    /// It uses the disk, if it can.
+    #[default]
+    Allowed,
+    /// It is refused: `allowDiskUse: false`.
+    Declined,
+}
 
 /// What one stage keeps.
 #[derive(Debug)]
@@ -9,6 +23,10 @@ pub(crate) struct Memory {
     stage: &'static str,
     code: Code,
     used: usize,
+    /// `None` for a stage that never uses the disk.
+    disk_use: Option<DiskUse>,
+    /// Which part of a stage's memory this is: one in so many.
+    share: usize,
 }
 
 impl Memory {
@@ -18,19 +36,58 @@ impl Memory {
 
     /// For stages whose refusal has a code of its own.
     pub(crate) fn with_code(stage: &'static str, code: Code) -> Memory {
-        Memory { stage, code, used: 0 }
+        Memory { stage, code, used: 0, disk_use: None, share: 1 }
+    }
+
+    /// For a stage that uses the disk beyond its memory.
+    pub(crate) fn spilling(stage: &'static str, disk_use: DiskUse) -> Memory {
+        Memory { disk_use: Some(disk_use), ..Memory::of(stage) }
+    }
+
+    /// The memory of one half of a stage.
+    pub(crate) fn half(self) -> Memory {
+        Memory { share: self.share * 2, ..self }
     }
 
     pub(crate) fn take(&mut self, bytes: usize, context: &Context) -> Result<()> {
-        self.used = self.used.saturating_add(bytes);
-        if self.used > context.stage_bytes_max {
-            let message = format!(
-                "Exceeded memory limit for {}: it may keep {} bytes, and nothing is spilled to disk",
-                self.stage, context.stage_bytes_max
-            );
-            return Err(Error::new(self.code, message));
+        if self.fits(bytes, context) {
+            self.used += bytes;
+            return Ok(());
         }
-        Ok(())
+        let may = self.bound(context);
+        let why = match self.disk_use {
+            None => "; it does not use the disk",
+            Some(DiskUse::Declined) => {
+                ", and did not opt in to use the disk; pass allowDiskUse:true to opt in"
+            }
+            Some(DiskUse::Allowed) if context.scratch.is_none() => {
+                ", and this server keeps nothing on disk to spill to"
+            }
+            Some(DiskUse::Allowed) => " beside what it has on disk",
+        };
+        let message =
+            format!("Exceeded memory limit for {}: it may keep {may} bytes in memory{why}", self.stage);
+        Err(Error::new(self.code, message))
+    }
+
+    pub(crate) fn fits(&self, bytes: usize, context: &Context) -> bool {
+        self.used.saturating_add(bytes) <= self.bound(context)
+    }
+
+    /// Whether half of the memory would still be free.
+    pub(crate) fn fits_half(&self, bytes: usize, context: &Context) -> bool {
+        self.used.saturating_add(bytes) <= self.bound(context) / 2
+    }
+
+    /// Whether what exceeds the memory may go to disk.
+    pub(crate) fn may_spill(&self, context: &Context) -> bool {
+        self.disk_use == Some(DiskUse::Allowed) && context.scratch.is_some()
+    }
+
+    /// Where to; only asked if [`Memory::may_spill`].
+    pub(crate) fn scratch<'a>(&self, context: &'a Context) -> Result<&'a Arc<dyn Scratch>> {
+        let none = || Error::new(self.code, format!("{} has no place to spill to", self.stage));
+        context.scratch.as_ref().ok_or_else(none)
     }
 
     pub(crate) fn used(&self) -> usize {
@@ -39,6 +96,10 @@ impl Memory {
 
     pub(crate) fn give_back(&mut self, bytes: usize) {
         self.used = self.used.saturating_sub(bytes);
+    }
+
+    fn bound(&self, context: &Context) -> usize {
+        context.stage_bytes_max / self.share
     }
 }
 
@@ -56,5 +117,19 @@ mod tests {
         let error = memory.take(1, &context).expect_err("over the bound");
         assert_eq!(error.code, Code::QUERY_EXCEEDED_MEMORY_LIMIT);
         assert!(error.message.contains("$group"));
+    }
+
+    #[test]
+    fn the_refusal_says_what_would_be_accepted() {
+        let context = Context::at(0).with_stage_bytes_max(1000);
+        for (memory, said) in [
+            (Memory::of("$facet"), "does not use the disk"),
+            (Memory::spilling("$sort", DiskUse::Declined), "pass allowDiskUse:true"),
+            (Memory::spilling("$sort", DiskUse::Allowed), "keeps nothing on disk"),
+        ] {
+            let mut memory = memory;
+            let error = memory.take(1001, &context).expect_err("over the bound");
+            assert!(error.message.contains(said), "{}", error.message);
+        }
     }
 }

@@ -26,8 +26,10 @@ mod path;
 mod rewrite;
 mod row;
 mod rules;
+mod run;
 mod running;
 mod settings;
+mod sorter;
 mod source;
 mod stage;
 mod stages;
@@ -44,6 +46,7 @@ use crate::sort::Sort;
 
 pub use asked::AskedMeta;
 pub use following::Following;
+pub use memory::DiskUse;
 pub use merge::{Merge, Outcome, new_id};
 pub use rewrite::Rewrite;
 pub use row::{Body, Row};

@@ -10,6 +10,7 @@ use crate::expression::{Expression, Scope, Variables};
 use crate::filter::{self, Filter, PatternRoom};
 use crate::index::TextRules;
 use crate::pipeline::asked::AskedMeta;
+use crate::pipeline::memory::DiskUse;
 use crate::pipeline::row::Row;
 use crate::pipeline::source::Namespace;
 
@@ -33,6 +34,8 @@ pub struct Settings {
     pub text: Option<Arc<TextRules>>,
     /// Room for the regular expressions of the request.
     pub patterns: PatternRoom,
+    /// Whether stages may use the disk beyond their memory.
+    pub disk_use: DiskUse,
 }
 
 /// A collection that is a pipeline over another one.

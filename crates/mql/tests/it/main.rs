@@ -10,6 +10,7 @@ mod pipeline;
 mod plan;
 mod plan_special;
 mod script;
+mod spill;
 mod update;
 mod verbs;
 

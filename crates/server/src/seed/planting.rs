@@ -68,6 +68,7 @@ impl Planter {
             host: host::describe(),
             arguments: Vec::new(),
             limits: mongo::Limits::default(),
+            scratch: None,
             load: Arc::default(),
             registry: Arc::default(),
         };

@@ -272,6 +272,8 @@ pub(crate) static TABLE: &[Setting] = &[
         "Bytes that a page of a query of the NoSQL API may keep in memory: rows that are sorted, groups, distinct rows").or("67108864"),
     number(Limits, "mongo-stage-memory", 1_048_576, 68_719_476_736,
         "Bytes that one stage of a MongoDB pipeline may keep in memory").or("104857600"),
+    number(Limits, "mongo-scratch-space", 0, 1_099_511_627_776,
+        "Bytes of scratch files in the data directory for sorts and groups of MongoDB pipelines that exceed their memory, all together; 0 refuses them").or("10737418240"),
     number(Limits, "blocking-threads", 4, 4096, "Threads for queries and other long work; they exist while there is some").or("128"),
     seconds(Limits, "drain-timeout", "How long a shutdown waits for requests under way").or("10"),
 

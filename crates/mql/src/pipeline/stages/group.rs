@@ -1,18 +1,22 @@
 //! `$group`, and what is made of it: `$sortByCount`, `$count`.
 //!
-//! Groups come out in the order in which their first rows came in.
+//! Groups come out in the order in which their first rows came in, unless some had to go to disk.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use bson::{Document, Value, ValueRef};
 
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::pipeline::accumulator::{Accumulator, Tally};
 use crate::pipeline::chain::{Blocking, BlockingStep, Step, World};
-use crate::pipeline::memory::Memory;
+use crate::pipeline::memory::{DiskUse, Memory};
 use crate::pipeline::row::{Row, value_bytes};
+use crate::pipeline::run::Tagged;
 use crate::pipeline::settings::{Formula, Surroundings};
+use crate::pipeline::sorter::{SortOrder, SortedRows, Sorter};
 use crate::pipeline::text::key_of;
 
 /// A `$group` as parsed.
@@ -21,6 +25,7 @@ pub(crate) struct Group {
     id: Key,
     fields: Vec<(String, Accumulator)>,
     collation: bson::Collation,
+    disk_use: DiskUse,
     stage: &'static str,
 }
 
@@ -60,7 +65,8 @@ impl Group {
         fields: Vec<(String, Accumulator)>,
         around: &Surroundings,
     ) -> Group {
-        Group { id, fields, collation: around.collation().clone(), stage }
+        let (collation, disk_use) = (around.collation().clone(), around.settings.disk_use);
+        Group { id, fields, collation, disk_use, stage }
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
@@ -69,67 +75,176 @@ impl Group {
             places: HashMap::new(),
             groups: Vec::new(),
             given: 0,
-            memory: Memory::of(self.stage),
+            memory: Memory::spilling(self.stage, self.disk_use),
+            overflow: Overflow::None,
         })
     }
 }
 
+/// `$group` at work: as many groups in memory as fit into half of what the stage may keep. Once that is full, every further
+/// row is sorted by its group's key in the other half and on disk, and joins its group when all rows are there: the groups
+/// follow each other then, and only one of them grows at a time, into the other half.
 struct Grouping {
     group: Arc<Group>,
     places: HashMap<Vec<u8>, usize>,
-    groups: Vec<(Value, Vec<Tally>)>,
+    /// In the order of their first rows; `None` once given.
+    groups: Vec<Option<Tallied>>,
     given: usize,
     memory: Memory,
+    overflow: Overflow,
+}
+
+/// A group and its running counts.
+type Tallied = (Value, Vec<Tally>);
+
+enum Overflow {
+    None,
+    Taking(Sorter<ByGroup>),
+    Giving { rows: SortedRows<ByGroup>, next: Option<(Vec<u8>, Tagged)> },
+}
+
+/// The order of rows by the keys of their groups. The group is kept beside its row: made again of the row, it could be
+/// another one (`$rand`).
+struct ByGroup(bson::Collation);
+
+impl SortOrder for ByGroup {
+    type Key = Vec<u8>;
+
+    fn key(&self, (id, _): &Tagged, _context: &Context) -> Result<Vec<u8>> {
+        Ok(key_of(id.as_ref().map_or(ValueRef::Null, Value::view), &self.0))
+    }
+
+    fn compare(&self, left: &Vec<u8>, right: &Vec<u8>) -> Ordering {
+        left.cmp(right)
+    }
+
+    fn key_bytes(&self, key: &Vec<u8>) -> usize {
+        size_of::<Vec<u8>>() + key.len()
+    }
+}
+
+impl Group {
+    fn id(&self, row: &Row, context: &Context) -> Result<Value> {
+        let id = match &self.id {
+            Key::Formula(id) => id.of_row(row, context)?,
+            Key::Bucket(buckets) => Some(buckets.of_row(row, context)?),
+        };
+        Ok(id.unwrap_or(Value::Null))
+    }
+
+    fn begin(&self, id: Value, context: &Context) -> Result<Tallied> {
+        let begin = |(_, accumulator): &(String, Accumulator)| accumulator.begin(&id, context);
+        let tallies = self.fields.iter().map(begin).collect::<Result<_>>()?;
+        Ok((id, tallies))
+    }
+
+    /// Adds a row to its group, and returns how many bytes that takes.
+    fn add(&self, group: &mut Tallied, row: &Row, context: &Context) -> Result<usize> {
+        let mut bytes = 0;
+        for ((_, accumulator), tally) in self.fields.iter().zip(&mut group.1) {
+            bytes += tally.add(accumulator.input(row, context)?)?;
+        }
+        Ok(bytes)
+    }
+
+    fn row(&self, (id, tallies): Tallied) -> Result<Row> {
+        let mut document = Document::new().with("_id", id);
+        for ((name, _), tally) in self.fields.iter().zip(tallies) {
+            document.push(name.as_str(), tally.into_value());
+        }
+        Row::made(document)
+    }
 }
 
 impl Grouping {
-    fn place(&mut self, id: Value, world: &World<'_>) -> Result<usize> {
-        let key = key_of(id.view(), &self.group.collation);
-        if let Some(place) = self.places.get(&key) {
-            return Ok(*place);
+    /// Adds a row to its group in memory, if that fits; else hands it back.
+    fn take_in_memory(&mut self, id: Value, row: Row, context: &Context) -> Result<Option<(Value, Row)>> {
+        if self.memory.may_spill(context) && !self.memory.fits_half(row.bytes(), context) {
+            return Ok(Some((id, row)));
         }
-        let tallies: Vec<Tally> = self
-            .group
-            .fields
-            .iter()
-            .map(|(_, accumulator)| accumulator.begin(&id, world.context))
-            .collect::<Result<_>>()?;
-        self.memory.take(
-            key.len() + value_bytes(id.view()) + size_of::<Tally>() * tallies.len() + 64,
-            world.context,
-        )?;
-        let place = self.groups.len();
-        self.groups.push((id, tallies));
-        self.places.insert(key, place);
-        Ok(place)
+        let key = key_of(id.view(), &self.group.collation);
+        let place = if let Some(place) = self.places.get(&key) {
+            *place
+        } else {
+            let group = self.group.begin(id, context)?;
+            let bytes = key.len() + value_bytes(group.0.view()) + size_of::<Tally>() * group.1.len() + 64;
+            self.memory.take(bytes, context)?;
+            self.groups.push(Some(group));
+            self.places.insert(key, self.groups.len() - 1);
+            self.groups.len() - 1
+        };
+        if let Some(group) = &mut self.groups[place] {
+            let bytes = self.group.add(group, &row, context)?;
+            self.memory.take(bytes, context)?;
+        }
+        Ok(None)
+    }
+
+    /// The next group of those that have rows on disk.
+    fn next_overflowed(&mut self, context: &Context) -> Result<Option<Row>> {
+        let Overflow::Giving { rows, next } = &mut self.overflow else { return Ok(None) };
+        let Some((key, (id, row))) = next.take() else { return Ok(None) };
+        let in_memory = self.places.get(&key).and_then(|place| self.groups[*place].take());
+        let mut group = match in_memory {
+            Some(group) => group,
+            None => self.group.begin(id.unwrap_or(Value::Null), context)?,
+        };
+        let mut grown = self.group.add(&mut group, &row, context)?;
+        self.memory.take(grown, context)?;
+        loop {
+            *next = rows.next(context)?;
+            match next {
+                Some((other, (_, row))) if *other == key => {
+                    let bytes = self.group.add(&mut group, row, context)?;
+                    self.memory.take(bytes, context)?;
+                    grown += bytes;
+                }
+                _ => break,
+            }
+        }
+        self.memory.give_back(grown);
+        self.group.row(group).map(Some)
     }
 }
 
 impl Blocking for Grouping {
     fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
-        let id = match &self.group.id {
-            Key::Formula(id) => id.of_row(&row, world.context)?,
-            Key::Bucket(buckets) => Some(buckets.of_row(&row, world.context)?),
-        };
-        let place = self.place(id.unwrap_or(Value::Null), world)?;
-        let group = Arc::clone(&self.group);
-        for ((_, accumulator), tally) in group.fields.iter().zip(&mut self.groups[place].1) {
-            let bytes = tally.add(accumulator.input(&row, world.context)?)?;
-            self.memory.take(bytes, world.context)?;
+        let mut id = self.group.id(&row, world.context)?;
+        let mut row = row;
+        if matches!(self.overflow, Overflow::None) {
+            match self.take_in_memory(id, row, world.context)? {
+                None => return Ok(()),
+                Some(left) => (id, row) = left,
+            }
+            let memory = Memory::spilling(self.group.stage, self.group.disk_use).half();
+            self.overflow = Overflow::Taking(Sorter::new(ByGroup(self.group.collation.clone()), memory));
         }
-        Ok(())
+        match &mut self.overflow {
+            Overflow::Taking(sorter) => sorter.push(Some(id), row, world.context),
+            Overflow::None | Overflow::Giving { .. } => Ok(()),
+        }
     }
 
     fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>> {
         world.context.spend(1)?;
-        let Some((id, tallies)) = self.groups.get_mut(self.given) else { return Ok(None) };
-        self.given += 1;
-        let id = std::mem::replace(id, Value::Null);
-        let mut document = Document::new().with("_id", id);
-        for ((name, _), tally) in self.group.fields.iter().zip(std::mem::take(tallies)) {
-            document.push(name.as_str(), tally.into_value());
+        self.overflow = match std::mem::replace(&mut self.overflow, Overflow::None) {
+            Overflow::Taking(sorter) => {
+                let mut rows = sorter.finish(world.context)?;
+                let next = rows.next(world.context)?;
+                Overflow::Giving { rows, next }
+            }
+            other => other,
+        };
+        if let Some(row) = self.next_overflowed(world.context)? {
+            return Ok(Some(row));
         }
-        Row::made(document).map(Some)
+        while let Some(group) = self.groups.get_mut(self.given) {
+            self.given += 1;
+            if let Some(group) = group.take() {
+                return self.group.row(group).map(Some);
+            }
+        }
+        Ok(None)
     }
 }
 

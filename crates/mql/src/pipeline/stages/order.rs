@@ -1,5 +1,6 @@
 //! `$sort`, of everything or of the first rows alone, and `$sample`.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bson::{Collation, Value, ValueRef};
@@ -8,9 +9,11 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::pipeline::chain::{Blocking, BlockingStep, Each, EachRow, Step, World};
 use crate::pipeline::found::tell;
-use crate::pipeline::memory::Memory;
+use crate::pipeline::memory::{DiskUse, Memory};
 use crate::pipeline::row::{Row, value_bytes};
+use crate::pipeline::run::Tagged;
 use crate::pipeline::settings::Surroundings;
+use crate::pipeline::sorter::{SortOrder, SortedRows, Sorter};
 use crate::pipeline::text::{as_double, whole_number};
 use crate::sort::{Sort, SortKey};
 
@@ -23,6 +26,7 @@ pub(crate) struct Sorted {
     collation: Collation,
     /// Whether each row keeps what it was sorted by: `{$meta: "sortKey"}`.
     tells_key: bool,
+    disk_use: DiskUse,
 }
 
 impl Sorted {
@@ -41,8 +45,13 @@ impl Sorted {
     }
 
     pub(crate) fn of(sort: Sort, around: &Surroundings) -> Sorted {
-        let tells_key = around.asked.sort_key;
-        Sorted { sort: Arc::new(sort), limit: None, collation: around.collation().clone(), tells_key }
+        Sorted {
+            sort: Arc::new(sort),
+            limit: None,
+            collation: around.collation().clone(),
+            tells_key: around.asked.sort_key,
+            disk_use: around.settings.disk_use,
+        }
     }
 
     /// The step for rows that come in this order by themselves, if they are to tell what they are sorted by.
@@ -51,17 +60,14 @@ impl Sorted {
         tells.then(|| EachRow::step(Telling(self.clone())))
     }
 
-    fn key(&self, row: &Row, context: &Context) -> Result<SortKey> {
+    fn key_of(&self, row: &Row, context: &Context) -> Result<SortKey> {
         self.sort.key(row.view(), &self.collation, row.meta.as_deref(), context)
     }
 
     pub(crate) fn start(&self, stage: &'static str) -> Box<dyn Step> {
-        BlockingStep::step(Sorting {
-            order: self.clone(),
-            rows: Vec::new(),
-            sorted: None,
-            memory: Memory::of(stage),
-        })
+        let memory = Memory::spilling(stage, self.disk_use);
+        let phase = Phase::Taking(Sorter::new(self.clone(), memory));
+        BlockingStep::step(Sorting { phase, tells_key: self.tells_key })
     }
 }
 
@@ -70,7 +76,7 @@ struct Telling(Sorted);
 
 impl Each for Telling {
     fn apply(&mut self, mut row: Row, world: &mut World<'_>) -> Result<Option<Row>> {
-        let key = self.0.key(&row, world.context)?;
+        let key = self.0.key_of(&row, world.context)?;
         tell_key(&mut row, &key);
         Ok(Some(row))
     }
@@ -80,62 +86,56 @@ fn tell_key(row: &mut Row, key: &SortKey) {
     tell(row, "sortKey", Value::Array(key.values().cloned().collect()));
 }
 
-struct Entry {
-    key: SortKey,
-    bytes: usize,
-    row: Row,
-}
+impl SortOrder for Sorted {
+    type Key = SortKey;
 
-struct Sorting {
-    order: Sorted,
-    rows: Vec<Entry>,
-    sorted: Option<std::vec::IntoIter<Entry>>,
-    memory: Memory,
-}
-
-/// How many rows beyond those wanted are gathered before the worst are thrown away.
-const SLACK_MIN: usize = 256;
-
-impl Sorting {
-    /// Stable, so that rows of equal keys come as they came in.
-    fn sort(&mut self, world: &World<'_>) -> Result<()> {
-        let count = self.rows.len() as u64;
-        world.context.spend(count.saturating_mul(u64::from(count.max(1).ilog2())))?;
-        let sort = &self.order.sort;
-        self.rows.sort_by(|left, right| sort.compare(&left.key, &right.key));
-        if let Some(limit) = self.order.limit {
-            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-            for dropped in self.rows.drain(limit.min(self.rows.len())..) {
-                self.memory.give_back(dropped.bytes);
-            }
-        }
-        Ok(())
+    fn key(&self, (_, row): &Tagged, context: &Context) -> Result<SortKey> {
+        self.key_of(row, context)
     }
+
+    fn compare(&self, left: &SortKey, right: &SortKey) -> Ordering {
+        self.sort.compare(left, right)
+    }
+
+    fn key_bytes(&self, key: &SortKey) -> usize {
+        key_bytes(key)
+    }
+
+    fn limit(&self) -> Option<usize> {
+        self.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+}
+
+/// `$sort` at work.
+struct Sorting {
+    phase: Phase,
+    tells_key: bool,
+}
+
+enum Phase {
+    Taking(Sorter<Sorted>),
+    Giving(SortedRows<Sorted>),
+    /// Between the two, and after an error.
+    Done,
 }
 
 impl Blocking for Sorting {
     fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
-        let key = self.order.key(&row, world.context)?;
-        let bytes = row.bytes() + key_bytes(&key);
-        self.memory.take(bytes, world.context)?;
-        self.rows.push(Entry { key, bytes, row });
-        if let Some(limit) = self.order.limit {
-            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-            if self.rows.len() >= limit.saturating_mul(2).max(limit.saturating_add(SLACK_MIN)) {
-                self.sort(world)?;
-            }
+        match &mut self.phase {
+            Phase::Taking(sorter) => sorter.push(None, row, world.context),
+            Phase::Giving(_) | Phase::Done => Ok(()),
         }
-        Ok(())
     }
 
     fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>> {
-        if self.sorted.is_none() {
-            self.sort(world)?;
-            self.sorted = Some(std::mem::take(&mut self.rows).into_iter());
-        }
-        let next = self.sorted.as_mut().and_then(Iterator::next);
-        Ok(next.map(|Entry { key, mut row, .. }| {
-            if self.order.tells_key {
+        self.phase = match std::mem::replace(&mut self.phase, Phase::Done) {
+            Phase::Taking(sorter) => Phase::Giving(sorter.finish(world.context)?),
+            other => other,
+        };
+        let Phase::Giving(sorted) = &mut self.phase else { return Ok(None) };
+        let next = sorted.next(world.context)?;
+        Ok(next.map(|(key, (_, mut row))| {
+            if self.tells_key {
                 tell_key(&mut row, &key);
             }
             row
