@@ -22,6 +22,7 @@ pub struct Key(Arc<Secret>);
 
 struct Secret {
     text: String,
+    bytes: usize,
     mac: Hmac<Sha256>,
     digest: [u8; 32],
 }
@@ -40,7 +41,12 @@ impl Key {
             return Err(BadKey);
         }
         let mac = Hmac::new_from_slice(&bytes).map_err(|_| BadKey)?;
-        Ok(Self(Arc::new(Secret { text: text.to_owned(), mac, digest: Sha256::digest(text).into() })))
+        Ok(Self(Arc::new(Secret {
+            text: text.to_owned(),
+            bytes: bytes.len(),
+            mac,
+            digest: Sha256::digest(text).into(),
+        })))
     }
 
     /// A new key that nobody can guess.
@@ -53,6 +59,11 @@ impl Key {
     /// The secret itself, for those who must hand it on: to its owner, to disk, to a password check.
     pub fn reveal(&self) -> &str {
         &self.0.text
+    }
+
+    /// How many bits it has.
+    pub fn bits(&self) -> usize {
+        self.0.bytes * 8
     }
 
     /// Whether it is no secret.
@@ -116,7 +127,7 @@ mod tests {
     #[test]
     fn random_keys_are_as_long_as_the_services_and_differ() {
         let (one, two) = (Key::random(), Key::random());
-        assert_eq!(one.reveal().len(), 88);
+        assert_eq!((one.reveal().len(), one.bits()), (88, 512));
         assert_ne!(one.reveal(), two.reveal());
     }
 }

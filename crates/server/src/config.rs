@@ -15,6 +15,7 @@ use transport::Bounds;
 
 use crate::host;
 use crate::key_file::KeyFile;
+use crate::key_strength;
 use crate::keys;
 use crate::scratch::ScratchSpace;
 use crate::seed::Seed;
@@ -130,8 +131,14 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
     let text = key_text(settings, &[Some(listen), mongo_listen], &place, &kept)?;
     let mongo = mongo_listen.map(|listen| mongo(settings, listen, &text)).transpose()?;
     let is_in_file = text.origin == Origin::Given(KeyFile::SETTING);
-    let key_file = settings.given(KeyFile::SETTING).filter(|_| is_in_file).map(KeyFile::new);
+    let reachable = key_strength::reachable(&[Some(listen), mongo_listen]);
+    let key_file = settings.given(KeyFile::SETTING).filter(|_| is_in_file);
+    let key_file = key_file.map(|path| KeyFile::new(path).reached_at(reachable));
     let primary = Key::parse(&text.key).with_context(|| format!("{} gives no key", text.source))?;
+    key_strength::check(&primary, &format!("the key in {}", text.source), reachable)?;
+    for Entry { kind, key, .. } in kept.iter().filter(|entry| entry.kind != Kind::Primary) {
+        key_strength::check(key, &format!("the {} key in keys.json", kind.name()), reachable)?;
+    }
     let primary = Entry { kind: Kind::Primary, key: primary, origin: text.origin };
     let (keys, shown_key) = (keys::ring(&place, kept, primary), text.shown());
     let durability = match settings.always("durability") {
@@ -411,7 +418,7 @@ fn key_text(
     place: &Place,
     kept: &[Entry],
 ) -> Result<KeyText> {
-    let reachable = listen.iter().flatten().find(|address| !address.ip().is_loopback());
+    let reachable = key_strength::reachable(listen);
     let made = kept.iter().find(|entry| entry.kind == Kind::Primary);
     let (text, source, origin) = match (settings.one_of(&["key", "key-file"])?, made) {
         (Some(("key-file", path)), _) => {
@@ -425,7 +432,10 @@ fn key_text(
         (None, None) => match reachable {
             None => (EMULATOR_KEY.to_owned(), String::new(), Origin::WellKnown),
             Some(listen) => {
-                bail!("listening on {listen}, which others can reach, needs a key: give 'key' or 'key-file'")
+                bail!(
+                    "listening on {listen}, which others can reach, needs a key: give 'key' or 'key-file'; make one with \
+                     'openssl rand -base64 32'"
+                )
             }
         },
     };
@@ -442,6 +452,9 @@ fn key_text(
 mod tests {
     use super::*;
     use crate::settings::tests::layer;
+
+    /// 256 bits.
+    const STRONG: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
     fn config(pairs: &[(&'static str, &str)]) -> Result<Config> {
         resolve(&Settings::new(vec![layer("the command line", pairs)])?)
@@ -502,8 +515,37 @@ mod tests {
     fn the_emulator_key_stays_on_loopback() {
         assert!(refusal(&[("listen", "0.0.0.0:8081")]).contains("needs a key"));
         assert!(refusal(&[("listen", "0.0.0.0:8081"), ("key", EMULATOR_KEY)]).contains("refused"));
-        assert!(config(&[("listen", "0.0.0.0:8081"), ("key", "c2VjcmV0")]).is_ok());
+        assert!(config(&[("listen", "0.0.0.0:8081"), ("key", STRONG)]).is_ok());
         assert!(config(&[("listen", "[::1]:0")]).is_ok());
+    }
+
+    #[test]
+    fn a_key_below_256_bits_stays_on_loopback_wherever_it_comes_from() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key");
+        std::fs::write(&file, "AA==").unwrap();
+        let file = file.to_str().unwrap().to_owned();
+        for listen in
+            [("listen", "0.0.0.0:8081"), ("listen", "[::]:8081"), ("mongo-listen", "192.0.2.1:10255")]
+        {
+            for given in [("key", "AA=="), ("key", "c2VjcmV0"), ("key-file", file.as_str())] {
+                let text = refusal(&[listen, given]);
+                assert!(text.contains(" bits") && text.contains("openssl rand -base64 32"), "{text}");
+                assert!(
+                    text.contains(listen.1) && text.contains(given.0.trim_end_matches("-file")),
+                    "{text}"
+                );
+                assert!(!text.contains("AA==") && !text.contains("c2VjcmV0"), "{text}");
+                assert!(config(&[given]).is_ok(), "on loopback any key does");
+            }
+            assert!(config(&[listen, ("key", STRONG)]).is_ok());
+        }
+        // Other keys of the account, too.
+        let data = tempfile::tempdir().unwrap();
+        std::fs::write(data.path().join("keys.json"), r#"{"secondaryReadonly":"AA=="}"#).unwrap();
+        let open = [("data", data.path().to_str().unwrap()), ("key", STRONG), ("listen", "0.0.0.0:8081")];
+        let text = refusal(&open);
+        assert!(text.contains("the secondaryReadonly key in keys.json has 8 bits"), "{text}");
     }
 
     #[test]
@@ -518,7 +560,7 @@ mod tests {
         for required in [("mongo-auth", "true"), ("key", "c2VjcmV0")] {
             assert_eq!(mongo(&[required]).authentication, Authentication::Required);
         }
-        let open = [("key", "c2VjcmV0"), ("mongo-listen", "0.0.0.0:1")];
+        let open = [("key", STRONG), ("mongo-listen", "0.0.0.0:1")];
         assert_eq!(mongo(&open).authentication, Authentication::Required);
         assert!(refusal(&[("mongo-listen", "0.0.0.0:10255")]).contains("needs a key"));
         assert!(config(&[("mongo-listen", "off")]).unwrap().mongo.is_none());

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Read;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use account::{Key, Keyring, Kind};
@@ -9,30 +10,42 @@ use anyhow::{Context, Result, bail};
 use tokio::signal::unix::Signal;
 use tokio::task::spawn_blocking;
 
+use crate::key_strength;
+
 /// Keys are far shorter; what is longer is another file, or a device.
 const BYTES_MAX: u64 = 64 * 1024;
 
 /// A file that holds a key and nothing else.
 #[derive(Debug, Clone)]
-pub(crate) struct KeyFile(PathBuf);
+pub(crate) struct KeyFile {
+    path: PathBuf,
+    /// An address of the server that others can reach.
+    reachable: Option<SocketAddr>,
+}
 
 impl KeyFile {
     /// The setting that names the file.
     pub(crate) const SETTING: &str = "key-file";
 
     pub(crate) fn new(path: impl Into<PathBuf>) -> KeyFile {
-        KeyFile(path.into())
+        KeyFile { path: path.into(), reachable: None }
+    }
+
+    /// The same, of a server that others can reach there: a key has to be long enough for that.
+    pub(crate) fn reached_at(self, reachable: Option<SocketAddr>) -> KeyFile {
+        KeyFile { reachable, ..self }
     }
 
     /// What stands in it, which may be no key. Nothing of it is ever in an error.
     pub(crate) fn text(&self) -> Result<String> {
-        let text = self.read().with_context(|| format!("cannot read the key file '{}'", self.0.display()))?;
+        let text =
+            self.read().with_context(|| format!("cannot read the key file '{}'", self.path.display()))?;
         Ok(text.trim().to_owned())
     }
 
     fn read(&self) -> Result<String> {
         let mut text = String::new();
-        OpenOptions::new().read(true).open(&self.0)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
+        OpenOptions::new().read(true).open(&self.path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
         if text.len() as u64 > BYTES_MAX {
             bail!("it is longer than {BYTES_MAX} bytes");
         }
@@ -43,12 +56,14 @@ impl KeyFile {
     /// to: what it is guarded by, such as the address listened on, is looked at when the server starts.
     fn look(&self, keys: &Keyring) -> Result<Option<String>> {
         let key = Key::parse(&self.text()?)
-            .with_context(|| format!("the key file '{}' holds no key", self.0.display()))?;
+            .with_context(|| format!("the key file '{}' holds no key", self.path.display()))?;
+        let what = format!("the key in the file '{}'", self.path.display());
+        key_strength::check(&key, &what, self.reachable)?;
         let fingerprint = key.fingerprint();
         if key.is_public() && !keys.is_public() {
             bail!(
                 "the key file '{}' holds the emulator's key, which everybody knows: it is taken at a start only",
-                self.0.display()
+                self.path.display()
             );
         }
         Ok(keys.give(Kind::Primary, key, KeyFile::SETTING).then_some(fingerprint))
@@ -62,7 +77,7 @@ impl KeyFile {
                 Ok(Ok(Some(fingerprint))) => {
                     tracing::warn!(
                         "the primary key of the account was replaced by the one in '{}'; the new one is {fingerprint}",
-                        self.0.display()
+                        self.path.display()
                     );
                 }
                 Ok(Ok(None)) => {}
@@ -103,6 +118,10 @@ mod tests {
             assert!(refusal.contains(why) && refusal.contains(path.to_str().unwrap()), "{refusal}");
             assert!(text.is_empty() || !refusal.contains(text), "{refusal}");
         }
+        fs::write(&path, "dHdv").unwrap();
+        let open = file.clone().reached_at(Some("0.0.0.0:1".parse().unwrap()));
+        let refusal = format!("{:#}", open.look(&keys).unwrap_err());
+        assert!(refusal.contains("has 24 bits") && refusal.contains(path.to_str().unwrap()), "{refusal}");
         fs::remove_file(&path).unwrap();
         let refusal = format!("{:#}", file.look(&keys).unwrap_err());
         assert!(refusal.contains(path.to_str().unwrap()) && refusal.contains("No such file"), "{refusal}");

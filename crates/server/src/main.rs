@@ -13,6 +13,7 @@ mod figures;
 mod files;
 mod host;
 mod key_file;
+mod key_strength;
 mod keys;
 mod load_figures;
 mod logging;

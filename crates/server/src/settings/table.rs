@@ -189,7 +189,7 @@ pub(crate) static TABLE: &[Setting] = &[
     flag(Source, "emulator-env",
         "Understand the environment names of the vNext emulator, too: PORT, DATA_PATH, KEY_FILE, LOG_LEVEL and others"),
 
-    text(Storage, "data", "DIR", "Keep data in this directory").or("./bolide-data"),
+    text(Storage, "data", "DIR", "Keep data in this directory; where there is no store yet it must hold nothing else").or("./bolide-data"),
     flag(Storage, "memory", "Keep data in memory only; it is gone when the server stops"),
     secret(Storage, "storage", "URL", "Keep data in a PostgreSQL cluster (not supported yet)"),
     choice(Storage, "durability", &["sync", "buffered"],
@@ -206,7 +206,8 @@ pub(crate) static TABLE: &[Setting] = &[
         "Make the databases, containers, collections and items of this JSON file at the start, where they are not there yet"),
     flag(Storage, "allow-reset", "Let the admin API empty the store (POST /_bolide/reset); 'test-clock' implies it"),
 
-    secret(Access, "key", "KEY", "The account key, base64. On loopback the well-known emulator key is the default"),
+    secret(Access, "key", "KEY",
+        "The account key, base64, of at least 256 bits where others can reach the server (openssl rand -base64 32). On loopback the well-known emulator key is the default"),
     text(Access, "key-file", "FILE", "Read the account key from this file, and again on SIGHUP"),
     text(Access, "tls-cert", "FILE",
         "The certificate for TLS, PEM, with its chain; without it one is made at the first start, and an authority that signs it, in the data directory"),
