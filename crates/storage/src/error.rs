@@ -74,6 +74,22 @@ pub enum Error {
         /// The directory.
         path: String,
     },
+    /// The path of a store is that of a file: name a directory.
+    #[error("{path} is a file, not a directory")]
+    NotADirectory {
+        /// The path.
+        path: String,
+    },
+    /// A directory without a store holds something else: name an empty directory, or that of a store.
+    #[error(
+        "{path} holds '{found}', which is no part of a store: name an empty directory, or that of a store"
+    )]
+    NotOurs {
+        /// The directory.
+        path: String,
+        /// The first thing in it that is not of a store.
+        found: String,
+    },
     /// The test clock is moved while the mode is off: start in test-clock mode.
     #[error("the clock cannot be moved: the store was not opened in test-clock mode")]
     TestClockOff,

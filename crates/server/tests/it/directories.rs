@@ -232,3 +232,28 @@ fn a_directory_is_rewritten_without_what_was_removed() {
         said(&nowhere)
     );
 }
+
+/// A mistyped path: nothing is written there, and what is in the way is named.
+#[test]
+fn a_directory_that_holds_something_else_and_a_file_are_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    std::fs::write(path.join("thesis.tex"), "years of work").unwrap();
+    std::fs::write(path.join(".profile"), "").unwrap();
+    for (data, why) in [
+        (path.to_owned(), "holds 'thesis.tex', which is no part of a store"),
+        (path.join("thesis.tex"), "is a file, not a directory"),
+    ] {
+        let output =
+            run(&["serve", "--listen", "127.0.0.1:0", "--mongo-listen", "off", "--data", text(&data)]);
+        assert_ne!(output.status.code(), Some(0), "{}", said(&output));
+        assert!(said(&output).contains(why) && said(&output).contains(text(&data)), "{}", said(&output));
+        let mut left: Vec<_> = std::fs::read_dir(path).unwrap().map(|it| it.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".profile", "thesis.tex"], "nothing was written");
+    }
+    std::fs::rename(path.join("thesis.tex"), directory.path().join(".thesis")).unwrap();
+    std::fs::create_dir(path.join("lost+found")).unwrap();
+    let server = Server::in_directory(path, &[]);
+    assert_eq!(server.terminate(), Some(0));
+}
