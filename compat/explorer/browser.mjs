@@ -96,6 +96,8 @@ export class Session {
     await this.open("clock");
     await this.page.getByLabel("Seconds").fill(String(seconds));
     await this.page.getByRole("button", { name: "Advance", exact: true }).click();
+    await this.page.getByText("This cannot be undone.").waitFor();
+    await this.page.getByRole("button", { name: "Move the clock" }).click();
     await this.page.getByText("The clock was moved forward.").waitFor();
   }
 

@@ -230,7 +230,7 @@ pub(crate) fn check_home(reader: &dyn Read, gate: &Gate, container: &Container, 
 
 /// The item of a request, found out of its transaction.
 #[derive(Clone)]
-struct Target {
+pub(crate) struct Target {
     partition: Arc<Partition>,
     place: Shelf,
 }
@@ -242,7 +242,7 @@ enum Shelf {
 }
 
 impl Target {
-    fn new(holder: &Holder, item: &ItemAddress) -> Result<Target> {
+    pub(crate) fn new(holder: &Holder, item: &ItemAddress) -> Result<Target> {
         match (holder, item) {
             (Holder::Container(container), ItemAddress::Id(key, id)) => {
                 let home = home_of_key(container, Some(key.clone()))?;
@@ -262,8 +262,34 @@ impl Target {
         }
     }
 
-    fn lane(&self) -> Lanes {
+    pub(crate) fn lane(&self) -> Lanes {
         Lanes::one(u64::from(self.partition.id.0))
+    }
+
+    /// Whether the item expires when its hold is lifted.
+    pub(crate) fn is_overdue(&self, tx: &Transaction<'_>) -> Result<bool> {
+        let gate = Gate::for_write(tx, self.partition.id)?;
+        check_container(&gate)?;
+        let header = match &self.place {
+            Shelf::Container(_, home, id) => {
+                let old = gate.by_id_key::<Document>(tx, &home.id_key(id))?.living();
+                let mut new = old.filter(|old| old.header.held).ok_or_else(|| not_held(id))?;
+                new.header.held = false;
+                gate.policy.settle_again(&mut new.header, &new.body, |_| None)?;
+                new.header
+            }
+            Shelf::Collection(collection, id) => {
+                let desk = Desk::open(tx, collection)?;
+                let mut new = desk.living(tx, id)?;
+                if !new.header.held {
+                    return Err(not_held(id));
+                }
+                new.header.held = false;
+                desk.settle_again(&mut new)?;
+                new.header
+            }
+        };
+        Ok(gate.policy.is_dead(&header, tx.trusted_time()))
     }
 
     fn lift(&self, tx: &mut Transaction<'_>) -> Result<Lifted> {

@@ -51,6 +51,7 @@ mod obituary;
 mod operation;
 #[cfg(test)]
 mod order_of_a_view;
+mod outlook;
 pub mod patch;
 mod purge;
 mod query;

@@ -29,6 +29,11 @@ impl Fields {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// All of them, in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The value of a field that is filled in, without the space around it.
     pub(crate) fn filled(&self, name: &str) -> Option<&str> {
         self.text(name).map(str::trim).filter(|text| !text.is_empty())

@@ -12,6 +12,7 @@
 
 mod answer;
 mod chart;
+mod confirm;
 mod doors;
 mod failures;
 mod fields;
@@ -66,13 +67,13 @@ pub struct Doors {
 /// The pages.
 pub struct Explorer {
     doors: Doors,
-    sessions: Sessions,
+    sessions: Arc<Sessions>,
 }
 
 impl Explorer {
     /// Pages over these doors. Nobody is signed in.
     pub fn new(doors: Doors) -> Explorer {
-        Explorer { doors, sessions: Sessions::default() }
+        Explorer { doors, sessions: Arc::default() }
     }
 
     /// How large a body whoever sends this head may send.
@@ -157,7 +158,8 @@ impl Explorer {
                 return Fault::read_only().shown_to(Some(&session), &self.doors).await;
             }
         }
-        let visit = Visit { doors: self.doors.clone(), session, path: segments, query, form };
+        let sessions = Some(Arc::clone(&self.sessions));
+        let visit = Visit { doors: self.doors.clone(), sessions, session, path: segments, query, form };
         match (found.run)(&visit).await {
             Ok(answer) => answer,
             Err(fault) => fault.shown_to(Some(&visit.session), &self.doors).await,

@@ -115,6 +115,13 @@ impl Sessions {
         Some(Session { holder, csrf: kept.csrf.clone() })
     }
 
+    /// How many go on that were begun with a key.
+    pub(crate) fn count(&self, key: &Key) -> u64 {
+        let now = Instant::now();
+        let known = self.known.lock();
+        known.values().filter(|kept| !kept.is_over(now) && kept.key.is(key.reveal())).count() as u64
+    }
+
     /// Ends the session of a request.
     pub(crate) fn end(&self, headers: &HeaderMap) {
         if let Some(token) = cookie(headers) {

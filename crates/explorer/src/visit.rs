@@ -11,11 +11,13 @@ use crate::answer::{Answer, Fault, sentence};
 use crate::doors::Reply;
 use crate::fields::{self, Fields};
 use crate::layout;
-use crate::session::Session;
+use crate::session::{Session, Sessions};
 
 /// A request of somebody who is signed in.
 pub(crate) struct Visit {
     pub(crate) doors: Doors,
+    /// Who else is signed in.
+    pub(crate) sessions: Option<Arc<Sessions>>,
     pub(crate) session: Session,
     /// The path below the prefix.
     pub(crate) path: Vec<String>,
@@ -27,7 +29,14 @@ impl Visit {
     /// A visit that asks for nothing: for pages around a fault.
     pub(crate) fn plain(doors: &Doors, session: &Session) -> Visit {
         let (query, form) = (Fields::default(), Fields::default());
-        Visit { doors: doors.clone(), session: session.clone(), path: Vec::new(), query, form }
+        Visit {
+            doors: doors.clone(),
+            sessions: None,
+            session: session.clone(),
+            path: Vec::new(),
+            query,
+            form,
+        }
     }
 
     /// Whether the visitor may change anything.

@@ -2,8 +2,10 @@
 
 use engine::TestClock;
 use maud::html;
+use storage::Time;
 
 use crate::answer::{Answer, Fault};
+use crate::confirm::{Question, are};
 use crate::format;
 use crate::layout::csrf;
 use crate::visit::Visit;
@@ -18,6 +20,9 @@ const STEPS: [(u64, &str); 7] = [
     (604_800, "1 week"),
     (31_536_000, "1 year"),
 ];
+
+/// The last second of the year 9999, beyond which no clock is moved.
+const LAST_SECOND: u64 = 253_402_300_799;
 
 pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
     let status = visit.engine(engine::Engine::clock_status).await?;
@@ -79,9 +84,31 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
     visit.show("Clock", None, &inner).await
 }
 
+/// Asks whether it is to be that time; none if it was answered.
+async fn ask(visit: &Visit, title: String, until: Time) -> Result<Option<Answer>, Fault> {
+    let expiring = visit.engine(move |engine| engine.expiring_until(until)).await?;
+    let question = Question {
+        title,
+        effects: vec![
+            format!("It becomes {} UTC. The clock never goes back.", format::utc(until)),
+            format!("{} at once.", are(expiring, ["expires", "expire"])),
+        ],
+        number: expiring.tally.items,
+        button: "Move the clock",
+        back: "/_explorer/clock".to_owned(),
+    };
+    question.ask(visit, None).await
+}
+
 pub(crate) async fn steer(visit: &Visit) -> Result<Answer, Fault> {
     let said = match (visit.form.text("do"), visit.form.filled("advance")) {
         (Some("accept"), _) => {
+            let status = visit.engine(engine::Engine::clock_status).await?;
+            if let Some(suspicion) = &status.suspect
+                && let Some(page) = ask(visit, "Accept the new time".to_owned(), suspicion.wall).await?
+            {
+                return Ok(page);
+            }
             visit.engine(engine::Engine::accept_clock).await?;
             "clock"
         }
@@ -93,6 +120,16 @@ pub(crate) async fn steer(visit: &Visit) -> Result<Answer, Fault> {
             let seconds = seconds
                 .parse()
                 .map_err(|_| Fault::wrong("The clock is moved by a whole number of seconds."))?;
+            let status = visit.engine(engine::Engine::clock_status).await?;
+            let until = status.now.plus_millis(u64::saturating_mul(seconds, 1000));
+            let title = format!("Move the clock forward by {}", format::span(seconds));
+            // Where it cannot be moved, or not so far, the engine says so.
+            if status.test_clock.is_on()
+                && until.seconds() <= LAST_SECOND
+                && let Some(page) = ask(visit, title, until).await?
+            {
+                return Ok(page);
+            }
             visit.engine(move |engine| engine.advance_clock(seconds)).await?;
             "advanced"
         }

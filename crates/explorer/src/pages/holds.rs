@@ -1,10 +1,11 @@
 //! Legal holds (T31): of single items, and of a whole container.
 
 use document::ItemNumber;
-use engine::{Api, Holder, ItemAddress};
+use engine::{Api, Consent, Count, Engine, Holder, ItemAddress, Tally};
 use maud::{Markup, html};
 
 use crate::answer::{Answer, Fault};
+use crate::confirm::Question;
 use crate::layout::csrf;
 use crate::pages::container::{partition_key, shown_key};
 use crate::visit::{Visit, link};
@@ -134,6 +135,24 @@ fn address(visit: &Visit, holder: &Holder) -> Result<ItemAddress, Fault> {
     }
 }
 
+/// Asks before a hold is lifted whose items are overdue; none if nothing is, or it was answered.
+async fn ask(visit: &Visit, holder: &Holder, hold: &str, overdue: Count) -> Result<Option<Answer>, Fault> {
+    let number = overdue.tally.items;
+    if number == 0 {
+        return Ok(None);
+    }
+    let at_most = if overdue.exact { "" } else { "Up to " };
+    let verbs = if number == 1 { "is overdue and expires" } else { "are overdue and expire" };
+    let question = Question {
+        title: format!("Lift {hold}"),
+        effects: vec![format!("{at_most}{} {verbs} now.", format::items(number))],
+        number,
+        button: "Lift the hold",
+        back: link(holder, "holds"),
+    };
+    question.ask(visit, Some(holder)).await
+}
+
 pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
     let holder = visit.holder()?;
     let (of, reason) = (holder.clone(), visit.form.text("reason").unwrap_or_default().trim().to_owned());
@@ -149,7 +168,16 @@ pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
             "held"
         }
         Some("lift-container") => {
-            visit.engine(move |engine| engine.change_lifecycle(&of, |wishes| wishes.hold = None)).await?;
+            let overdue = visit.engine(move |engine| engine.overdue_under_hold(&of)).await?;
+            if let Some(page) = ask(visit, &holder, "the hold of the whole container", overdue).await? {
+                return Ok(page);
+            }
+            // How many expire was shown and agreed to, which is what the guard asks for.
+            let of = holder.clone();
+            let lift = move |engine: &Engine| {
+                engine.change_lifecycle_with(&of, Consent::Given, |settings| settings.hold = None)
+            };
+            visit.engine(lift).await?;
             "lifted"
         }
         Some("hold") => {
@@ -159,6 +187,14 @@ pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
         }
         Some("lift") => {
             let address = address(visit, &holder)?;
+            let item = address.clone();
+            let is_overdue = visit.engine(move |engine| engine.is_overdue_under_hold(&of, &item)).await?;
+            let overdue = Tally { items: u64::from(is_overdue), bytes: 0 };
+            let overdue = Count { tally: overdue, exact: true };
+            if let Some(page) = ask(visit, &holder, "the hold of this item", overdue).await? {
+                return Ok(page);
+            }
+            let of = holder.clone();
             visit.engine(move |engine| engine.lift_item(&of, &address)).await?;
             "lifted"
         }

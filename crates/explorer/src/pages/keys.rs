@@ -4,6 +4,7 @@ use account::{Entry, Kind, Origin, Right};
 use maud::{Markup, html};
 
 use crate::answer::{Answer, Fault, sentence};
+use crate::confirm::Question;
 use crate::layout::csrf;
 use crate::visit::Visit;
 
@@ -69,10 +70,37 @@ fn row(visit: &Visit, kind: Kind, entry: Option<&Entry>) -> Markup {
     }
 }
 
+/// What happens to whoever uses the key that is replaced; none if there is no such key yet, or it cannot be replaced.
+fn replacing(visit: &Visit, kind: Kind) -> Option<Question> {
+    let entries = visit.doors.keys.entries();
+    let old = entries.iter().find(|entry| entry.kind == kind)?;
+    if matches!(old.origin, Origin::Given(_)) {
+        return None;
+    }
+    let sessions = visit.sessions.as_ref().map_or(0, |sessions| sessions.count(&old.key));
+    let plural = if sessions == 1 { "session" } else { "sessions" };
+    Some(Question {
+        title: format!("Replace the {} key {}", kind.name(), old.key.fingerprint()),
+        effects: vec![
+            "Every client that uses the old key is refused from its next request on, and so are resource tokens that it signed."
+                .to_owned(),
+            format!("{} {plural} of this explorer signed in with it {}.", sessions, if sessions == 1 { "ends" } else { "end" }),
+        ],
+        number: sessions,
+        button: "Replace the key",
+        back: "/_explorer/keys".to_owned(),
+    })
+}
+
 /// Puts a new key in the place of one and shows it, this once.
 pub(crate) async fn rotate(visit: &Visit) -> Result<Answer, Fault> {
     let kind = visit.form.text("regenerate").and_then(Kind::named);
     let kind = kind.ok_or_else(|| Fault::wrong("There is no such key."))?;
+    if let Some(question) = replacing(visit, kind)
+        && let Some(page) = question.ask(visit, None).await?
+    {
+        return Ok(page);
+    }
     let keys = visit.doors.keys.clone();
     let made = visit.blocking(move |_| keys.regenerate(kind).map_err(|error| error.to_string())).await?;
     let made = made.map_err(|text| Fault::wrong(sentence(&text)))?;

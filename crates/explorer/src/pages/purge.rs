@@ -1,9 +1,10 @@
 //! The purge of all containers: what waits, how fast it goes, pause and resume.
 
-use engine::{Engine, Holder, PurgeFigures};
+use engine::{Count, Engine, Holder, PurgeFigures};
 use maud::{Markup, html};
 
 use crate::answer::{Answer, Fault};
+use crate::confirm::{Question, are};
 use crate::format;
 use crate::layout::csrf;
 use crate::pages::home::tile;
@@ -94,12 +95,44 @@ pub(crate) async fn steer(visit: &Visit) -> Result<Answer, Fault> {
             "resumed"
         }
         Some("now") => {
+            if let Some(page) = ask(visit, None, "/_explorer/purge".to_owned()).await? {
+                return Ok(page);
+            }
             purge_now(visit, None).await?;
             "purged"
         }
         _ => return Err(Fault::wrong("Nothing was asked for.")),
     };
     Ok(Answer::See(format!("/_explorer/purge?said={said}")))
+}
+
+/// Asks whether what waits is to be removed now, in one container or in all; none if it was answered.
+pub(crate) async fn ask(
+    visit: &Visit,
+    holder: Option<Holder>,
+    back: String,
+) -> Result<Option<Answer>, Fault> {
+    let of = holder.clone();
+    let figures = move |engine: &Engine| match &of {
+        Some(holder) => engine.purge_figures(holder),
+        None => {
+            let all = engine.purge_figures_of_all()?;
+            Ok(all.into_iter().map(|(_, figures)| figures).fold(PurgeFigures::default(), PurgeFigures::plus))
+        }
+    };
+    let backlog = Count { tally: visit.engine(figures).await?.backlog, exact: true };
+    let place = holder.as_ref().map_or("all containers".to_owned(), |holder| format!("'{}'", holder.name()));
+    let question = Question {
+        title: format!("Purge {place} now"),
+        effects: vec![format!(
+            "{} removed from the store for good. They have expired, and no request sees them.",
+            are(backlog, ["is", "are"])
+        )],
+        number: backlog.tally.items,
+        button: "Purge now",
+        back,
+    };
+    question.ask(visit, holder.as_ref()).await
 }
 
 /// Steps until nothing is due, in one container or in all.

@@ -1,12 +1,15 @@
 //! Settings of a container or collection. A change of its time to live is tried dry first: what would die at once is counted
 //! and drawn, and only then it can be applied.
 
-use engine::{Consent, ContainerDefinition, DefaultTtl, DryRun, Engine, Forecast, Holder, Precondition};
+use engine::{
+    Consent, ContainerDefinition, Count, DefaultTtl, DryRun, Engine, Forecast, Holder, Precondition,
+};
 use hyper::StatusCode;
 use maud::{Markup, html};
 
 use crate::answer::{Answer, Fault};
 use crate::chart::{histogram, share};
+use crate::confirm::{Question, counted};
 use crate::layout::{self, csrf};
 use crate::pages::timeline::{self, Range};
 use crate::pages::{create, ttl_fields};
@@ -250,6 +253,21 @@ pub(crate) async fn delete(visit: &Visit) -> Result<Answer, Fault> {
             "Nothing was deleted: the name that was typed is not '{}'.",
             holder.name()
         )));
+    }
+    let of = holder.clone();
+    let usage = visit.engine(move |engine| engine.usage_of(&of)).await?;
+    let [living, expired] = [usage.living, usage.dead].map(|tally| counted(Count { tally, exact: true }));
+    let question = Question {
+        title: format!("Delete '{}' of '{}'", holder.name(), holder.database()),
+        effects: vec![format!(
+            "{living} that live and {expired} that have expired are gone for good, with every index and setting."
+        )],
+        number: usage.living.items,
+        button: "Delete for good",
+        back: link(&holder, "settings"),
+    };
+    if let Some(page) = question.ask(visit, Some(&holder)).await? {
+        return Ok(page);
     }
     match holder {
         Holder::Container(container) => {

@@ -136,6 +136,10 @@ pub(crate) async fn live(visit: &Visit) -> Result<Answer, Fault> {
 
 pub(crate) async fn purge(visit: &Visit) -> Result<Answer, Fault> {
     let holder = visit.holder()?;
+    let back = link(&holder, "timeline");
+    if let Some(page) = purge::ask(visit, Some(holder.clone()), back).await? {
+        return Ok(page);
+    }
     purge::purge_now(visit, Some(holder.clone())).await?;
     Ok(Answer::See(link(&holder, "timeline?said=purged")))
 }

@@ -151,6 +151,19 @@ impl Browser<'_> {
         self.world.ask(post(path, &all, Some(&self.cookie))).await
     }
 
+    /// Sends a form and agrees to what the page then asks.
+    pub(crate) async fn confirm(&self, path: &str, fields: &[(&str, &str)]) -> Page {
+        let asked = self.send(path, fields).await;
+        assert_eq!(asked.status, StatusCode::OK, "{}", asked.text);
+        assert!(asked.has("This cannot be undone."), "{}", asked.text);
+        let number = asked.hidden("confirmed");
+        for (name, value) in fields {
+            assert_eq!(asked.hidden(name), *value, "the second form carries what the first one said");
+        }
+        let fields: Vec<_> = fields.iter().copied().chain([("confirmed", number.as_str())]).collect();
+        self.send(path, &fields).await
+    }
+
     /// Goes where an answer sends.
     pub(crate) async fn follow(&self, page: &Page) -> Page {
         let location = page.location.as_deref().unwrap_or_else(|| panic!("{} {}", page.status, page.text));

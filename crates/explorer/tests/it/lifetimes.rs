@@ -32,16 +32,16 @@ async fn t29_a_container_is_made_and_its_items_are_gone_when_the_clock_has_moved
     let before = bars(&browser, "c/nosql/shop/carts/timeline?range=hour").await;
     assert_eq!((before.iter().sum::<u64>(), before[10] + before[9]), (1, 1));
 
-    browser.send("clock", &[("advance", "540")]).await;
+    browser.confirm("clock", &[("advance", "540")]).await;
     let nearer = bars(&browser, "c/nosql/shop/carts/timeline?range=hour").await;
     assert_eq!(nearer[0], 1, "the chart moves: {nearer:?}");
 
-    browser.send("clock", &[("advance", "60")]).await;
+    browser.confirm("clock", &[("advance", "60")]).await;
     let list = browser.get("c/nosql/shop/carts").await;
     assert_eq!(list.text.matches("data-row").count(), 1);
     assert!(list.has("1 dead"), "it waits for the purge, and nobody sees it");
     assert_eq!(bars(&browser, "c/nosql/shop/carts/timeline?range=hour").await.iter().sum::<u64>(), 0);
-    browser.send("c/nosql/shop/carts/purge", &[]).await;
+    browser.confirm("c/nosql/shop/carts/purge", &[]).await;
     assert!(!browser.get("c/nosql/shop/carts").await.has("1 dead"));
 }
 
@@ -75,7 +75,7 @@ async fn t34_a_suspect_clock_is_shown_with_the_commands_that_decide() {
     ] {
         assert!(page.has(text), "{text}: {}", page.text);
     }
-    browser.send("clock", &[("do", "accept")]).await;
+    browser.confirm("clock", &[("do", "accept")]).await;
     assert!(!browser.get("clock").await.has("clock suspect"));
 }
 
@@ -159,13 +159,13 @@ async fn t31_what_is_held_is_listed_does_not_die_and_is_let_go() {
     world.engine.advance_clock(3600).unwrap();
     assert!(browser.get("c/nosql/shop/orders/holds").await.has("case 7"));
     assert!(browser.get("c/nosql/shop/orders").await.has("held"));
-    let deleted = browser.send("c/nosql/shop/orders/settings/delete", &[("name", "orders")]).await;
+    let deleted = browser.confirm("c/nosql/shop/orders/settings/delete", &[("name", "orders")]).await;
     assert_eq!(deleted.status, StatusCode::LOCKED);
-    browser.send("c/nosql/shop/orders/holds", &[("do", "lift"), ("id", "a"), ("key", "[1]")]).await;
+    browser.confirm("c/nosql/shop/orders/holds", &[("do", "lift"), ("id", "a"), ("key", "[1]")]).await;
     assert_eq!(world.living(), 0, "overdue: it dies when the hold ends");
     let wrong = browser.send("c/nosql/shop/orders/settings/delete", &[("name", "order")]).await;
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
-    browser.send("c/nosql/shop/orders/settings/delete", &[("name", "orders")]).await;
+    browser.confirm("c/nosql/shop/orders/settings/delete", &[("name", "orders")]).await;
     assert_eq!(browser.get("c/nosql/shop/orders").await.status, StatusCode::NOT_FOUND);
 }
 

@@ -4,6 +4,7 @@
 
 mod access;
 mod browser;
+mod confirmations;
 mod hostile;
 mod items;
 mod lifetimes;

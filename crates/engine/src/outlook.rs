@@ -1,0 +1,53 @@
+//! What would expire if an operator did something that cannot be undone: moved the clock, or lifted a hold. Counted without
+//! reading items, and told before it is done.
+
+use storage::{Time, transact};
+
+use crate::Engine;
+use crate::counters::{self, Count};
+use crate::error::Result;
+use crate::expiry::Policy;
+use crate::gate::View;
+use crate::hold::{ItemAddress, Target};
+use crate::holder::Holder;
+
+impl Engine {
+    /// Counts the living items of all containers and collections that would have expired by a later time, as rules stand.
+    pub fn expiring_until(&self, until: Time) -> Result<Count> {
+        let catalog = self.catalog();
+        let mut sum = Count::default();
+        for (_, partition) in catalog.holdings() {
+            let view = View::open(&*self.store, partition)?;
+            sum = sum.plus(view.expiring(&view.gate.policy, until)?);
+        }
+        Ok(sum)
+    }
+
+    /// Counts the items of a held container or collection that are overdue: they expire when its hold is lifted (T31).
+    pub fn overdue_under_hold(&self, holder: &Holder) -> Result<Count> {
+        let mut sum = Count::default();
+        for view in View::open_all(&*self.store, holder.partitions())? {
+            let mut policy = (*view.gate.policy).clone();
+            policy.lifecycle.hold = None;
+            sum = sum.plus(view.expiring(&policy, view.gate.now)?);
+        }
+        Ok(sum)
+    }
+
+    /// Whether an item that is held by itself is overdue: it expires when its hold is lifted (T31). An error if it is not held.
+    pub fn is_overdue_under_hold(&self, holder: &Holder, item: &ItemAddress) -> Result<bool> {
+        let target = Target::new(holder, item)?;
+        transact(&*self.store, target.lane(), move |tx| target.is_overdue(tx)).wait()
+    }
+}
+
+impl View {
+    /// What lives now and would not at a time under a policy.
+    fn expiring(&self, policy: &Policy, at: Time) -> Result<Count> {
+        let View { snapshot, gate, .. } = self;
+        let then = counters::dead_at_most(&**snapshot, gate.partition, policy, at)?;
+        let now = counters::dead_at_most(&**snapshot, gate.partition, &gate.policy, gate.now)?;
+        let tally = then.tally.saturating_minus(now.tally);
+        Ok(Count { tally, exact: then.exact && now.exact })
+    }
+}

@@ -1,0 +1,73 @@
+//! The question before something that cannot be undone: what will happen, in numbers, and a form that says it is meant.
+//!
+//! The first form asks, this page answers it with a second one that carries the same fields and the number that was shown. So it
+//! works without script, and both forms carry the session's secret. If more would happen by then than was shown, it is
+//! asked again.
+
+use engine::{Count, Holder};
+use maud::html;
+
+use crate::answer::{Answer, Fault};
+use crate::format;
+use crate::guard::CSRF;
+use crate::layout::csrf;
+use crate::visit::Visit;
+
+/// The field that says how much was agreed to.
+const CONFIRMED: &str = "confirmed";
+
+/// What is about to happen.
+pub(crate) struct Question {
+    /// What is done.
+    pub(crate) title: String,
+    /// What comes of it, in sentences with numbers.
+    pub(crate) effects: Vec<String>,
+    /// How many things it concerns: whoever agrees, agrees to so many.
+    pub(crate) number: u64,
+    /// What the button says.
+    pub(crate) button: &'static str,
+    /// The page to go back to.
+    pub(crate) back: String,
+}
+
+impl Question {
+    /// The page that asks; none if it was answered.
+    pub(crate) async fn ask(self, visit: &Visit, holder: Option<&Holder>) -> Result<Option<Answer>, Fault> {
+        let agreed = visit.form.text(CONFIRMED).and_then(|text| text.parse::<u64>().ok());
+        if agreed.is_some_and(|agreed| agreed >= self.number) {
+            return Ok(None);
+        }
+        let Question { title, effects, number, button, back } = self;
+        let fields = visit.form.iter().filter(|(name, _)| ![CSRF, CONFIRMED].contains(name));
+        let inner = html! {
+            section.card.warn #confirm data-number=(number) {
+                h1 { (title) "?" }
+                @if agreed.is_some() { p.refusal role="alert" { "It is more by now than what you were shown. Nothing was done." } }
+                @for effect in &effects { p { (effect) } }
+                p { "This cannot be undone." }
+                form.stack method="post" {
+                    (csrf(visit))
+                    @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+                    input type="hidden" name=(CONFIRMED) value=(number);
+                    div.row {
+                        button.danger type="submit" { (button) }
+                        a.button href=(back) { "Leave it as it is" }
+                    }
+                }
+            }
+        };
+        visit.show(&title, holder, &inner).await.map(Some)
+    }
+}
+
+/// `3 items (1.2 KiB)`, `up to 3 items` where they are not counted exactly.
+pub(crate) fn counted(count: Count) -> String {
+    let at_most = if count.exact { "" } else { "up to " };
+    format!("{at_most}{} ({})", format::items(count.tally.items), format::bytes(count.tally.bytes))
+}
+
+/// `3 items are`, `1 item is`: what a sentence goes on with.
+pub(crate) fn are(count: Count, verb: [&str; 2]) -> String {
+    let verb = verb[usize::from(count.tally.items != 1)];
+    format!("{} {verb}", counted(count))
+}

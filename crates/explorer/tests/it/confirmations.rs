@@ -1,0 +1,130 @@
+//! What cannot be undone is told in numbers and asked before it is done, with forms alone.
+
+use account::Kind;
+use hyper::StatusCode;
+
+use crate::browser::{Browser, KEY, READ_ONLY_KEY, World, post};
+
+const HOLDS: &str = "c/nosql/shop/orders/holds";
+
+/// The page that a form leads to, which has done nothing.
+async fn asked(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)], text: &str) -> String {
+    let page = browser.send(path, fields).await;
+    assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+    assert!(page.has(text), "no '{text}' in {}", page.text);
+    assert!(page.has("This cannot be undone.") && page.has("Leave it as it is"), "{}", page.text);
+    page.hidden("confirmed")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t31_lifting_a_hold_says_how_many_items_are_overdue_and_asks() {
+    let world = World::with_orders("60");
+    for number in 0..4 {
+        world.put(&format!(r#"{{"id":"{number}","pk":1,"ttl":{}}}"#, if number == 3 { 9000 } else { 60 }));
+    }
+    let browser = world.sign_in(KEY).await;
+    browser.send(HOLDS, &[("do", "hold-container"), ("reason", "case 7")]).await;
+    world.engine.advance_clock(3600).unwrap();
+    let lift = [("do", "lift-container")];
+    let number = asked(&browser, HOLDS, &lift, "3 items are overdue and expire now.").await;
+    assert_eq!((number.as_str(), world.living()), ("3", 4), "nothing was done");
+    let refused = browser.send(HOLDS, &[lift[0], ("confirmed", "2")]).await;
+    assert!(refused.has("more by now than what you were shown"), "{}", refused.text);
+    assert_eq!(world.living(), 4);
+    assert_eq!(browser.confirm(HOLDS, &lift).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(world.living(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t31_lifting_the_hold_of_an_item_asks_only_if_it_is_overdue() {
+    let world = World::with_orders("60");
+    world.put(r#"{"id":"a","pk":1}"#);
+    let browser = world.sign_in(KEY).await;
+    let form = |what| [("do", what), ("id", "a"), ("key", "[1]")];
+    browser.send(HOLDS, &form("hold")).await;
+    assert_eq!(browser.send(HOLDS, &form("lift")).await.status, StatusCode::SEE_OTHER, "nothing expires");
+    assert_eq!(world.living(), 1);
+    browser.send(HOLDS, &form("hold")).await;
+    world.engine.advance_clock(3600).unwrap();
+    asked(&browser, HOLDS, &form("lift"), "1 item is overdue and expires now.").await;
+    assert_eq!(world.living(), 1);
+    browser.confirm(HOLDS, &form("lift")).await;
+    assert_eq!(world.living(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t29_moving_the_clock_says_how_many_items_expire_and_asks() {
+    let world = World::with_orders("60");
+    for number in 0..3 {
+        world.put(&format!(r#"{{"id":"{number}","pk":1}}"#));
+    }
+    let browser = world.sign_in(KEY).await;
+    let before = world.engine.now().unwrap();
+    asked(&browser, "clock", &[("advance", "60")], "3 items").await;
+    asked(&browser, "clock", &[("advance", "59")], "0 items").await;
+    assert_eq!((world.living(), world.engine.now().unwrap()), (3, before), "nothing was done");
+    browser.confirm("clock", &[("advance", "60")]).await;
+    assert_eq!(world.living(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t23_purging_and_deleting_say_how_much_goes_and_ask() {
+    let world = World::with_orders("60");
+    for number in 0..3 {
+        world.put(&format!(r#"{{"id":"{number}","pk":1}}"#));
+    }
+    world.engine.advance_clock(60).unwrap();
+    world.put(r#"{"id":"new","pk":1}"#);
+    let holder = world.engine.holder(engine::Api::NoSql, "shop", "orders").unwrap();
+    let backlog = || world.engine.purge_figures(&holder).unwrap().backlog.items;
+    let browser = world.sign_in(KEY).await;
+    for (path, form) in [("purge", vec![("do", "now")]), ("c/nosql/shop/orders/purge", vec![])] {
+        asked(&browser, path, &form, "3 items").await;
+        assert_eq!(backlog(), 3, "nothing was done");
+    }
+    browser.confirm("purge", &[("do", "now")]).await;
+    assert_eq!(backlog(), 0);
+    let (path, form) = ("c/nosql/shop/orders/settings/delete", [("name", "orders")]);
+    asked(&browser, path, &form, "1 item").await;
+    assert_eq!(world.living(), 1);
+    assert_eq!(browser.confirm(path, &form).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(browser.get("c/nosql/shop/orders").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replacing_a_key_says_whom_it_shuts_out_and_asks() {
+    let world = World::new();
+    let (browser, _other) = (world.sign_in(READ_ONLY_KEY).await, world.sign_in(READ_ONLY_KEY).await);
+    let owner = world.sign_in(KEY).await;
+    let form = [("regenerate", "primaryReadonly")];
+    let number = asked(&owner, "keys", &form, "2 sessions of this explorer signed in with it end.").await;
+    assert_eq!(number, "2");
+    assert!(world.keys.holder(READ_ONLY_KEY).is_some(), "nothing was done");
+    let made = owner.confirm("keys", &form).await;
+    assert!(made.has("The new primaryReadonly key"), "{}", made.text);
+    assert!(world.keys.holder(READ_ONLY_KEY).is_none());
+    assert_eq!(browser.get("help").await.status, StatusCode::SEE_OTHER, "its session is over");
+    // Where there is no key yet nobody is shut out.
+    let made = owner.send("keys", &[("regenerate", Kind::Secondary.name())]).await;
+    assert!(made.has("The new secondary key"), "{}", made.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_confirmation_is_a_form_like_all_others() {
+    let world = World::with_orders("60");
+    world.put(r#"{"id":"a","pk":1}"#);
+    let browser = world.sign_in(KEY).await;
+    let forged = [("advance", "60"), ("confirmed", "1")];
+    let refused = world.ask(post("clock", &forged, Some(&browser.cookie))).await;
+    assert_eq!((refused.status, world.living()), (StatusCode::FORBIDDEN, 1), "it lacks the session's secret");
+    let reader = world.sign_in(READ_ONLY_KEY).await;
+    assert_eq!(reader.send("clock", &forged).await.status, StatusCode::FORBIDDEN);
+    for wrong in ["", "yes", "-1", "99999999999999999999"] {
+        let page = browser.send("clock", &[("advance", "60"), ("confirmed", wrong)]).await;
+        assert!(page.has("This cannot be undone."), "{wrong}");
+    }
+    let hostile = [("advance", "60"), ("x", "\"><script>alert(1)</script>")];
+    let page = browser.send("clock", &hostile).await;
+    assert!(!page.has("<script>alert"), "{}", page.text);
+    assert_eq!(world.living(), 1);
+}
