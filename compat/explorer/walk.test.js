@@ -36,7 +36,7 @@ describe("the explorer", () => {
   });
 
   test("adds items, and each has its countdown", async () => {
-    for (const [id, ttl] of [["anna", undefined], ["ben", 30], ["carla", -1], ["dora", 5400]]) {
+    for (const [id, ttl] of [["anna", undefined], ["carla", -1], ["dora", 5400]]) {
       await session.createItem("nosql/shop/carts", { id, pk: "eu", total: id.length * 7, ...(ttl ? { ttl } : {}) });
       await page.getByText("Created.").waitFor();
     }
@@ -50,10 +50,11 @@ describe("the explorer", () => {
   });
 
   test("an item whose time comes fades and is gone without a reload", async () => {
-    await session.server.advance(26);
+    // Its time passes for real: twenty seconds are enough for a busy machine to show it before.
+    await session.createItem("nosql/shop/carts", { id: "ben", pk: "eu", ttl: 20 });
     await session.open("c/nosql/shop/carts");
     await page.getByRole("row", { name: /^ben / }).waitFor();
-    await page.getByRole("row", { name: /^ben / }).waitFor({ state: "detached", timeout: 15_000 });
+    await page.getByRole("row", { name: /^ben / }).waitFor({ state: "detached", timeout: 60_000 });
     await page.getByRole("row", { name: /^anna / }).waitFor();
   });
 

@@ -195,7 +195,7 @@ async fn there_are_only_so_many_connections() {
     assert!(server.connect().await.is_closed().await, "one too many");
     held.pop();
     // The place is free once the server has noticed.
-    for _ in 0..200 {
+    for _ in 0..2000 {
         let mut client = server.connect().await;
         client.send(&ping_message(1)).await;
         if client.read().await.is_some() {
