@@ -105,15 +105,16 @@ async fn forms_of_other_sites_do_nothing() {
     let form = |fields: &[(&str, &str)]| post("clock", fields, Some(&browser.cookie));
 
     let other = world.sign_in(KEY).await.get("clock").await.hidden("csrf");
-    for fields in
-        [&[("advance", "60")][..], &[("advance", "60"), ("csrf", "")], &[("advance", "60"), ("csrf", &other)]]
-    {
+    let agreed = [("advance", "60"), ("confirmed", "0")];
+    for secret in [None, Some(("csrf", "")), Some(("csrf", other.as_str()))] {
+        let fields: Vec<_> = agreed.into_iter().chain(secret).collect();
+        let fields = &fields[..];
         assert_eq!(world.ask(form(fields)).await.status, StatusCode::FORBIDDEN, "{fields:?}");
     }
     for (name, value) in
         [("origin", "http://evil.example"), ("sec-fetch-site", "same-site"), ("sec-fetch-site", "cross-site")]
     {
-        let mut request = form(&[("advance", "60"), ("csrf", &csrf)]);
+        let mut request = form(&[agreed[0], agreed[1], ("csrf", &csrf)]);
         request.headers_mut().insert(name, value.parse().unwrap());
         assert_eq!(world.ask(request).await.status, StatusCode::FORBIDDEN, "{name}: {value}");
     }
@@ -122,7 +123,8 @@ async fn forms_of_other_sites_do_nothing() {
     assert!(world.ask(request).await.cookie.is_none(), "nobody is signed in by another site");
     assert_eq!(world.engine.now().unwrap(), before);
 
-    assert_eq!(world.ask(form(&[("advance", "60"), ("csrf", &csrf)])).await.status, StatusCode::SEE_OTHER);
+    let sent = world.ask(form(&[agreed[0], agreed[1], ("csrf", &csrf)])).await;
+    assert_eq!(sent.status, StatusCode::SEE_OTHER);
     assert!(world.engine.now().unwrap() > before);
 }
 
