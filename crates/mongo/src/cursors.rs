@@ -212,7 +212,7 @@ impl Cursors {
     }
 
     /// Closes cursors that have rested for that time, at most so many.
-    pub(crate) fn sweep(&self, now: Instant, idle: Duration, most: usize) -> Swept<Box<Cursor>> {
+    pub(crate) fn sweep(&self, now: Instant, idle: Duration, most: usize) -> Swept<Cursor> {
         let mut slots = self.slots.lock();
         let expired = stale(&mut slots, now, idle, most);
         self.timed_out.add(expired.len() as u64);
@@ -251,9 +251,9 @@ fn is_stale(slot: &Slot, now: Instant, idle: Duration) -> bool {
 }
 
 /// Takes out cursors that have rested for that time, at most so many.
-fn stale(slots: &mut HashMap<i64, Slot>, now: Instant, idle: Duration, most: usize) -> Vec<Box<Cursor>> {
+fn stale(slots: &mut HashMap<i64, Slot>, now: Instant, idle: Duration, most: usize) -> Vec<Cursor> {
     let cursor = |(_, slot)| match slot {
-        Slot::Resting { cursor, .. } => Some(cursor),
+        Slot::Resting { cursor, .. } => Some(*cursor),
         Slot::InUse { .. } => None,
     };
     slots.extract_if(|_, slot| is_stale(slot, now, idle)).filter_map(cursor).take(most).collect()

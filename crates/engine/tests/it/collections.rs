@@ -456,6 +456,49 @@ fn assert_whole(world: &World, collection: &Arc<Collection>) {
     assert_eq!(check.items as usize, world.all(collection, Direction::Forward).len());
 }
 
+/// An entry on `_id` does not say whether its item lives. Whoever wants the items has them with the entries: each is loaded once.
+#[test]
+fn a_scan_along_id_loads_each_item_once() {
+    let world = World::new();
+    let collection = world.collection("a");
+    for number in 0..5 {
+        world.put(&collection, &item(number)).expect("free");
+    }
+    let reading = world.engine.reading(&[&collection]).expect("a reading");
+    let hits = reading.index_with_items(&collection, 0, (&[], &[]), None, Direction::Forward, 10);
+    let hits = hits.expect("entries");
+    let loaded: Vec<i32> = hits.iter().filter_map(|(_, found)| found.as_ref()).map(id_of).collect();
+    assert_eq!(loaded, [0, 1, 2, 3, 4]);
+    assert_eq!(reading.metrics().loaded_items, 5);
+}
+
+#[test]
+fn a_claim_of_an_open_transaction_rings_when_it_ends() {
+    let world = World::new();
+    let collection = world.collection("a");
+    world.put(&collection, &item(1)).expect("free");
+    let rung = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let asked = |id: i32| {
+        let rung = Arc::clone(&rung);
+        world.engine.when_released(&collection, &Target::Id(id.into()), move || {
+            rung.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        })
+    };
+    let count = || rung.load(std::sync::atomic::Ordering::Relaxed);
+    let mut workspace = world.engine.begin().expect("begins");
+    workspace.insert(&collection, raw(&item(2))).expect("free");
+    assert!(!asked(1) && asked(2) && asked(2));
+    assert_eq!(count(), 0);
+    drop(workspace);
+    assert_eq!(count(), 2);
+    assert!(!asked(2));
+    let mut workspace = world.engine.begin().expect("begins");
+    workspace.insert(&collection, raw(&item(2))).expect("free again");
+    assert!(asked(2));
+    world.engine.commit(workspace, None).wait().expect("commits");
+    assert_eq!(count(), 3);
+}
+
 #[test]
 fn of_two_open_transactions_that_write_one_document_the_second_conflicts_at_once() {
     let world = World::new();

@@ -301,7 +301,7 @@ enum Joins {
     /// Each row by itself.
     ByScans,
     /// By what was read then, if anything was.
-    ByTable(Option<(Moment, JoinTable)>),
+    ByTable(Option<Box<(Moment, JoinTable)>>),
 }
 
 /// How many bytes are kept for the next row at most.
@@ -342,16 +342,16 @@ impl Looking {
                 return Ok(None);
             }
             Joins::ByScans => return Ok(None),
-            Joins::ByTable(Some((then, _))) if *then == now => {}
+            Joins::ByTable(Some(made)) if made.0 == now => {}
             Joins::ByTable(_) => {
                 self.joins = match table(inner, foreign, world)? {
-                    Some(table) => Joins::ByTable(Some((now, table))),
+                    Some(table) => Joins::ByTable(Some(Box::new((now, table)))),
                     None => Joins::ByScans,
                 };
             }
         }
-        let Joins::ByTable(Some((_, table))) = &self.joins else { return Ok(None) };
-        let found = table.find(&filter, inner.around.collation(), world.context)?;
+        let Joins::ByTable(Some(made)) = &self.joins else { return Ok(None) };
+        let found = made.1.find(&filter, inner.around.collation(), world.context)?;
         let mut memory = Memory::of("$lookup");
         for value in found.iter().flatten() {
             memory.take(value_bytes(value.view()), world.context)?;
