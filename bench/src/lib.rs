@@ -8,4 +8,5 @@ pub mod documents;
 pub mod drive;
 pub mod histogram;
 pub mod peer;
+pub mod steady;
 pub mod workload;
