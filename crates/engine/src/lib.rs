@@ -106,9 +106,12 @@ pub use operation::{
     QueryRequest, ResumeFilter, Scope,
 };
 pub use patch::Patch;
-pub use purge::{Neighbours, PurgeFigures, PurgeReport, PurgeStatus, RetentionReport, RetentionStatus};
+pub use purge::{
+    Backlog, Neighbours, Observation, Pace, PaceStatus, PurgeFigures, PurgeReport, PurgeStatus,
+    RetentionReport, RetentionStatus, Slice,
+};
 pub use resources::{Owner, Resource};
-pub use storage::{ClockStatus, Leap, Scrubbed, Stats, TestClock};
+pub use storage::{ClockStatus, Leap, Scrubbed, Stats, TestClock, WriterLoad};
 pub use throughput::{Offer, Throughput};
 pub use touch::{Touch, Touched};
 pub use watch::{Watch, WatchEvent, WatchPage, Watched};
@@ -241,6 +244,11 @@ impl Engine {
     /// How many times the store was used since it was opened: who makes way for users looks at it often.
     pub fn operations(&self) -> u64 {
         self.store.operations()
+    }
+
+    /// How busy the store's writer is.
+    pub fn writer_load(&self) -> WriterLoad {
+        self.store.writer_load()
     }
 
     /// Makes everything durable and lets go of the store.

@@ -115,6 +115,18 @@ fn purge(page: &mut Page, engine: &Engine, reader: Reader) -> Result<(), Error> 
         "Expired items that are damaged and cannot be removed; bolide check names them.",
         sum.set_aside,
     );
+    let pace = status.pace;
+    for (name, help, value) in [
+        ("bolide_purge_expiring_per_second", "Items that expire in a second.", pace.expiring_per_second),
+        ("bolide_purge_purging_per_second", "Items that are removed in a second.", pace.purging_per_second),
+        (
+            "bolide_purge_capacity_short",
+            "1 while more expires than the purge can remove, and the backlog grows.",
+            u64::from(pace.is_capacity_short),
+        ),
+    ] {
+        page.plain(name, Kind::Gauge, help, value);
+    }
     page.plain("bolide_purged_items_total", Kind::Counter, "Dead items removed.", status.purged_items);
     page.plain("bolide_purged_bytes_total", Kind::Counter, "Their bytes.", status.purged_bytes);
     page.plain("bolide_purge_passes_total", Kind::Counter, "Steps that removed something.", status.passes);

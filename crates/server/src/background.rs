@@ -3,37 +3,32 @@
 //! The purge is a bounded step, then sleep until the engine says that something is due. An idle store costs nothing here.
 //! Writes, policy changes and moves of the clock ring when something becomes due earlier than the loop believes.
 //!
-//! Users come first (T20). Between two steps the loop pauses and looks whether anybody used the store meanwhile. As long as
-//! somebody does, steps are small and take a small share of the time; each pause in which nobody does lets them grow, until they
-//! are large and follow each other. So a moment without users, which also a busy store has, is not taken for their absence. A step
-//! that meets a user ends with the sweep it is in. Only a retention promise (T24) waits for nobody.
+//! Users come first (T20). How many items a step has and how long the loop pauses after it is decided by [`Pace`], from what is
+//! observed here: whether others used the store, how busy its writer and the machine's processors were, how much waits and for
+//! how long. A step that meets a user ends with the sweep it is in. Only a retention promise (T24) waits for nobody.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Engine, Neighbours, PurgeNews, PurgeReport, Scrubbed};
+use engine::{
+    Backlog, Engine, Neighbours, Observation, Pace, PaceStatus, PurgeNews, PurgeReport, Scrubbed, Slice,
+    WriterLoad,
+};
 use storage::{Time, WallClock};
 use tokio::sync::Notify;
 use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::clock_log::ClockLog;
+use crate::processors::Processors;
 
-/// Items per step while users are there, and when they have long been gone.
-const BUSY_ITEMS: usize = 4;
-const IDLE_ITEMS: usize = 4096;
+/// How often what waits and the processors are looked at; less often where that takes long: it is one part in so many of the
+/// time.
+const LOOK_PAUSE: Duration = Duration::from_millis(250);
+const LOOK_PART: u32 = 50;
 
-/// So many times as many items has the next step after a pause without users.
-const GROWTH: usize = 32;
-
-/// Until they have long been gone, pauses are so many times as long as steps,
-const BUSY_PAUSES: u32 = 9;
-/// within these limits: long enough to notice users, short enough to notice that they are gone.
-const BUSY_PAUSE_MIN: Duration = Duration::from_millis(5);
-const BUSY_PAUSE_MAX: Duration = Duration::from_millis(100);
-
-/// The pause in which users are looked for when they have long been gone.
-const IDLE_PAUSE: Duration = Duration::from_millis(1);
+/// A sleep of so long ends what operators are told of the pace. Items expire with the second, so shorter ones are part of it.
+const REST: Duration = Duration::from_secs(5);
 
 /// The longest sleep; wall clocks get adjusted, so due times and the clock itself are looked at again now and then.
 const SLEEP_MAX: Duration = Duration::from_mins(10);
@@ -47,15 +42,15 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 /// The shortest time between two looks at the promises.
 const PROMISE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Runs until dropped.
-pub(crate) async fn run(engine: Arc<Engine>, clock: Arc<dyn WallClock>) {
+/// Runs until dropped. `share` is the part of the writer's time that an old backlog is granted.
+pub(crate) async fn run(engine: Arc<Engine>, clock: Arc<dyn WallClock>, share: f64) {
     let bell = Arc::new(Notify::new());
     let ringer = Arc::clone(&bell);
     engine.on_purge_due(move || ringer.notify_one());
     let stepped = Notify::new();
     let log = ClockLog::new(clock);
     tokio::join!(
-        remove(&engine, &bell, &stepped, &log),
+        remove(&engine, &bell, &stepped, &log, share),
         keep_promises(&engine, &stepped),
         log.watch(&engine)
     );
@@ -65,67 +60,145 @@ pub(crate) async fn run(engine: Arc<Engine>, clock: Arc<dyn WallClock>) {
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     /// There is more: another step of that urgency.
-    More { urgent: bool, users: bool },
+    More { urgent: bool, neighbours: Neighbours },
     /// Nothing is due before.
     Sleep(Duration),
 }
 
-/// How many items the next step may have: the more, the longer nobody has used the store besides the purge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stride(usize);
-
-impl Stride {
-    /// While users are there. Who has slept does not know who came meanwhile, and begins as if somebody had.
-    const WITH_USERS: Stride = Stride(BUSY_ITEMS);
-
-    /// How long to make way after a step that took so long.
-    fn pause(self, step: Duration) -> Duration {
-        if self.0 < IDLE_ITEMS {
-            (step * BUSY_PAUSES).clamp(BUSY_PAUSE_MIN, BUSY_PAUSE_MAX)
-        } else {
-            IDLE_PAUSE
-        }
-    }
-
-    /// The one after a pause in which nobody was seen.
-    fn grown(self) -> Stride {
-        Stride((self.0 * GROWTH).min(IDLE_ITEMS))
-    }
-}
-
 /// Steps of the purge.
-async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify, log: &ClockLog) {
-    let mut stride = Stride::WITH_USERS;
+async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify, log: &ClockLog, share: f64) {
+    let mut watch = Watch::new(Arc::clone(engine), share);
+    let mut slice = watch.next(Neighbours::Present).await;
+    // When this step was to begin. Sleeps are longer than asked for by up to a millisecond; the next one is shorter for it.
+    let mut due = Instant::now();
     loop {
-        let began = Instant::now();
-        let next = step(engine, stride.0, log).await.unwrap_or_else(|error| {
+        let next = step(engine, slice.items, log, &mut watch).await.unwrap_or_else(|error| {
             tracing::error!("the purge failed and will be tried again: {error:#}");
             Next::Sleep(FAILURE_PAUSE)
         });
         stepped.notify_one();
-        match next {
-            Next::More { urgent: true, .. } => yield_now().await,
-            Next::More { urgent: false, users } => {
-                stride = if users { Stride::WITH_USERS } else { stride };
+        let neighbours = match next {
+            Next::More { urgent: true, neighbours } => {
+                yield_now().await;
+                due = Instant::now();
+                neighbours
+            }
+            Next::More { urgent: false, neighbours } => {
                 let before = engine.operations();
-                sleep(stride.pause(began.elapsed())).await;
-                stride = if engine.operations() > before { Stride::WITH_USERS } else { stride.grown() };
+                let (now, pause) = (Instant::now(), slice.pause(due.elapsed()));
+                due = now + pause;
+                sleep(pause).await;
+                if engine.operations() > before { Neighbours::Present } else { neighbours }
             }
             Next::Sleep(pause) => {
+                watch.rest(pause);
                 let _ = timeout(pause, bell.notified()).await;
-                stride = Stride::WITH_USERS;
+                due = Instant::now();
+                // Who came meanwhile is not known.
+                Neighbours::Present
             }
+        };
+        slice = watch.next(neighbours).await;
+    }
+}
+
+/// Observes what [`Pace`] decides by, and tells operators what it says.
+struct Watch {
+    engine: Arc<Engine>,
+    pace: Pace,
+    processors: Processors,
+    /// When it was last observed, and the writer's load then.
+    observed: (Instant, WriterLoad),
+    /// When what waits is looked at again.
+    next_look: Instant,
+    purged_items: u64,
+}
+
+impl Watch {
+    fn new(engine: Arc<Engine>, share: f64) -> Watch {
+        let (now, load) = (Instant::now(), engine.writer_load());
+        Watch {
+            engine,
+            pace: Pace::new(share),
+            processors: Processors::new(),
+            observed: (now, load),
+            next_look: now,
+            purged_items: 0,
+        }
+    }
+
+    /// A step has removed so many.
+    fn stepped(&mut self, report: &PurgeReport) {
+        self.purged_items += report.purged_items;
+    }
+
+    /// Nothing is due for so long. What was told of the pace no longer holds.
+    fn rest(&self, pause: Duration) {
+        if pause >= REST {
+            self.engine.note_purge_pace(PaceStatus::default());
+        }
+    }
+
+    /// What to do next, after others used the store or not.
+    async fn next(&mut self, neighbours: Neighbours) -> Slice {
+        let (backlog, idle_processors) = self.look().await;
+        let (now, load) = (Instant::now(), self.engine.writer_load());
+        let (before, load_before) = std::mem::replace(&mut self.observed, (now, load));
+        let slice = self.pace.next(&Observation {
+            elapsed: now - before,
+            neighbours,
+            purged_items: std::mem::take(&mut self.purged_items),
+            purging: load.background.saturating_sub(load_before.background),
+            writing: load.normal.saturating_sub(load_before.normal),
+            merging_lags: load.merging_lags,
+            idle_processors,
+            backlog,
+        });
+        if backlog.is_some() {
+            self.tell();
+        }
+        slice
+    }
+
+    /// What waits and how many processors are idle, if it is time to look.
+    async fn look(&mut self) -> (Option<Backlog>, Option<f64>) {
+        let began = Instant::now();
+        if began < self.next_look {
+            return (None, None);
+        }
+        let engine = Arc::clone(&self.engine);
+        // Damage is for the sweep to tell.
+        let backlog = spawn_blocking(move || engine.backlog()).await.ok().and_then(Result::ok).flatten();
+        let looked = (backlog, self.processors.idle());
+        self.next_look = Instant::now() + LOOK_PAUSE.max(began.elapsed() * LOOK_PART);
+        looked
+    }
+
+    /// Tells operators, and the log once when capacity becomes short and once when it no longer is.
+    fn tell(&self) {
+        let (before, status) = (self.engine.purge_status().pace, self.pace.status());
+        self.engine.note_purge_pace(status);
+        let PaceStatus { expiring_per_second, purging_per_second, is_capacity_short, .. } = status;
+        if is_capacity_short && !before.is_capacity_short {
+            tracing::warn!(
+                "the purge is short of capacity: {expiring_per_second} items expire in a second and {purging_per_second} are \
+                 removed; write less, use a faster machine or raise purge-share"
+            );
+        }
+        if before.is_capacity_short && !is_capacity_short {
+            tracing::info!("the purge keeps up again");
         }
     }
 }
 
 /// One step, and what comes after it.
-async fn step(engine: &Arc<Engine>, items: usize, log: &ClockLog) -> anyhow::Result<Next> {
+async fn step(engine: &Arc<Engine>, items: usize, log: &ClockLog, watch: &mut Watch) -> anyhow::Result<Next> {
     let worker = Arc::clone(engine);
     let report = spawn_blocking(move || worker.purge_step(items)).await?;
     log_news(engine);
     let (report, clock) = (report?, engine.clock_status()?);
     log.log(&clock);
+    watch.stepped(&report);
     Ok(after(&report, clock.now, engine.next_left_over()))
 }
 
@@ -140,7 +213,7 @@ fn after(report: &PurgeReport, now: Time, next_units: Option<Duration>) -> Next 
     if report.purged_items == 0 && report.other_entries == 0 {
         return Next::Sleep(next_units.filter(|_| report.out_of_units).unwrap_or(EMPTY_PAUSE));
     }
-    Next::More { urgent: report.urgent, users: report.neighbours == Neighbours::Present }
+    Next::More { urgent: report.urgent, neighbours: report.neighbours }
 }
 
 /// Looks after retention promises: whenever the purge has done something, and when the engine says so.
@@ -205,22 +278,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t20_steps_grow_with_each_pause_without_users_and_pauses_grow_with_them() {
-        let mut stride = Stride::WITH_USERS;
-        for (items, pause) in [(4, 5), (128, 36), (4096, 1), (4096, 1)] {
-            assert_eq!(stride, Stride(items));
-            let step = Duration::from_micros(1_000 * items as u64 / 32);
-            assert_eq!(stride.pause(step), Duration::from_millis(pause), "{items}");
-            stride = stride.grown();
-        }
-        for (step, pause) in [(0, 5), (1, 9), (2, 18), (50, 100)] {
-            let [step, pause] = [step, pause].map(Duration::from_millis);
-            assert_eq!(Stride::WITH_USERS.pause(step), pause);
-            assert_eq!(Stride(IDLE_ITEMS).pause(step), IDLE_PAUSE);
-        }
-    }
-
-    #[test]
     fn what_comes_after_a_step() {
         let (now, second) = (Time::from_seconds(100), Duration::from_secs(1));
         let due = |seconds| Some(Time::from_seconds(seconds));
@@ -233,12 +290,15 @@ mod tests {
             // Nothing was done although something is due: no spinning, and no waiting for units that nobody lacks.
             (idle, Next::Sleep(EMPTY_PAUSE)),
             (PurgeReport { out_of_units: true, ..idle }, Next::Sleep(second)),
-            (busy, Next::More { urgent: false, users: false }),
+            (busy, Next::More { urgent: false, neighbours: Neighbours::Absent }),
             (
                 PurgeReport { neighbours: Neighbours::Present, ..busy },
-                Next::More { urgent: false, users: true },
+                Next::More { urgent: false, neighbours: Neighbours::Present },
             ),
-            (PurgeReport { urgent: true, ..busy }, Next::More { urgent: true, users: false }),
+            (
+                PurgeReport { urgent: true, ..busy },
+                Next::More { urgent: true, neighbours: Neighbours::Absent },
+            ),
         ] {
             assert_eq!(after(&report, now, Some(second)), next, "{report:?}");
         }

@@ -110,6 +110,8 @@ pub(crate) struct Config {
     pub(crate) cache_bytes: u64,
     /// How much of the disk is kept back from users.
     pub(crate) reserve_bytes: u64,
+    /// The part of the writer's time that an old backlog of the purge is granted.
+    pub(crate) purge_share: f64,
     /// The fewest physical partitions of a new container.
     pub(crate) partitions: u32,
     /// Whether requests beyond the provisioned throughput are refused, and how bursts are dealt with.
@@ -175,6 +177,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         durability,
         cache_bytes: settings.number("cache-memory"),
         reserve_bytes: settings.number("disk-reserve"),
+        purge_share: settings.number("purge-share") as f64 / 100.0,
         partitions: settings.number("partitions") as u32,
         enforce_throughput: enforce_throughput(settings)?,
         slow: slow(settings)?,

@@ -20,6 +20,7 @@ mod logging;
 mod mongo_sweep;
 mod pages;
 mod place;
+mod processors;
 mod scratch;
 mod seed;
 mod serve;

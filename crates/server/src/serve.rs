@@ -181,7 +181,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     } else {
         service
     };
-    let background = tokio::spawn(background::run(engine, clock));
+    let background = tokio::spawn(background::run(engine, clock, config.purge_share));
     let mongo = async {
         if let Some((listener, service)) = mongo {
             let sweep = tokio::spawn(mongo_sweep::run(Arc::clone(&service)));

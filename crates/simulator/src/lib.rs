@@ -9,6 +9,7 @@
 //! - `run`, `requests`, `history`, `owner`, `evidence`, `lifecycle`: the world, its twin without purge and the model, step by step side by side.
 //! - `inquest`, `records`: what is told of the dead, against who has died.
 //! - `budget`, `documents`: short lives of their own, under enforced throughput and in the MongoDB form.
+//! - `steady`: the purge beside a stream of inserts, at its own pace.
 //! - `check`: the comparison. `coverage`, `situation`: whether the seeds went where the bugs would be.
 //! - `bugs`: defects that the binary `planted-bugs` plants into a copy of the engine, each of which must be caught.
 //!
@@ -40,6 +41,7 @@ mod records;
 mod requests;
 mod run;
 mod situation;
+pub mod steady;
 mod translate;
 mod truth;
 mod world;

@@ -22,6 +22,16 @@ pub enum Extent {
     Written,
 }
 
+/// When a job runs, among others that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// In the order of submission.
+    Normal,
+    /// When no other work waits, so that it uses the writer's idle moments. On a writer that has none it runs after a few
+    /// groups, as the last job of one, so that it shares that group's sync.
+    Background,
+}
+
 /// Work that runs while its lanes are held. It must not call the store it runs in.
 pub trait Job: Send {
     /// Reads and writes. A panic counts as [`Verdict::Abort`] and fails this job alone.
@@ -34,6 +44,11 @@ pub trait Job: Send {
     /// How far its group must get at least. What need not be synced is found again and done again if a crash undoes it.
     fn extent(&self) -> Extent {
         Extent::Synced
+    }
+
+    /// When it runs, among others that wait.
+    fn priority(&self) -> Priority {
+        Priority::Normal
     }
 }
 
@@ -62,7 +77,7 @@ where
     R: Send + 'static,
     E: From<Error> + Send + 'static,
 {
-    submit(store, lanes, Extent::Synced, run, note)
+    submit(store, lanes, (Extent::Synced, Priority::Normal), run, note)
 }
 
 /// As [`transact`]; the ticket resolves once the outcome has got so far.
@@ -76,13 +91,27 @@ where
     R: Send + 'static,
     E: From<Error> + Send + 'static,
 {
-    submit(store, lanes, extent, run, |_| ())
+    submit(store, lanes, (extent, Priority::Normal), run, |_| ())
+}
+
+/// As [`transact_to`], with [background priority](Priority::Background).
+pub fn transact_in_background<R, E>(
+    store: &dyn Store,
+    lanes: Lanes,
+    extent: Extent,
+    run: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E> + Send + 'static,
+) -> Ticket<std::result::Result<R, E>>
+where
+    R: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
+    submit(store, lanes, (extent, Priority::Background), run, |_| ())
 }
 
 fn submit<R, E>(
     store: &dyn Store,
     lanes: Lanes,
-    extent: Extent,
+    (extent, priority): (Extent, Priority),
     run: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E> + Send + 'static,
     note: impl FnOnce(&R) + Send + 'static,
 ) -> Ticket<std::result::Result<R, E>>
@@ -91,7 +120,14 @@ where
     E: From<Error> + Send + 'static,
 {
     let (resolver, ticket) = ticket();
-    let job = Function { run: Some(run), note: Some(note), answer: None, resolver: Some(resolver), extent };
+    let job = Function {
+        run: Some(run),
+        note: Some(note),
+        answer: None,
+        resolver: Some(resolver),
+        extent,
+        priority,
+    };
     store.submit(lanes, Box::new(job));
     ticket
 }
@@ -103,6 +139,7 @@ struct Function<F, N, R, E: From<Error>> {
     answer: Option<std::result::Result<R, E>>,
     resolver: Option<Resolver<std::result::Result<R, E>>>,
     extent: Extent,
+    priority: Priority,
 }
 
 impl<F, N, R, E> Job for Function<F, N, R, E>
@@ -136,6 +173,10 @@ where
 
     fn extent(&self) -> Extent {
         self.extent
+    }
+
+    fn priority(&self) -> Priority {
+        self.priority
     }
 }
 

@@ -15,6 +15,7 @@ mod error;
 mod job;
 mod keyspace;
 mod lanes;
+mod load;
 mod memory;
 mod overlay;
 mod read;
@@ -35,9 +36,12 @@ pub use clock::{
 };
 pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore, Recovery, ScrubProgress};
 pub use error::{Error, Result};
-pub use job::{Extent, Job, Verdict, transact, transact_noting, transact_to};
+pub use job::{
+    Extent, Job, Priority, Verdict, transact, transact_in_background, transact_noting, transact_to,
+};
 pub use keyspace::{Direction, KeyRange, Keyspace};
 pub use lanes::Lanes;
+pub use load::WriterLoad;
 pub use memory::{CrashMode, MemoryDisk, MemoryStore};
 pub use read::{Read, Scan, Snapshot};
 pub use room::Room;

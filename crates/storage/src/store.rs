@@ -1,6 +1,6 @@
 //! The door: what a store can do.
 
-use crate::{Backup, ClockStatus, Job, Keyspace, Lanes, Result, Room, Snapshot, Time};
+use crate::{Backup, ClockStatus, Job, Keyspace, Lanes, Result, Room, Snapshot, Time, WriterLoad};
 use std::sync::Arc;
 
 /// Ordered bytes with atomic, durable commits and a clock that never goes back.
@@ -25,8 +25,8 @@ pub trait Store: Send + Sync {
         }
     }
 
-    /// Hands over a job. Jobs run one after another in the order of submission. Blocks only while the
-    /// queue of waiting jobs is full.
+    /// Hands over a job. Jobs run one after another, those of one [priority](Job::priority) in the order of submission.
+    /// Blocks only while the queue of waiting jobs is full.
     fn submit(&self, lanes: Lanes, job: Box<dyn Job>);
 
     /// The sequence of the newest commit.
@@ -60,6 +60,11 @@ pub trait Store: Send + Sync {
 
     /// How many snapshots were taken and jobs run since the store was opened. Who makes way for users looks at it often.
     fn operations(&self) -> u64;
+
+    /// How busy the writer is. A store without a writer thread is never busy.
+    fn writer_load(&self) -> WriterLoad {
+        WriterLoad::default()
+    }
 
     /// Gets what was removed from these keyspaces before this call out of the files for good (T24). It takes long, writes much
     /// and may be called from any thread; reading and writing go on meanwhile.

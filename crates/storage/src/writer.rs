@@ -5,12 +5,14 @@
 //! store takes no more writes, and its time stays at that of the commit, until it is opened again.
 
 use crate::clock::{Clock, ClockOptions, ClockStatus, Command, Look, Renewed, Turn};
+use crate::load::LoadMeter;
 use crate::overlay::Overlay;
 use crate::record::StoreRecord;
 use crate::sync::AtomicU64;
 use crate::ticket::Resolver;
 use crate::{
-    Direction, Error, Extent, Job, KeyRange, Keyspace, Read, Result, Room, Scan, Transaction, Verdict,
+    Direction, Error, Extent, Job, KeyRange, Keyspace, Priority, Read, Result, Room, Scan, Transaction,
+    Verdict,
 };
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -56,6 +58,7 @@ pub(crate) struct Shared {
     sequence: AtomicU64,
     commits: AtomicU64,
     jobs: AtomicU64,
+    pub(crate) load: LoadMeter,
     poison: OnceLock<Error>,
 }
 
@@ -63,6 +66,15 @@ pub(crate) struct Shared {
 pub(crate) enum Work {
     Job(Box<dyn Job>),
     Clock(Command, Resolver<Result<()>>),
+}
+
+impl Work {
+    pub(crate) fn priority(&self) -> Priority {
+        match self {
+            Work::Job(job) => job.priority(),
+            Work::Clock(..) => Priority::Normal,
+        }
+    }
 }
 
 pub(crate) struct Writer<B> {
@@ -91,6 +103,7 @@ impl Shared {
             sequence: AtomicU64::new(record.map_or(0, |record| record.sequence)),
             commits: AtomicU64::new(0),
             jobs: AtomicU64::new(0),
+            load: LoadMeter::default(),
             poison: OnceLock::new(),
         }))
     }

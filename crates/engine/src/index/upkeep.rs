@@ -70,6 +70,11 @@ impl Upkeep {
         Ok(Upkeep { partition: partition.id, indexes, state })
     }
 
+    /// Whether an item leaves the same in the index by both.
+    pub(crate) fn is_for_the_same_as(&self, other: &Upkeep) -> bool {
+        self.partition == other.partition && self.state == other.state
+    }
+
     /// The generations that writes keep.
     pub(crate) fn kept(&self) -> impl Iterator<Item = Generation> {
         self.state.serving.into_iter().chain(self.state.building.map(|building| building.generation))

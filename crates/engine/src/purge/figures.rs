@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use storage::{Direction, Keyspace, Read, Time};
 
-use super::set_aside;
+use super::{Backlog, set_aside};
 use crate::Engine;
 use crate::archive::unarchived;
 use crate::container::Partition;
@@ -60,6 +61,21 @@ impl Engine {
             sum = sum.plus(of_partition(&*view.snapshot, &view.gate, partition)?);
         }
         Ok(sum)
+    }
+
+    /// What waits in all containers and collections in which something is due; none while the purge is stopped.
+    pub fn backlog(&self) -> Result<Option<Backlog>> {
+        if self.is_purge_stopped()? {
+            return Ok(None);
+        }
+        let (now, catalog) = (self.store.now()?, self.catalog());
+        let mut sum = PurgeFigures::default();
+        for (_, partition) in catalog.holdings().filter(|(_, partition)| partition.next_look.is_due(now)) {
+            let view = View::open(&*self.store, partition)?;
+            sum = sum.plus(of_partition(&*view.snapshot, &view.gate, partition)?);
+        }
+        let age = sum.oldest_death.map_or(0, |death| now.millis_since(death));
+        Ok(Some(Backlog { items: sum.backlog.items, age: Duration::from_millis(age) }))
     }
 
     /// The purge's figures for every container and collection.

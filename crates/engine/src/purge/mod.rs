@@ -20,6 +20,10 @@
 #[cfg(test)]
 mod damage_tests;
 mod figures;
+mod pace;
+#[cfg(test)]
+mod pace_tests;
+mod prepare;
 mod retention;
 pub(crate) mod set_aside;
 mod sweep;
@@ -31,7 +35,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use document::{ItemNumber, Sequence};
 use parking_lot::Mutex;
-use storage::{Direction, Extent, KeyRange, Keyspace, Lanes, Read, Time, Transaction, transact_to};
+use storage::{
+    Direction, Extent, KeyRange, Keyspace, Lanes, Read, Time, Transaction, transact_in_background,
+    transact_to,
+};
 
 use crate::Engine;
 use crate::archive::{Leave, PurgeNews};
@@ -45,6 +52,8 @@ use crate::keys::{self, Key, PartitionId};
 
 pub use figures::PurgeFigures;
 pub(crate) use figures::Purged;
+pub use pace::{Backlog, Observation, Pace, PaceStatus, Slice};
+use prepare::Prepared;
 pub(crate) use retention::Remains;
 pub use retention::{RetentionReport, RetentionStatus};
 use set_aside::SetAside;
@@ -110,6 +119,8 @@ pub struct PurgeStatus {
     pub last_step: Option<Time>,
     /// When the next one is wanted.
     pub next_due: Option<Time>,
+    /// How fast it goes, and whether that is enough.
+    pub pace: PaceStatus,
 }
 
 impl Engine {
@@ -141,7 +152,9 @@ impl Engine {
             report.other_entries += sessions.entries;
             report.next_due = sessions.next_due.into_iter().chain(report.next_due).min();
         }
-        if !self.is_purge_stopped()? {
+        let catalog = self.catalog();
+        let is_stopped = self.is_purge_stopped()?;
+        if !is_stopped {
             let now = self.store.now()?;
             match self.clear_dropped(limit) {
                 Ok(Some(cleared)) => {
@@ -158,18 +171,21 @@ impl Engine {
                 }
                 Err(error) => outcome = outcome.and(Err(error)),
             }
-            let catalog = self.catalog();
             let waiting = self.purge.waiting(catalog.holdings(), now);
             let (urgent, calm) = self.by_urgency(waiting);
             report.urgent = !urgent.is_empty();
             outcome = outcome.and(self.visit(&urgent, limit, Manners::Insist, &mut report));
             let left = if report.urgent { limit.div_ceil(CALM_PART) } else { limit };
             outcome = outcome.and(self.visit(&calm, left, Manners::Yield, &mut report));
-            let looks = catalog.holdings().filter_map(|(_, partition)| partition.next_look.get());
-            report.next_due = looks.chain(report.next_due).min();
+        }
+        let looks = catalog.holdings().filter_map(|(_, partition)| partition.next_look.get());
+        let next_due = looks.chain(report.next_due).min();
+        if !is_stopped {
+            report.next_due = next_due;
         }
         self.purge.record(&report, self.store.now()?);
-        self.alarm.sleep_until(report.next_due);
+        // Also while it is stopped: then there is nothing to do at that time, but no write has to ring either.
+        self.alarm.sleep_until(next_due);
         outcome.and(indexes).and(sessions).map(|_| report)
     }
 
@@ -207,6 +223,11 @@ impl Engine {
     /// The purge's figures.
     pub fn purge_status(&self) -> PurgeStatus {
         self.purge.status()
+    }
+
+    /// Takes note of how fast the purge goes, for [`purge_status`](Engine::purge_status).
+    pub fn note_purge_pace(&self, pace: PaceStatus) {
+        self.purge.figures.lock().pace = pace;
     }
 
     /// Stops or restarts the purge. What is dead stays invisible either way.
@@ -264,7 +285,7 @@ impl Engine {
             let mut own = 1;
             match self.sweep(holder, partition, manners, share.min(room).min(affordable)) {
                 Ok(swept) => {
-                    own += swept.archiving;
+                    own += swept.own_operations;
                     if manners == Manners::Yield {
                         budget.spend_left_over(swept.charge);
                     }
@@ -310,12 +331,19 @@ impl Engine {
         manners: Manners,
         limit: usize,
     ) -> Result<Swept> {
-        let (leave, archiving) = self.archive_ahead(holder, partition)?;
+        let (leave, mut own_operations) = self.archive_ahead(holder, partition)?;
         // What a power failure brings back is as dead as before, and goes again. But what the deletion record says stands.
         let is_recorded = partition.policy.read().lifecycle.deletion_record;
         let extent = match manners {
             Manners::Yield if !is_recorded => Extent::Written,
             Manners::Yield | Manners::Insist => Extent::Synced,
+        };
+        let prepared = match (manners, holder) {
+            (Manners::Yield, Holder::Container(container)) => {
+                own_operations += 1;
+                Prepared::read(&View::open(&*self.store, partition)?, container, partition, limit)
+            }
+            _ => Prepared::default(),
         };
         let (id, holder, swept) = (partition.id, holder.clone(), Arc::clone(partition));
         let granted = leave.clone();
@@ -324,7 +352,7 @@ impl Engine {
             // Not even what was dead before the hold may go; lifting it asks for a look.
             Ok(gate) if gate.policy.lifecycle.hold.is_some() => Ok(Swept::default()),
             Ok(gate) if !tx.clock_is_suspect() && granted.fits(&gate.policy) && fits(&gate.policy) => {
-                let undertaker = Undertaker::new(tx, &holder, &swept)?;
+                let undertaker = Undertaker::new(tx, &holder, &swept, prepared)?;
                 sweep(tx, &gate, &undertaker, &granted, limit)
             }
             // The clock has become suspect since the step began, or the owner wants another archive or record: the look is
@@ -334,8 +362,12 @@ impl Engine {
             Err(error) => Err(error),
         };
         let lanes = Lanes::one(u64::from(id.0));
-        let mut swept = transact_to(&*self.store, lanes, extent, sweep).wait()?;
-        swept.archiving = archiving;
+        let ticket = match manners {
+            Manners::Yield => transact_in_background(&*self.store, lanes, extent, sweep),
+            Manners::Insist => transact_to(&*self.store, lanes, extent, sweep),
+        };
+        let mut swept = ticket.wait()?;
+        swept.own_operations = own_operations;
         if let Leave::Archived(batch) = &leave {
             partition.archive.swept(batch, swept.items);
         }

@@ -1,11 +1,13 @@
 //! One sweep: inside its transaction, from where each queue's hand stands to the first entry that lives. Entries whose lines are
 //! not in the archive (T32) are left. What writes have moved aside goes first. What is damaged is set aside.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use document::ItemNumber;
 use storage::{Direction, Keyspace, Read, Time, Transaction};
 
+use super::prepare::Prepared;
 use super::set_aside::{self, SetAside};
 use super::{from_hand, next_due};
 use crate::archive::{Batch, Leave, unarchived};
@@ -42,8 +44,8 @@ pub(super) struct Swept {
     pub(super) charge: Charge,
     /// Whether something dead was left because it is not in the archive.
     left: bool,
-    /// How often the store was used to archive.
-    pub(super) archiving: u64,
+    /// How often the store was used besides the transaction, to archive and to prepare.
+    pub(super) own_operations: u64,
     /// Whether it ended at its limit, so that there may be more.
     more: bool,
     /// Expired items that cannot be removed and were not known yet.
@@ -93,7 +95,7 @@ pub(crate) struct Removed {
 
 /// Who removes dead items, after the form of their bodies.
 pub(super) enum Undertaker<'a> {
-    Container(&'a Container, Upkeep),
+    Container(&'a Container, Upkeep, RefCell<Prepared>),
     Collection(Desk),
 }
 
@@ -102,10 +104,11 @@ impl<'a> Undertaker<'a> {
         tx: &Transaction<'_>,
         holder: &'a Holder,
         partition: &Partition,
+        prepared: Prepared,
     ) -> Result<Undertaker<'a>> {
         match holder {
             Holder::Container(container) => {
-                Ok(Undertaker::Container(container, Upkeep::load(tx, partition)?))
+                Ok(Undertaker::Container(container, Upkeep::load(tx, partition)?, RefCell::new(prepared)))
             }
             Holder::Collection(collection) => Ok(Undertaker::Collection(Desk::open(tx, collection)?)),
         }
@@ -114,11 +117,15 @@ impl<'a> Undertaker<'a> {
     /// Removes a dead item with every trace. None if it is not a dead one.
     fn remove(&self, tx: &mut Transaction<'_>, gate: &Gate, number: ItemNumber) -> Result<Option<Removed>> {
         match self {
-            Undertaker::Container(container, upkeep) => {
+            Undertaker::Container(container, upkeep, prepared) => {
                 let Found::Dead(record) = gate.by_number(tx, number)? else { return Ok(None) };
-                let home = Home::of(gate.partition, &container.definition, &record)?;
-                let footprint =
-                    Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default());
+                let footprint = match prepared.borrow_mut().take(&record, upkeep) {
+                    Some(footprint) => footprint,
+                    None => {
+                        let home = Home::of(gate.partition, &container.definition, &record)?;
+                        Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default())
+                    }
+                };
                 let entries = footprint.entries() + burial::by_purge(tx, gate, *container, &record)?;
                 let charge = Charge::write(record.size(), footprint.terms());
                 footprint.remove(tx)?;

@@ -1,6 +1,6 @@
 //! The purge of all containers: what waits, how fast it goes, pause and resume.
 
-use engine::{Count, Engine, Holder, PurgeFigures};
+use engine::{Count, Engine, Holder, PaceStatus, PurgeFigures};
 use maud::{Markup, html};
 
 use crate::answer::{Answer, Fault};
@@ -53,6 +53,7 @@ async fn figures(visit: &Visit) -> Result<Markup, Fault> {
                 b data-rate=(status.purged_items) { (format::count(status.purged_items)) }
                 span.faint.rate { "in " (format::count(status.passes)) " passes" }
             }
+            (tile("Expiring", &format!("{}/s", format::count(status.pace.expiring_per_second)), &outlook(&status.pace)))
             @if sum.set_aside > 0 {
                 (tile("Set aside", &format::count(sum.set_aside), "damaged; bolide check names them"))
             }
@@ -77,6 +78,16 @@ async fn figures(visit: &Visit) -> Result<Markup, Fault> {
             }
         }
     })
+}
+
+/// What becomes of the backlog if things go on.
+fn outlook(pace: &PaceStatus) -> String {
+    match pace.drained_in_seconds {
+        _ if pace.is_capacity_short => "more than can be purged: the backlog grows".to_owned(),
+        Some(0) => "the purge keeps up".to_owned(),
+        Some(seconds) => format!("drained in {}", format::span(seconds)),
+        None => "the backlog grows".to_owned(),
+    }
 }
 
 /// How long until something is due.

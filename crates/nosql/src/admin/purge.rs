@@ -1,7 +1,7 @@
 //! `/_bolide/purge`: how far the purge is, and what an operator may tell it (T23).
 
 use document::{Object, Value};
-use engine::{Api, Engine, Holder, PurgeFigures, PurgeReport};
+use engine::{Api, Engine, Holder, PaceStatus, PurgeFigures, PurgeReport};
 
 use super::catalog::api_name;
 use super::evidence::archive_value;
@@ -58,6 +58,7 @@ fn sum(engine: &Engine, all: &[(Holder, PurgeFigures)]) -> Result<Object, Error>
         ("nextDue", status.next_due.map_or(Value::Null, |time| number(time.seconds()))),
         ("backlog", tally(sum.backlog)),
         ("oldestAgeSeconds", age(engine, &sum)?),
+        ("pace", pace_value(&status.pace)),
         ("setAside", number(sum.set_aside)),
         ("missedBounds", number(retention.missed)),
         ("scrubs", number(retention.scrubs)),
@@ -70,6 +71,16 @@ fn sum(engine: &Engine, all: &[(Holder, PurgeFigures)]) -> Result<Object, Error>
         shown.insert(name, value);
     }
     Ok(shown)
+}
+
+/// How fast the purge goes beside what expires, and whether that is enough.
+fn pace_value(pace: &PaceStatus) -> Value {
+    object([
+        member("expiringPerSecond", number(pace.expiring_per_second)),
+        member("purgingPerSecond", number(pace.purging_per_second)),
+        member("drainedInSeconds", pace.drained_in_seconds.map_or(Value::Null, number)),
+        member("capacityIsShort", Value::Bool(pace.is_capacity_short)),
+    ])
 }
 
 /// Figures of one container.

@@ -1,5 +1,5 @@
 //! `bolide status`: how a running server is, for people and for scripts. Ends with 1 if it is not well: not ready, its clock
-//! suspect, its store not writable, or a promise about retention not kept.
+//! suspect, its store not writable, its purge short of capacity, or a promise about retention not kept.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -108,6 +108,16 @@ impl Status {
             problems.push(format!(
                 "{} damaged and cannot be purged: stop the server and run bolide check, which names what is wrong",
                 if set_aside == 1 { "1 expired item is".to_owned() } else { format!("{} expired items are", count(set_aside)) }
+            ));
+        }
+        if at(server, &["purge", "pace", "capacityIsShort"]).and_then(Value::as_bool) == Some(true) {
+            let [expiring, purging] = ["expiringPerSecond", "purgingPerSecond"]
+                .map(|name| number(server, &["purge", "pace", name]));
+            problems.push(format!(
+                "the purge is short of capacity: {} expire in a second, {} are removed; write less, use a faster machine or \
+                 raise purge-share",
+                counted(expiring, "item"),
+                count(purging)
             ));
         }
         let waiting = number(server, &["purge", "waitingForArchive"]);

@@ -42,6 +42,7 @@ use crate::ticket::ticket;
 use crate::writer::{Shared, Wait, Work, Writer, check_outside_job, refuse};
 use crate::{
     Backup, ClockStatus, Error, Job, Keyspace, Lanes, Result, Room, Scrubbed, Snapshot, Stats, Store, Time,
+    WriterLoad,
 };
 use compactor::{Bell, Compactor};
 use database::{Committer, Database, EmbeddedSnapshot};
@@ -280,6 +281,10 @@ impl Store for EmbeddedStore {
 
     fn operations(&self) -> u64 {
         self.shared.jobs() + self.database().map_or(0, |database| database.readers.taken())
+    }
+
+    fn writer_load(&self) -> WriterLoad {
+        self.shared.load.get(self.database().is_ok_and(|database| pace::is_crowded(&database)))
     }
 
     fn scrub(&self, keyspaces: &[Keyspace]) -> Result<Scrubbed> {

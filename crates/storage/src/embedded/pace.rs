@@ -20,10 +20,19 @@ pub(super) fn pause() {
     sleep(Duration::from_millis(1));
 }
 
+/// The runs in the first level of the keyspace that has most.
+fn runs(database: &Database) -> usize {
+    database.made().map(|keyspace| keyspace.tree.l0_run_count()).max().unwrap_or_default()
+}
+
+/// Whether the writer rests after commits.
+pub(super) fn is_crowded(database: &Database) -> bool {
+    runs(database) > CROWDED_RUNS
+}
+
 /// Lets the writer rest after a commit of so many entries.
 pub(super) fn rest_after(database: &Database, entries: usize) {
-    let runs = database.made().map(|keyspace| keyspace.tree.l0_run_count()).max().unwrap_or_default();
-    match rest(runs, entries) {
+    match rest(runs(database), entries) {
         Duration::ZERO => {}
         rest => sleep(rest),
     }

@@ -1,0 +1,294 @@
+//! How fast the purge goes while others use the store: a pure state machine over what was observed.
+//!
+//! Alone the purge goes as fast as it can. Beside users it has a rate, in items a second:
+//!
+//! ```text
+//!   wanted    what expires, and the backlog within HORIZON               rate = min(wanted, max(spare, granted))
+//!   spare     a quarter of what is idle: of the writer, of the processors
+//!   granted   a twentieth of the writer's time; once the oldest has waited
+//!             for PATIENCE, the share that the operator set
+//! ```
+//!
+//! `wanted` keeps it from doing more than the backlog asks for; `spare` finds the capacity that is really left, and goes to
+//! zero where merging tables lags behind; `granted` bounds what users give up when nothing is left. What the purge uses itself
+//! is not idle, so it settles below a quarter of what users leave.
+//!
+//! The rate is spent in slices so short that a write behind one hardly notices ([`SLICE`]); how many items fit into one
+//! follows from what removing one has cost. A pause in which nobody used the store lets slices grow, as far as [`ALONE_ITEMS`]; the
+//! first request ends that.
+//!
+//! Nothing here reads a clock: every time comes with an [`Observation`].
+
+use std::time::Duration;
+
+use super::Neighbours;
+
+/// Items of a slice when users have long been gone.
+const ALONE_ITEMS: usize = 4096;
+/// So many times as many items has the next slice after a pause without users.
+const GROWTH: usize = 32;
+/// The pause in which users are looked for when they have long been gone.
+const ALONE_PAUSE: Duration = Duration::from_millis(1);
+/// While slices grow, a pause is so many times as long as the slice before it, within limits: long enough to notice users,
+/// short enough to notice that they are gone.
+const GROWING_PAUSES: u32 = 9;
+const GROWING_PAUSE_MIN: Duration = Duration::from_millis(5);
+const GROWING_PAUSE_MAX: Duration = Duration::from_millis(100);
+
+/// The writer's time that a slice beside users may take.
+const SLICE: Duration = Duration::from_micros(250);
+/// Items of a slice beside users: at least, and at most.
+const SLICE_ITEMS_MIN: usize = 4;
+const SLICE_ITEMS_MAX: usize = 64;
+/// The period of slices beside users that is aimed at, and the longest. It is shorter where a slice has no room for what is due in
+/// such a period.
+const PERIOD: Duration = Duration::from_millis(2);
+const PERIOD_MAX: Duration = Duration::from_millis(100);
+
+/// What waits is to be gone after so long.
+const HORIZON_SECONDS: f64 = 5.0;
+/// The least that is wanted while anything waits.
+const WANTED_MIN: f64 = 800.0;
+/// How long the oldest may wait before the share that the operator set is taken.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The share of the writer's time that is taken before that.
+const SHARE_AT_FIRST: f64 = 0.05;
+/// The part of what is idle that is used.
+const SPARE_PART: f64 = 0.25;
+/// The processor time of an item, preparing and merging included, for each unit of the writer's time that it takes.
+const PROCESSOR_TO_WRITER: f64 = 3.0;
+/// What an item is believed to cost until one was removed, and what an estimate is kept within, in seconds.
+const COST_AT_FIRST: f64 = 50e-6;
+const COST_MIN: f64 = 2e-6;
+const COST_MAX: f64 = 0.1;
+/// How fast estimates follow what is observed: after so long, in seconds, two thirds of the way. Items expire with the second, so
+/// rates are taken over several.
+const SMOOTHING_SECONDS: f64 = 1.0;
+const RATE_SMOOTHING_SECONDS: f64 = 5.0;
+/// Capacity is called short when what expires was more than what was removed for so long.
+const SHORT_AFTER: Duration = Duration::from_secs(30);
+
+/// What waits for the purge.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Expired items that are still there.
+    pub items: u64,
+    /// How long ago the oldest of them expired.
+    pub age: Duration,
+}
+
+/// What was seen since the observation before.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Observation {
+    /// How long that is.
+    pub elapsed: Duration,
+    /// Whether others used the store.
+    pub neighbours: Neighbours,
+    /// Items that were removed.
+    pub purged_items: u64,
+    /// The writer's time for them.
+    pub purging: Duration,
+    /// The writer's time for others.
+    pub writing: Duration,
+    /// Whether merging tables lags so far behind that writes are slowed down.
+    pub merging_lags: bool,
+    /// Processors that had nothing to do; none if it was not looked, or the system does not tell.
+    pub idle_processors: Option<f64>,
+    /// What waits; none if it was not looked.
+    pub backlog: Option<Backlog>,
+}
+
+/// What to do next: remove up to so many items, then [pause](Slice::pause).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice {
+    /// The most to remove.
+    pub items: usize,
+    rhythm: Rhythm,
+}
+
+/// When the slice after one begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rhythm {
+    /// So long after this one has begun.
+    Every(Duration),
+    /// After a pause that is long enough to notice users.
+    Growing,
+    /// At once, but for a moment to notice users.
+    Alone,
+}
+
+impl Slice {
+    /// How long to make way after this slice, which took so long.
+    pub fn pause(&self, took: Duration) -> Duration {
+        match self.rhythm {
+            Rhythm::Every(period) => period.saturating_sub(took),
+            Rhythm::Growing => (took * GROWING_PAUSES).clamp(GROWING_PAUSE_MIN, GROWING_PAUSE_MAX),
+            Rhythm::Alone => ALONE_PAUSE,
+        }
+    }
+}
+
+/// What the purge's pace tells operators.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PaceStatus {
+    /// Items that expire in a second.
+    pub expiring_per_second: u64,
+    /// Items that are removed in a second.
+    pub purging_per_second: u64,
+    /// When the backlog will be gone if both go on; none while it grows.
+    pub drained_in_seconds: Option<u64>,
+    /// Whether more has expired than was removed for half a minute, although all was used that may be: the backlog will
+    /// grow until less is written or the purge is granted more.
+    pub is_capacity_short: bool,
+}
+
+/// The state machine.
+#[derive(Debug, Clone)]
+pub struct Pace {
+    /// The share of the writer's time that an old backlog is granted.
+    share: f64,
+    alone: Option<usize>,
+    /// Seconds of the writer for an item.
+    cost: f64,
+    /// Shares of the time.
+    writer_idle: f64,
+    processors_idle: Option<f64>,
+    merging_lags: bool,
+    backlog: Backlog,
+    /// Items a second.
+    expiring: f64,
+    purging: f64,
+    /// Since the backlog was last looked at.
+    since_look: Duration,
+    purged_since_look: u64,
+    /// How long what expires has been more than what is removed.
+    short_for: Duration,
+    /// Items that are due by the rate; below zero where a slice was ahead of it.
+    credit: f64,
+}
+
+impl Pace {
+    /// A pace that grants an old backlog a share of the writer's time.
+    pub fn new(share: f64) -> Pace {
+        Pace {
+            share,
+            alone: None,
+            cost: COST_AT_FIRST,
+            writer_idle: 0.0,
+            processors_idle: None,
+            merging_lags: false,
+            backlog: Backlog::default(),
+            expiring: 0.0,
+            purging: 0.0,
+            since_look: Duration::ZERO,
+            purged_since_look: 0,
+            short_for: Duration::ZERO,
+            credit: 0.0,
+        }
+    }
+
+    /// Takes what was seen since the last slice began, and says what to do next.
+    pub fn next(&mut self, seen: &Observation) -> Slice {
+        self.learn(seen);
+        match (seen.neighbours, self.alone) {
+            (Neighbours::Present, _) => {
+                self.alone = None;
+                self.beside_users(seen.elapsed)
+            }
+            (Neighbours::Absent, before) => {
+                let items = before.unwrap_or(SLICE_ITEMS_MIN).saturating_mul(GROWTH).min(ALONE_ITEMS);
+                (self.alone, self.credit) = (Some(items), 0.0);
+                let rhythm = if items < ALONE_ITEMS { Rhythm::Growing } else { Rhythm::Alone };
+                Slice { items, rhythm }
+            }
+        }
+    }
+
+    /// What operators are told.
+    pub fn status(&self) -> PaceStatus {
+        let net = self.purging - self.expiring;
+        let drained = self.backlog.items as f64 / net;
+        let is_waiting = self.backlog.items > 0;
+        PaceStatus {
+            expiring_per_second: self.expiring.round() as u64,
+            purging_per_second: self.purging.round() as u64,
+            drained_in_seconds: (!is_waiting || net > 0.0).then_some(if is_waiting {
+                drained as u64
+            } else {
+                0
+            }),
+            is_capacity_short: self.short_for >= SHORT_AFTER,
+        }
+    }
+
+    fn learn(&mut self, seen: &Observation) {
+        let seconds = seen.elapsed.as_secs_f64();
+        if seconds <= 0.0 {
+            return;
+        }
+        let follow = |estimate: &mut f64, value: f64| toward(estimate, value, seconds / SMOOTHING_SECONDS);
+        if seen.purged_items > 0 {
+            let cost = seen.purging.as_secs_f64() / seen.purged_items as f64;
+            follow(&mut self.cost, cost.clamp(COST_MIN, COST_MAX));
+        }
+        let busy = (seen.writing + seen.purging).as_secs_f64() / seconds;
+        follow(&mut self.writer_idle, (1.0 - busy).clamp(0.0, 1.0));
+        let purged = seen.purged_items as f64 / seconds;
+        toward(&mut self.purging, purged, seconds / RATE_SMOOTHING_SECONDS);
+        self.merging_lags = seen.merging_lags;
+        if let Some(idle) = seen.idle_processors {
+            self.processors_idle = Some(self.processors_idle.map_or(idle, |before| (before + idle) / 2.0));
+        }
+        self.since_look += seen.elapsed;
+        self.purged_since_look += seen.purged_items;
+        if let Some(backlog) = seen.backlog {
+            self.look(backlog);
+        }
+    }
+
+    /// What has expired since the last look is what the backlog has grown by and what was removed of it.
+    fn look(&mut self, backlog: Backlog) {
+        let seconds = self.since_look.as_secs_f64();
+        let gone = self.purged_since_look;
+        let expired = (backlog.items + gone).saturating_sub(self.backlog.items);
+        if seconds > 0.0 {
+            toward(&mut self.expiring, expired as f64 / seconds, seconds / RATE_SMOOTHING_SECONDS);
+            let is_behind = backlog.age >= PATIENCE && self.expiring > self.purging;
+            self.short_for = if is_behind { self.short_for + self.since_look } else { Duration::ZERO };
+        }
+        self.backlog = backlog;
+        (self.since_look, self.purged_since_look) = (Duration::ZERO, 0);
+    }
+
+    /// What is due after so long. A slice that waited for the writer is followed by a larger one, so that the rate is kept.
+    fn beside_users(&mut self, elapsed: Duration) -> Slice {
+        let wanted = (self.expiring + self.backlog.items as f64 / HORIZON_SECONDS).max(WANTED_MIN);
+        let share = if self.backlog.age >= PATIENCE { self.share } else { SHARE_AT_FIRST.min(self.share) };
+        let rate = wanted.min(self.spare().max(share / self.cost)).max(f64::MIN_POSITIVE);
+        let (least, most) = (SLICE_ITEMS_MIN as f64, SLICE_ITEMS_MAX as f64);
+        let fitting = (SLICE.as_secs_f64() / self.cost).clamp(least, most);
+        self.credit = (self.credit + rate * elapsed.as_secs_f64()).min(fitting);
+        let items = self.credit.clamp(least, fitting).floor();
+        self.credit = (self.credit - items).max(-least);
+        // Until the next slice is paid for.
+        let next = (rate * PERIOD.as_secs_f64()).clamp(least, fitting);
+        let period = ((next - self.credit) / rate).min(PERIOD_MAX.as_secs_f64());
+        let (items, period) = (items as usize, Duration::from_secs_f64(period));
+        Slice { items, rhythm: Rhythm::Every(period) }
+    }
+
+    /// Items a second that the capacity pays for which nobody uses.
+    fn spare(&self) -> f64 {
+        if self.merging_lags {
+            return 0.0;
+        }
+        let by_writer = self.writer_idle / self.cost;
+        let by_processors = self.processors_idle.map_or(0.0, |idle| idle / (self.cost * PROCESSOR_TO_WRITER));
+        SPARE_PART * by_writer.min(by_processors)
+    }
+}
+
+/// Moves an estimate toward what was observed for so many time constants.
+fn toward(estimate: &mut f64, observed: f64, constants: f64) {
+    *estimate += (1.0 - (-constants).exp()) * (observed - *estimate);
+}
