@@ -46,7 +46,10 @@ pub(crate) fn ring(place: &Place, kept: Vec<Entry>, primary: Entry) -> Keyring {
 
 fn read(path: &Path) -> Result<Vec<Entry>> {
     let file = match fs::OpenOptions::new().read(true).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        // A path that is no directory is refused where the store is opened, which says so.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
         file => file?,
     };
     if file.metadata()?.permissions().mode() & 0o077 != 0 {
