@@ -54,8 +54,11 @@ impl Load {
 /// The most that waited after the first minute.
 #[derive(Debug, Default)]
 pub struct Waited {
+    /// Expired items that were still there.
     pub backlog: u64,
+    /// How long the oldest of them had been expired.
     pub age: Duration,
+    /// Items removed in the whole run.
     pub purged: u64,
 }
 

@@ -35,7 +35,7 @@ fn different_seeds_go_different_ways() {
 
 #[test]
 fn t20_the_backlog_is_bounded_under_steady_load() {
-    for seed in 0..6 {
+    for seed in 0..3 {
         let load = Load::of_seed(seed);
         let waited = steady::run(load, 90).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
         // At most what was inserted a ttl before the end can have been removed, and most of it must have been.
