@@ -59,12 +59,11 @@ impl Merging {
 
     pub(super) fn failed(&self, error: &Error) {
         let mut failure = self.failure.lock();
-        let pause = match &*failure {
-            Some(before) => (before.pause * 2).min(RETRY_MAX),
-            None => {
-                log::error!("tables cannot be merged, which is tried again until it succeeds: {error}");
-                RETRY_MIN
-            }
+        let pause = if let Some(before) = &*failure {
+            (before.pause * 2).min(RETRY_MAX)
+        } else {
+            log::error!("tables cannot be merged, which is tried again until it succeeds: {error}");
+            RETRY_MIN
         };
         *failure = Some(Failure { error: error.clone(), pause });
     }
