@@ -203,9 +203,7 @@ impl Key<'_> {
             Key::HistoryExpiry(partition, position) => {
                 (Keyspace::History, [&history_expiries(partition), &position.to_bytes()[..]].concat())
             }
-            Key::Held(partition, number) => {
-                (Keyspace::Counter, [&holds(partition), &number.0.to_be_bytes()[..]].concat())
-            }
+            Key::Held(partition, number) => (Keyspace::Counter, numbered(holds(partition), number)),
             Key::Unarchived { partition, died, number } => {
                 let number = number.0.to_be_bytes();
                 (Keyspace::History, [&unarchived(partition), &ordered(died)[..], &number[..]].concat())
@@ -215,12 +213,8 @@ impl Key<'_> {
             Key::Deletion(partition, number) => {
                 (Keyspace::Deletion, [&deletions(partition), &number.to_be_bytes()[..]].concat())
             }
-            Key::Touch(partition, number) => {
-                (Keyspace::Counter, [&counter(partition, TOUCH), &number.0.to_be_bytes()[..]].concat())
-            }
-            Key::SetAside(partition, number) => {
-                (Keyspace::Counter, [&set_aside(partition), &number.0.to_be_bytes()[..]].concat())
-            }
+            Key::Touch(partition, number) => (Keyspace::Counter, numbered(counter(partition, TOUCH), number)),
+            Key::SetAside(partition, number) => (Keyspace::Counter, numbered(set_aside(partition), number)),
             Key::ShapeCount(partition, generation, shape) => {
                 (Keyspace::Counter, [&shape_counts(partition, generation), &shape[..]].concat())
             }
@@ -229,6 +223,12 @@ impl Key<'_> {
             }
         }
     }
+}
+
+/// The key of an item below a prefix.
+fn numbered(mut prefix: Vec<u8>, number: ItemNumber) -> Vec<u8> {
+    prefix.extend_from_slice(&number.0.to_be_bytes());
+    prefix
 }
 
 /// The prefix of all databases.
