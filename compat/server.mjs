@@ -11,7 +11,7 @@ import assert from "node:assert/strict";
 export const EMULATOR_KEY =
   "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 export const DAY = 24 * 3600;
-export const START_TIMEOUT_MS = 20_000;
+export const START_TIMEOUT_MS = 60_000;
 
 /** One `bolide serve --test-clock` on free ports; each suite adds its own client. */
 export class Process {

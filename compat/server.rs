@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// The key every Cosmos emulator shares; Bolide accepts it while it listens on loopback only.
 pub const EMULATOR_KEY: &str =
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
-pub const START_TIMEOUT: Duration = Duration::from_secs(20);
+pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One `bolide serve --memory --test-clock --stopped-clock` on free ports, killed when dropped.
 pub struct Server {

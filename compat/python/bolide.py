@@ -16,7 +16,7 @@ import urllib.request
 
 # The key every Cosmos emulator shares; Bolide accepts it while it listens on loopback only.
 EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
-START_TIMEOUT_SECONDS = 20
+START_TIMEOUT_SECONDS = 60
 ADDRESS = re.compile(r"https?://(?:127\.0\.0\.1|localhost):(\d+)")
 MONGO_ADDRESS = re.compile(r"mongodb://(?:[^@\s]*@)?127\.0\.0\.1:(\d+)")
 

@@ -3,7 +3,7 @@
 //! The door is open, as for the probes, but names nobody's data: figures by container are for whoever shows the account key
 //! as a bearer token. What the store can count is read when it is asked for, so a figure here costs nothing meanwhile.
 
-use engine::{Api, Engine, Holder, PurgeFigures};
+use engine::{Api, Engine, Holder, PaceStatus, PurgeFigures};
 use telemetry::{Kind, Page, Registry};
 
 use crate::error::Error;
@@ -115,18 +115,7 @@ fn purge(page: &mut Page, engine: &Engine, reader: Reader) -> Result<(), Error> 
         "Expired items that are damaged and cannot be removed; bolide check names them.",
         sum.set_aside,
     );
-    let pace = status.pace;
-    for (name, help, value) in [
-        ("bolide_purge_expiring_per_second", "Items that expire in a second.", pace.expiring_per_second),
-        ("bolide_purge_purging_per_second", "Items that are removed in a second.", pace.purging_per_second),
-        (
-            "bolide_purge_capacity_short",
-            "1 while more expires than the purge can remove, and the backlog grows.",
-            u64::from(pace.is_capacity_short),
-        ),
-    ] {
-        page.plain(name, Kind::Gauge, help, value);
-    }
+    pace(page, status.pace);
     page.plain("bolide_purged_items_total", Kind::Counter, "Dead items removed.", status.purged_items);
     page.plain("bolide_purged_bytes_total", Kind::Counter, "Their bytes.", status.purged_bytes);
     page.plain("bolide_purge_passes_total", Kind::Counter, "Steps that removed something.", status.passes);
@@ -153,6 +142,21 @@ fn purge(page: &mut Page, engine: &Engine, reader: Reader) -> Result<(), Error> 
         by_container(page, &all, age);
     }
     Ok(())
+}
+
+/// How fast items expire and are removed.
+fn pace(page: &mut Page, purge: PaceStatus) {
+    for (name, help, value) in [
+        ("bolide_purge_expiring_per_second", "Items that expire in a second.", purge.expiring_per_second),
+        ("bolide_purge_purging_per_second", "Items that are removed in a second.", purge.purging_per_second),
+        (
+            "bolide_purge_capacity_short",
+            "1 while more expires than the purge can remove, and the backlog grows.",
+            u64::from(purge.is_capacity_short),
+        ),
+    ] {
+        page.plain(name, Kind::Gauge, help, value);
+    }
 }
 
 fn archives(page: &mut Page, engine: &Engine) {

@@ -186,16 +186,10 @@ impl Service {
             Ok(room) => room,
             Err(busy) => return refuse(busy.into(), body, &activity, version).await,
         };
-        let call = match self.read_body(body, limit).await {
-            Ok(body) => Call::new(
-                pass,
-                head,
-                body,
-                Surroundings { doors: Arc::clone(&self.doors), query_timeout: self.limits.query_timeout },
-            ),
-            Err(error) => Err(error),
-        };
-        match call {
+        let around =
+            Surroundings { doors: Arc::clone(&self.doors), query_timeout: self.limits.query_timeout };
+        let body = self.read_body(body, limit).await;
+        match body.and_then(|body| Call::new(pass, head, body, around)) {
             Ok(call) => {
                 if !call.body.is_empty() {
                     record.restart();

@@ -582,7 +582,8 @@ mod tests {
 
     #[test]
     fn a_waker_that_panics_ends_no_group_command_or_refusal() {
-        let works: [fn(Resolver<Result<()>>) -> Work; 2] = [
+        type MakeWork = fn(Resolver<Result<()>>) -> Work;
+        let works: [MakeWork; 2] = [
             |resolver| Work::Job(Box::new(Awaited(Some(resolver)))),
             |resolver| Work::Clock(Command::Renew, resolver),
         ];

@@ -237,7 +237,8 @@ impl Pace {
         toward(&mut self.purging, purged, seconds / RATE_SMOOTHING_SECONDS);
         self.merging_lags = seen.merging_lags;
         if let Some(idle) = seen.idle_processors {
-            self.processors_idle = Some(self.processors_idle.map_or(idle, |before| (before + idle) / 2.0));
+            self.processors_idle =
+                Some(self.processors_idle.map_or(idle, |before| f64::midpoint(before, idle)));
         }
         self.since_look += seen.elapsed;
         self.purged_since_look += seen.purged_items;

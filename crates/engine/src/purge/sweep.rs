@@ -94,6 +94,7 @@ pub(crate) struct Removed {
 }
 
 /// Who removes dead items, after the form of their bodies.
+#[expect(clippy::large_enum_variant, reason = "there is one for each transaction, on its stack")]
 pub(super) enum Undertaker<'a> {
     Container(&'a Container, Upkeep, RefCell<Prepared>),
     Collection(Desk),
@@ -119,12 +120,11 @@ impl<'a> Undertaker<'a> {
         match self {
             Undertaker::Container(container, upkeep, prepared) => {
                 let Found::Dead(record) = gate.by_number(tx, number)? else { return Ok(None) };
-                let footprint = match prepared.borrow_mut().take(&record, upkeep) {
-                    Some(footprint) => footprint,
-                    None => {
-                        let home = Home::of(gate.partition, &container.definition, &record)?;
-                        Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default())
-                    }
+                let footprint = if let Some(prepared) = prepared.borrow_mut().take(&record, upkeep) {
+                    prepared
+                } else {
+                    let home = Home::of(gate.partition, &container.definition, &record)?;
+                    Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default())
                 };
                 let entries = footprint.entries() + burial::by_purge(tx, gate, *container, &record)?;
                 let charge = Charge::write(record.size(), footprint.terms());

@@ -124,12 +124,12 @@ pub(crate) async fn ask(
     back: String,
 ) -> Result<Option<Answer>, Fault> {
     let of = holder.clone();
-    let figures = move |engine: &Engine| match &of {
-        Some(holder) => engine.purge_figures(holder),
-        None => {
-            let all = engine.purge_figures_of_all()?;
-            Ok(all.into_iter().map(|(_, figures)| figures).fold(PurgeFigures::default(), PurgeFigures::plus))
+    let figures = move |engine: &Engine| {
+        if let Some(holder) = &of {
+            return engine.purge_figures(holder);
         }
+        let all = engine.purge_figures_of_all()?;
+        Ok(all.into_iter().map(|(_, figures)| figures).fold(PurgeFigures::default(), PurgeFigures::plus))
     };
     let backlog = Count { tally: visit.engine(figures).await?.backlog, exact: true };
     let place = holder.as_ref().map_or("all containers".to_owned(), |holder| format!("'{}'", holder.name()));

@@ -116,7 +116,7 @@ async fn a_refused_request_restarts_no_countdown_t33() {
     let seen = server.engine.browse(&holder, None, 10_000).unwrap();
     let id = |address: &ItemAddress| match address {
         ItemAddress::Id(_, id) => id.clone(),
-        other => panic!("{other:?}"),
+        other @ ItemAddress::DocumentId(_) => panic!("{other:?}"),
     };
     let living = seen.items.iter().map(|item| id(&item.address)).filter(|id| ITEMS.contains(&id.as_str()));
     assert_eq!(living.collect::<Vec<_>>(), ["answered", "queried"]);
