@@ -22,7 +22,10 @@ pub fn offset_seconds(client: &mut Client) -> Result<f64> {
     let shown = figure("bolide_time_seconds")? - figure("bolide_test_clock_advance_seconds")?;
     let offset = figure("bolide_clock_offset_seconds")?;
     let possible = shown - after - RESOLUTION_SECONDS..=shown - before + RESOLUTION_SECONDS;
-    ensure!(possible.contains(&offset), "the server says that its time is {offset} s ahead, it is {possible:?}");
+    ensure!(
+        possible.contains(&offset),
+        "the server says that its time is {offset} s ahead, it is {possible:?}"
+    );
     Ok(certain(shown, before, after))
 }
 
