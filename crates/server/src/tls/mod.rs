@@ -209,7 +209,7 @@ mod tests {
     fn the_names_are_those_that_clients_use() {
         let config = config(&[
             ("listen", "192.0.2.7:8081"),
-            ("key", "c2VjcmV0"),
+            ("key", "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0czE="),
             ("mongo-advertise", "db.example.org:10255"),
             ("tls-name", "cosmos.local, *.example.net,192.0.2.9"),
         ]);

@@ -108,7 +108,11 @@ pub(super) const BUGS: &[Bug] = &[
     },
     Bug {
         name: "a lifted document has no dates any more",
-        edits: &[edit(HOLD, "desk.settle_again(&mut new)?;", "")],
+        edits: &[edit(
+            HOLD,
+            "desk.settle_again(&mut new)?;\n                if waits(&gate, &new)",
+            "if waits(&gate, &new)",
+        )],
     },
     Bug {
         name: "a watch tells of what died after the drop",
