@@ -19,7 +19,7 @@ use crate::histogram::Histogram;
 const WRITERS: usize = 3;
 /// Items in one logical partition.
 const PARTITION_ITEMS: u64 = 1000;
-/// What must hold (the issue's own figures): the age of the oldest expired item,
+/// What must hold: the age of the oldest expired item,
 const MAX_AGE_SECONDS: u64 = 30;
 /// the expired items for each living one,
 const MAX_BACKLOG: f64 = 2.0;
