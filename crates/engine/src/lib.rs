@@ -11,6 +11,8 @@
 
 mod alarm;
 mod archive;
+#[cfg(test)]
+mod below;
 mod browse;
 mod budget;
 mod burial;

@@ -7,18 +7,17 @@ use bson::RawDocument;
 use document::{Document, PartitionKey};
 use mql::index::IndexSpec;
 use storage::{
-    ClockOptions, Direction, KeyRange, Keyspace, Lanes, ManualClock, MemoryStore, Read, Store, Time,
-    Transaction, transact,
+    ClockOptions, Direction, KeyRange, Keyspace, ManualClock, MemoryStore, Read, Store, Time, Transaction,
 };
 
 use super::{Remedy, Report, Subject, check, repair};
+use crate::below;
 use crate::container::Container;
 use crate::expiry::Queue;
 use crate::header::Header;
 use crate::keys::{self, Generation, Grain, Key, PartitionId};
 use crate::{
-    CollectionDefinition, ContainerDefinition, Engine, Error, Holder, ItemAddress, ItemName, Operation,
-    Precondition,
+    CollectionDefinition, ContainerDefinition, Engine, Holder, ItemAddress, ItemName, Operation, Precondition,
 };
 
 const START: u64 = 1_700_000_000;
@@ -117,18 +116,11 @@ impl Scene {
 
     /// The number of an item, by the position of its creation.
     fn entries(&self, keyspace: Keyspace, partition: PartitionId) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let snapshot = self.store.snapshot().expect("a snapshot");
-        let all = KeyRange::prefix(keys::partition(partition));
-        let scan = snapshot.scan(keyspace, all, Direction::Forward);
-        scan.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).expect("reads")).collect()
+        below::entries(&*self.store, keyspace, partition)
     }
 
     fn plant(&self, change: impl FnOnce(&mut Transaction<'_>) + Send + 'static) {
-        let run = move |tx: &mut Transaction<'_>| {
-            change(tx);
-            Ok::<_, Error>(())
-        };
-        transact(&*self.store, Lanes::all(), run).wait().expect("committed");
+        below::change(&*self.store, change);
     }
 
     fn check(&self) -> Report {

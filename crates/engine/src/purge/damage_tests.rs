@@ -6,12 +6,10 @@ use std::time::Duration;
 use bson::RawDocument;
 use document::{Document, ItemNumber};
 use mql::index::IndexSpec;
-use storage::{
-    ClockOptions, Direction, KeyRange, Keyspace, Lanes, ManualClock, MemoryStore, Store, Time, Transaction,
-    transact,
-};
+use storage::{ClockOptions, Keyspace, ManualClock, MemoryStore, Time, Transaction};
 
 use crate::archive::PurgeNews;
+use crate::below;
 use crate::check::{check, repair};
 use crate::container::Partition;
 use crate::keys::{self, Grain, Key};
@@ -64,18 +62,11 @@ impl Scene {
     }
 
     fn entries(&self, keyspace: Keyspace) -> Entries {
-        let snapshot = self.store.snapshot().expect("a snapshot");
-        let all = KeyRange::prefix(keys::partition(self.partition().id));
-        let scan = snapshot.scan(keyspace, all, Direction::Forward);
-        scan.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).expect("reads")).collect()
+        below::entries(&*self.store, keyspace, self.partition().id)
     }
 
     fn plant(&self, change: impl FnOnce(&mut Transaction<'_>) + Send + 'static) {
-        let run = move |tx: &mut Transaction<'_>| {
-            change(tx);
-            Ok::<_, Error>(())
-        };
-        transact(&*self.store, Lanes::all(), run).wait().expect("committed");
+        below::change(&*self.store, change);
     }
 
     /// Lets everything expire and purges until a step finds nothing; how many items went.

@@ -265,15 +265,21 @@ mod tests {
         (database, commit)
     }
 
-    #[test]
-    fn flushed_tables_are_merged_by_nobody_else() {
-        let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
-        let (database, mut commit) = open(&directory, &bell);
+    /// A store with as many tables in its first level as are merged.
+    fn with_first_level_tables(directory: &tempfile::TempDir, bell: &Arc<Bell>) -> Arc<Database> {
+        let (database, mut commit) = open(directory, bell);
         // The first table may be moved to where there is none yet.
         for value in 0..=FIRST_LEVEL_TABLES {
             commit(value);
             database.flush().unwrap();
         }
+        database
+    }
+
+    #[test]
+    fn flushed_tables_are_merged_by_nobody_else() {
+        let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
+        let database = with_first_level_tables(&directory, &bell);
         let keyspace = database.made_already(Keyspace::Item).unwrap();
         assert!(keyspace.tree.l0_run_count() >= usize::from(FIRST_LEVEL_TABLES));
         compact(&database, &bell).unwrap();
@@ -326,11 +332,7 @@ mod tests {
     #[test]
     fn a_merge_that_fails_changes_nothing_and_succeeds_when_the_cause_is_gone() {
         let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
-        let (database, mut commit) = open(&directory, &bell);
-        for value in 0..=FIRST_LEVEL_TABLES {
-            commit(value);
-            database.flush().unwrap();
-        }
+        let database = with_first_level_tables(&directory, &bell);
         let keyspace = database.made_already(Keyspace::Item).unwrap();
         let before = shape(keyspace);
         hide_tables(&directory, true);
@@ -344,7 +346,7 @@ mod tests {
         assert_eq!((keyspace.tree.l0_run_count(), keyspace.table_count()), (0, 1));
         let value = database.own().0.snapshot().get(keyspace, [3]).unwrap();
         assert_eq!(value.as_deref(), Some(&[FIRST_LEVEL_TABLES][..]));
-        drop((database, commit));
+        drop(database);
         let (database, _) = open(&directory, &bell);
         let keyspace = database.made_already(Keyspace::Item).unwrap();
         let value = database.own().0.snapshot().get(keyspace, [3]).unwrap();
