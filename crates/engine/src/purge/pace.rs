@@ -65,8 +65,9 @@ const COST_MAX: f64 = 0.1;
 /// rates are taken over several.
 const SMOOTHING_SECONDS: f64 = 1.0;
 const RATE_SMOOTHING_SECONDS: f64 = 5.0;
-/// Capacity is called short when what expires was more than what was removed for so long.
+/// Capacity is called short when the backlog has grown over so long, by more than one part in so many of what expired meanwhile.
 const SHORT_AFTER: Duration = Duration::from_secs(30);
+const SHORT_PART: u64 = 20;
 
 /// What waits for the purge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -137,9 +138,27 @@ pub struct PaceStatus {
     pub purging_per_second: u64,
     /// When the backlog will be gone if both go on; none while it grows.
     pub drained_in_seconds: Option<u64>,
-    /// Whether more has expired than was removed for half a minute, although all was used that may be: the backlog will
-    /// grow until less is written or the purge is granted more.
+    /// Whether the backlog has grown for half a minute, although all was used that may be: it will go on to grow until less is
+    /// written or the purge is granted more.
     pub is_capacity_short: bool,
+}
+
+/// What has expired and what was removed in so many seconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    seconds: f64,
+    expired: u64,
+    purged: u64,
+}
+
+impl Tally {
+    fn plus(self, other: Tally) -> Tally {
+        Tally {
+            seconds: self.seconds + other.seconds,
+            expired: self.expired + other.expired,
+            purged: self.purged + other.purged,
+        }
+    }
 }
 
 /// The state machine.
@@ -161,8 +180,9 @@ pub struct Pace {
     /// Since the backlog was last looked at.
     since_look: Duration,
     purged_since_look: u64,
-    /// How long what expires has been more than what is removed.
-    short_for: Duration,
+    /// What was counted since what expires is more than what is removed, or since that was last judged.
+    behind: Option<Tally>,
+    is_short: bool,
     /// Items that are due by the rate; below zero where a slice was ahead of it.
     credit: f64,
 }
@@ -182,7 +202,8 @@ impl Pace {
             purging: 0.0,
             since_look: Duration::ZERO,
             purged_since_look: 0,
-            short_for: Duration::ZERO,
+            behind: None,
+            is_short: false,
             credit: 0.0,
         }
     }
@@ -217,7 +238,7 @@ impl Pace {
             } else {
                 0
             }),
-            is_capacity_short: self.short_for >= SHORT_AFTER,
+            is_capacity_short: self.is_short,
         }
     }
 
@@ -254,11 +275,30 @@ impl Pace {
         let expired = (backlog.items + gone).saturating_sub(self.backlog.items);
         if seconds > 0.0 {
             toward(&mut self.expiring, expired as f64 / seconds, seconds / RATE_SMOOTHING_SECONDS);
-            let is_behind = backlog.age >= PATIENCE && self.expiring > self.purging;
-            self.short_for = if is_behind { self.short_for + self.since_look } else { Duration::ZERO };
+            self.judge(backlog.age, Tally { seconds, expired, purged: gone });
         }
         self.backlog = backlog;
         (self.since_look, self.purged_since_look) = (Duration::ZERO, 0);
+    }
+
+    /// Decides whether capacity is short. The estimated rates only say when to begin counting: both go to zero where nothing happens, and
+    /// one is always the larger. A backlog that merely waits, for units that users leave or for an operator to resume the purge,
+    /// does not grow.
+    fn judge(&mut self, age: Duration, seen: Tally) {
+        let is_behind = age >= PATIENCE && self.expiring > self.purging;
+        // After a rest nothing is known of the time between.
+        self.behind = match self.behind {
+            Some(before) if is_behind && seen.seconds < SHORT_AFTER.as_secs_f64() => Some(before.plus(seen)),
+            _ => is_behind.then(Tally::default),
+        };
+        match self.behind {
+            Some(counted) if counted.seconds >= SHORT_AFTER.as_secs_f64() => {
+                self.is_short = counted.expired.saturating_sub(counted.purged) > counted.expired / SHORT_PART;
+                self.behind = Some(Tally::default());
+            }
+            Some(_) => {}
+            None => self.is_short = false,
+        }
     }
 
     /// What is due after so long. A slice that waited for the writer is followed by a larger one, so that the rate is kept.

@@ -217,3 +217,70 @@ fn t20_slices_grow_with_each_pause_without_users_and_the_first_request_ends_that
     }
     assert_eq!(next(Neighbours::Present), with_users);
 }
+
+/// A backlog as the server's loop sees it, looked at four times a second, and at how many of the looks capacity was called short.
+#[derive(Default)]
+struct Seen {
+    items: u64,
+    short_looks: u64,
+}
+
+impl Seen {
+    /// So many expire with each second and so many are removed.
+    fn watch(&mut self, pace: &mut Pace, seconds: u64, expiring: u64, purging: u64) {
+        for quarter in 0..seconds * 4 {
+            let purged_items = if quarter % 4 == 0 { purging.min(self.items) } else { 0 };
+            self.items += if quarter % 4 == 0 { expiring } else { 0 };
+            self.items -= purged_items;
+            let age = Duration::from_secs(if self.items > 0 { 10 } else { 0 });
+            pace.next(&Observation {
+                elapsed: Duration::from_millis(250),
+                neighbours: Neighbours::Present,
+                purged_items,
+                backlog: Some(Backlog { items: self.items, age }),
+                ..Observation::default()
+            });
+            self.short_looks += u64::from(pace.status().is_capacity_short);
+        }
+    }
+}
+
+#[test]
+fn t20_a_backlog_that_waits_for_units_and_does_not_grow_is_no_shortage() {
+    let (mut pace, mut seen) = (Pace::new(SHARE), Seen::default());
+    seen.watch(&mut pace, 1, 52, 0);
+    // Users leave nothing for two minutes, then something.
+    seen.watch(&mut pace, 120, 0, 0);
+    seen.watch(&mut pace, 60, 0, 1);
+    assert_eq!((seen.items, seen.short_looks), (0, 0));
+    // The same, while as much comes as goes.
+    seen.watch(&mut pace, 1, 5200, 0);
+    seen.watch(&mut pace, 300, 52, 52);
+    assert_eq!((seen.items, seen.short_looks), (5200, 0));
+}
+
+#[test]
+fn t20_a_backlog_that_grows_for_half_a_minute_is_a_shortage_until_it_no_longer_grows() {
+    let (mut pace, mut seen) = (Pace::new(SHARE), Seen::default());
+    seen.watch(&mut pace, 29, 20, 10);
+    assert_eq!(seen.short_looks, 0);
+    seen.watch(&mut pace, 31, 20, 10);
+    assert!((80..=124).contains(&seen.short_looks), "{}", seen.short_looks);
+    // What stays is as much as before, though nothing of it is removed: within a minute it is no shortage any more.
+    seen.watch(&mut pace, 60, 0, 0);
+    assert!(!pace.status().is_capacity_short);
+    let before = seen.short_looks;
+    seen.watch(&mut pace, 60, 0, 0);
+    assert_eq!(seen.short_looks, before);
+}
+
+#[test]
+fn t20_what_expired_while_an_operator_had_paused_the_purge_is_no_shortage() {
+    let (mut pace, mut seen) = (Pace::new(SHARE), Seen::default());
+    seen.watch(&mut pace, 20, 20, 10);
+    // Nothing is looked at for ten minutes.
+    pace.next(&Observation { elapsed: Duration::from_mins(10), ..Observation::default() });
+    seen.items += 12_000;
+    seen.watch(&mut pace, 20, 20, 10);
+    assert_eq!(seen.short_looks, 0);
+}
