@@ -358,6 +358,35 @@ fn the_alarm_rings_for_earlier_deaths_only() {
     assert_eq!(rings.load(Ordering::Relaxed), before + 1);
 }
 
+/// A paused purge has nothing to do, so writes do not wake the loop around it, whether or not something waits.
+#[test]
+fn t23_a_paused_purge_is_not_woken_by_writes() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    for is_waiting in [true, false] {
+        let world = World::new();
+        world.container(r#","defaultTtl":-1"#);
+        world.create("a", r#""id":"first","ttl":5"#).expect("created");
+        world.pass(if is_waiting { 5 } else { 0 });
+        let rings = Arc::new(AtomicU32::new(0));
+        let counter = Arc::clone(&rings);
+        world.engine.on_purge_due(move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+        });
+        world.engine.pause_purge(true);
+        assert_eq!(rings.load(Ordering::Relaxed), 1, "the pause itself rings");
+        assert_eq!(world.engine.purge_step(10).expect("a step").next_due, None);
+        for number in 0..10 {
+            world.create("a", &format!(r#""id":"{number}","ttl":50"#)).expect("created");
+        }
+        assert_eq!(rings.load(Ordering::Relaxed), 1, "something waits: {is_waiting}");
+        world.engine.pause_purge(false);
+        assert_eq!(rings.load(Ordering::Relaxed), 2);
+        world.pass(50);
+        assert_eq!(world.drain(), 11);
+    }
+}
+
 #[test]
 fn a_dropped_container_is_cleared_away() {
     let mut world = World::new();

@@ -1,5 +1,6 @@
 //! Time to live: made, tried dry, changed, watched.
 
+use engine::PaceStatus;
 use hyper::StatusCode;
 use storage::{TestClock, Time};
 
@@ -43,6 +44,31 @@ async fn t29_a_container_is_made_and_its_items_are_gone_when_the_clock_has_moved
     assert_eq!(bars(&browser, "c/nosql/shop/carts/timeline?range=hour").await.iter().sum::<u64>(), 0);
     browser.confirm("c/nosql/shop/carts/purge", &[]).await;
     assert!(!browser.get("c/nosql/shop/carts").await.has("1 dead"));
+}
+
+/// T23: how fast items expire, and what becomes of the backlog, as the loop around the purge has found it.
+#[tokio::test(flavor = "multi_thread")]
+async fn t23_the_pace_of_the_purge_is_shown_with_what_becomes_of_the_backlog() {
+    let world = World::with_orders("60");
+    let browser = world.sign_in(KEY).await;
+    let pace = |expiring_per_second, drained_in_seconds, is_capacity_short| PaceStatus {
+        expiring_per_second,
+        purging_per_second: 1200,
+        drained_in_seconds,
+        is_capacity_short,
+    };
+    for (pace, rate, outlook) in [
+        (pace(0, Some(0), false), "0/s", "the purge keeps up"),
+        (pace(20, Some(90), false), "20/s", "drained in 1 m 30 s"),
+        (pace(4400, None, false), "4,400/s", "the backlog grows"),
+        (pace(4400, None, true), "4,400/s", "more than can be purged: the backlog grows"),
+    ] {
+        world.engine.note_purge_pace(pace);
+        for path in ["purge", "purge/live"] {
+            let shown = browser.get(path).await;
+            assert!(shown.has(&format!(">{rate}<")) && shown.has(&format!(">{outlook}<")), "{}", shown.text);
+        }
+    }
 }
 
 /// On the clock's own page in words, on every page as a badge.

@@ -1,7 +1,7 @@
 //! The admin API.
 
 use document::Value;
-use engine::PurgeNews;
+use engine::{PaceStatus, PurgeNews};
 use storage::{Read, Time};
 
 use crate::client::{KEY, START, Server};
@@ -200,6 +200,45 @@ async fn the_metrics_tell_of_the_purge_and_name_containers_to_operators_only_t23
     let named = server.admin("GET", "/metrics", "").send().await.expect_status(200);
     let line = "bolide_container_purge_backlog_items{api=\"nosql\",database=\"db\",container=\"c\"} 2";
     assert!(named.text().contains(line), "{}", named.text());
+}
+
+/// T23: how fast items expire and are purged, and whether that is enough, as the loop around the purge has found it.
+#[tokio::test]
+async fn the_pace_of_the_purge_is_told_by_status_and_metrics_t23() {
+    let server = Server::with_container("\"defaultTtl\":10").await;
+    let quiet = PaceStatus { drained_in_seconds: Some(0), ..PaceStatus::default() };
+    let draining = PaceStatus {
+        expiring_per_second: 20,
+        purging_per_second: 520,
+        drained_in_seconds: Some(7),
+        is_capacity_short: false,
+    };
+    let short = PaceStatus {
+        expiring_per_second: 4400,
+        purging_per_second: 1200,
+        drained_in_seconds: None,
+        is_capacity_short: true,
+    };
+    for pace in [quiet, draining, short] {
+        server.engine.note_purge_pace(pace);
+        let shown = server.admin("GET", "/_bolide/purge", "").send().await.expect_status(200).member("pace");
+        let status = server.admin("GET", "/_bolide/status", "").send().await.expect_status(200);
+        assert_eq!(status.member("purge").get("pace"), Some(&shown));
+        let drained = pace.drained_in_seconds.map_or("null".to_owned(), |seconds| seconds.to_string());
+        let PaceStatus { expiring_per_second, purging_per_second, is_capacity_short, .. } = pace;
+        let expected = format!(
+            r#"{{"expiringPerSecond":{expiring_per_second},"purgingPerSecond":{purging_per_second},"drainedInSeconds":{drained},"capacityIsShort":{is_capacity_short}}}"#
+        );
+        assert_eq!(shown.to_json(), expected);
+        let page = server.get("/metrics").unsigned().send().await.expect_status(200).text();
+        for line in [
+            format!("bolide_purge_expiring_per_second {expiring_per_second}"),
+            format!("bolide_purge_purging_per_second {purging_per_second}"),
+            format!("bolide_purge_capacity_short {}", u8::from(is_capacity_short)),
+        ] {
+            assert!(page.lines().any(|found| found == line), "no {line:?} in {page}");
+        }
+    }
 }
 
 /// T22: bytes of one item are damaged in the store; the purge removes the others and tells of it.

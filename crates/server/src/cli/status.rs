@@ -275,6 +275,12 @@ mod tests {
             (r#"{"purge":{"missedBounds":2}}"#, true, Some("2 times")),
             (r#"{"purge":{"setAside":1}}"#, true, Some("1 expired item is damaged")),
             (r#"{"purge":{"setAside":3}}"#, true, Some("3 expired items are damaged")),
+            (r#"{"purge":{"pace":{"capacityIsShort":false,"expiringPerSecond":9}}}"#, true, None),
+            (
+                r#"{"purge":{"pace":{"capacityIsShort":true,"expiringPerSecond":4400,"purgingPerSecond":1200}}}"#,
+                true,
+                Some("short of capacity: 4,400 items expire in a second, 1,200 are removed;"),
+            ),
             (
                 r#"{"purge":{"waitingForArchive":1,"archiveFailures":3}}"#,
                 true,
