@@ -8,12 +8,14 @@ use std::sync::Arc;
 use bson::{Document, RawDocument, Value};
 use document::ItemNumber;
 use engine::{
-    Browsed, Collection, Container, Holder, ItemAddress, ItemName, Operation, Precondition, Seen, SeenBody,
+    Browsed, Collection, Container, Count, Holder, ItemAddress, ItemName, Operation, Precondition, Seen,
+    SeenBody, Tally,
 };
 use hyper::StatusCode;
 use maud::{Markup, html};
 
 use crate::answer::{Answer, Fault, sentence};
+use crate::confirm::{Question, are};
 use crate::format;
 use crate::json::{self, Mistake};
 use crate::layout::{self, csrf};
@@ -79,7 +81,6 @@ fn page(
                 form method="post" action={ (here) "/delete" } {
                     (csrf(visit))
                     input type="hidden" name="version" value=(item.etag());
-                    p { "It is gone at once, and does not come back." }
                     button.danger type="submit" { "Delete" }
                 }
             }
@@ -351,6 +352,20 @@ async fn insert(visit: &Visit, holder: &Holder, typed: &str) -> Result<(), Refus
     }
 }
 
+/// Asks whether the item is to be deleted; none if it was answered.
+async fn ask(visit: &Visit, holder: &Holder, item: &Seen) -> Result<Option<Answer>, Fault> {
+    let tally = Tally { items: 1, bytes: item.bytes() as u64 };
+    let effect = are(Count { tally, exact: true }, ["is deleted", "are deleted"]);
+    let question = Question {
+        title: format!("Delete {}", json::preview(&name(item), 120)),
+        effects: vec![format!("{effect} at once.")],
+        number: 1,
+        button: "Delete",
+        back: link(holder, &format!("item/{}", item.number.0)),
+    };
+    question.ask(visit, Some(holder)).await
+}
+
 /// Deletes the version that was seen.
 pub(crate) async fn delete(visit: &Visit) -> Result<Answer, Fault> {
     let holder = visit.holder()?;
@@ -360,6 +375,9 @@ pub(crate) async fn delete(visit: &Visit) -> Result<Answer, Fault> {
         return Err(Fault::wrong(
             "The item was changed since you looked at it. Look again before you delete it.",
         ));
+    }
+    if let Some(page) = ask(visit, &holder, item).await? {
+        return Ok(page);
     }
     let deleted = match (&holder, &item.address) {
         (Holder::Container(container), ItemAddress::Id(key, id)) => {

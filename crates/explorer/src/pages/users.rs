@@ -6,6 +6,8 @@ use engine::{Engine, Owner, Precondition, Resource};
 use maud::{Markup, html};
 
 use crate::answer::{Answer, Fault};
+use crate::confirm::Question;
+use crate::format;
 use crate::layout::csrf;
 use crate::visit::Visit;
 
@@ -201,6 +203,9 @@ pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
             visit.command(&field("database")?, command).await.map_err(Fault::wrong)?;
         }
         Some("drop-mongodb") => {
+            if let Some(page) = ask_mongodb(visit, &field("database")?, &field("user")?).await? {
+                return Ok(page);
+            }
             let command = Document::new().with("dropUser", field("user")?.as_str());
             visit.command(&field("database")?, command).await.map_err(Fault::wrong)?;
         }
@@ -216,6 +221,9 @@ pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
         }
         Some("drop-nosql") => {
             let (database, user) = (field("database")?, field("user")?);
+            if let Some(page) = ask_nosql(visit, &database, &user).await? {
+                return Ok(page);
+            }
             visit
                 .engine(move |engine| {
                     let owner = Owner::Database(engine.database(&database)?.rid);
@@ -227,6 +235,62 @@ pub(crate) async fn change(visit: &Visit) -> Result<Answer, Fault> {
         _ => return Err(Fault::wrong("Nothing was asked for.")),
     }
     Ok(Answer::See("/_explorer/users?said=user".to_owned()))
+}
+
+/// Asks whether a user of the MongoDB API is to be removed; none if it was answered.
+async fn ask_mongodb(visit: &Visit, database: &str, user: &str) -> Result<Option<Answer>, Fault> {
+    let named = Document::new().with("user", user).with("db", database);
+    let found = visit.command(database, Document::new().with("usersInfo", named)).await;
+    let found = found.map_err(Fault::wrong)?;
+    let users = found.document.get("users").and_then(ValueRef::as_array);
+    let Some(known) = users.iter().flat_map(|users| users.iter()).find_map(ValueRef::as_document) else {
+        return Err(Fault::not_found("The user"));
+    };
+    let roles = known.get("roles").and_then(ValueRef::as_array).map_or(0, |roles| roles.iter().count());
+    let effect = format!(
+        "The user and its {} are removed. Clients that authenticate as this user are refused from then on.",
+        counted(roles as u64, "role")
+    );
+    ask(visit, (database, user), effect, 1).await
+}
+
+/// The same for a user of a NoSQL database.
+async fn ask_nosql(visit: &Visit, database: &str, user: &str) -> Result<Option<Answer>, Fault> {
+    let (of, name) = (database.to_owned(), user.to_owned());
+    let permissions = visit
+        .engine(move |engine| {
+            let database = engine.database(&of)?.rid;
+            let user = engine.resource(Owner::Database(database), &name)?;
+            let owner = Owner::User(UserRid { database: database.0, user: user.number });
+            Ok(engine.resources(owner)?.len() as u64)
+        })
+        .await?;
+    let effect = format!(
+        "The user and its {} are removed. Resource tokens made from them are refused from then on.",
+        counted(permissions, "permission")
+    );
+    ask(visit, (database, user), effect, 1 + permissions).await
+}
+
+async fn ask(
+    visit: &Visit,
+    (database, user): (&str, &str),
+    effect: String,
+    number: u64,
+) -> Result<Option<Answer>, Fault> {
+    let question = Question {
+        title: format!("Remove the user '{user}' of '{database}'"),
+        effects: vec![effect],
+        number,
+        button: "Remove the user",
+        back: "/_explorer/users".to_owned(),
+    };
+    question.ask(visit, None).await
+}
+
+/// `1 role`, `3 roles`.
+fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", format::count(number), if number == 1 { "" } else { "s" })
 }
 
 async fn permit(visit: &Visit) -> Result<(), Fault> {

@@ -92,6 +92,56 @@ async fn t23_purging_and_deleting_say_how_much_goes_and_ask() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn deleting_an_item_names_it_and_asks() {
+    let world = World::with_orders("60");
+    let number = world.put(r#"{"id":"tea","pk":1}"#).rid.number;
+    let browser = world.sign_in(KEY).await;
+    let (item, delete) =
+        (format!("c/nosql/shop/orders/item/{number}"), format!("c/nosql/shop/orders/item/{number}/delete"));
+    let version = browser.get(&item).await.hidden("version");
+    let form = [("version", version.as_str())];
+    asked(&browser, &delete, &form, "Delete tea?").await;
+    asked(&browser, &delete, &form, "1 item (").await;
+    assert_eq!(world.living(), 1, "nothing was done");
+    // What was agreed to is the version that was shown.
+    let changed = [("text", r#"{"id":"tea","pk":1,"n":2}"#), ("version", version.as_str())];
+    assert_eq!(browser.send(&item, &changed).await.status, StatusCode::SEE_OTHER);
+    let stale = browser.send(&delete, &[form[0], ("confirmed", "1")]).await;
+    assert_eq!((stale.status, world.living()), (StatusCode::BAD_REQUEST, 1), "{}", stale.text);
+    let version = browser.get(&item).await.hidden("version");
+    assert_eq!(browser.confirm(&delete, &[("version", &version)]).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(world.living(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn removing_a_user_says_what_goes_with_it_and_asks() {
+    let world = World::with_orders("60");
+    let browser = world.sign_in(KEY).await;
+    browser.send("users", &[("do", "create-nosql"), ("user", "anna"), ("database", "shop")]).await;
+    for permission in ["reads", "writes"] {
+        let form = [
+            ("do", "permit"),
+            ("of", "shop/anna"),
+            ("permission", permission),
+            ("mode", "Read"),
+            (
+                "resource",
+                if permission == "reads" { "dbs/shop/colls/orders" } else { "dbs/shop/colls/orders/docs/1" },
+            ),
+        ];
+        let made = browser.send("users", &form).await;
+        assert_eq!(made.status, StatusCode::SEE_OTHER, "{}", made.text);
+    }
+    let form = [("do", "drop-nosql"), ("user", "anna"), ("database", "shop")];
+    let number = asked(&browser, "users", &form, "The user and its 2 permissions are removed.").await;
+    assert_eq!(number, "3");
+    assert!(browser.get("users").await.has("<td>anna</td>"), "nothing was done");
+    assert_eq!(browser.confirm("users", &form).await.status, StatusCode::SEE_OTHER);
+    assert!(!browser.get("users").await.has("<td>anna</td>"));
+    assert_eq!(browser.send("users", &form).await.status, StatusCode::NOT_FOUND, "it is gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn replacing_a_key_says_whom_it_shuts_out_and_asks() {
     let world = World::new();
     let (browser, _other) = (world.sign_in(READ_ONLY_KEY).await, world.sign_in(READ_ONLY_KEY).await);

@@ -49,7 +49,7 @@ async fn an_item_is_made_changed_and_deleted() {
     let stale = browser.send(&format!("{item}/delete"), &[("version", &version)]).await;
     assert_eq!((stale.status, world.living()), (StatusCode::BAD_REQUEST, 1));
     let version = browser.get(&item).await.hidden("version");
-    let deleted = browser.send(&format!("{item}/delete"), &[("version", &version)]).await;
+    let deleted = browser.confirm(&format!("{item}/delete"), &[("version", &version)]).await;
     assert_eq!((deleted.status, world.living()), (StatusCode::SEE_OTHER, 0));
     assert_eq!(browser.get(&item).await.status, StatusCode::NOT_FOUND);
 }
