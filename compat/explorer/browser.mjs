@@ -34,7 +34,7 @@ export class Session {
     session.server = await Process.start({ running: true, extra });
     session.browser = await chromium.launch({ executablePath: executable(), args: ["--no-sandbox"] });
     const context = await session.browser.newContext({ colorScheme, viewport: { width: 1280, height: 860 } });
-    context.setDefaultTimeout(15_000);
+    context.setDefaultTimeout(60_000);
     session.page = await context.newPage();
     session.complaints = [];
     session.page.on("pageerror", (error) => session.complaints.push(`error: ${error.message}`));

@@ -1,7 +1,7 @@
-// A container of 100,000 items beside one of ten: pages of both take the same time.
+// A container of 100,000 items beside one of ten: pages of both cost the server the same.
 
 import { execFileSync } from "node:child_process";
-import { createWriteStream } from "node:fs";
+import { createWriteStream, readFileSync, readdirSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ const ATTEMPTS = 5;
 const RATIO = 5;
 /** A dry run adds up the counters of every instant at which something dies: 100,000 of them there, ten here. */
 const DRY_RUN_RATIO = 20;
-/** What a busy machine adds to any answer. */
+/** What the background and a busy machine add to any answer. */
 const NOISE_MS = 50;
 
 async function fill(session, name, items) {
@@ -34,6 +34,16 @@ async function fill(session, name, items) {
   const tool = ["import", "--url", session.server.endpoint, "--file", file, "--partition-key", "/pk", `shop/${name}`];
   execFileSync(process.env.BOLIDE_BIN, tool, { stdio: "pipe" });
   await rm(folder, { recursive: true });
+}
+
+/** The processor time of a process so far, which does not depend on what else the machine does; elsewhere than on Linux the time. */
+function spentMs(pid) {
+  if (process.platform !== "linux") return performance.now();
+  let nanoseconds = 0;
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    nanoseconds += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]);
+  }
+  return nanoseconds / 1e6;
 }
 
 describe("the explorer over a large container", () => {
@@ -53,14 +63,14 @@ describe("the explorer over a large container", () => {
     assert.deepEqual(session.complaints, []);
   });
 
-  /** The best of a few attempts, from the request to the last byte. */
+  /** The best of a few attempts: what the server spends between the request and the last byte. */
   async function fetched(path) {
     let best = Infinity;
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const began = performance.now();
+      const began = spentMs(session.server.child.pid);
       const answer = await page.request.get(session.url(path));
       await answer.body();
-      best = Math.min(best, performance.now() - began);
+      best = Math.min(best, spentMs(session.server.child.pid) - began);
       assert.equal(answer.status(), 200);
     }
     return best;

@@ -17,6 +17,8 @@ import urllib.request
 # The key every Cosmos emulator shares; Bolide accepts it while it listens on loopback only.
 EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 START_TIMEOUT_SECONDS = 60
+# For one answer, and for a process that was told to end.
+ANSWER_TIMEOUT_SECONDS = 60
 ADDRESS = re.compile(r"https?://(?:127\.0\.0\.1|localhost):(\d+)")
 MONGO_ADDRESS = re.compile(r"mongodb://(?:[^@\s]*@)?127\.0\.0\.1:(\d+)")
 
@@ -91,14 +93,14 @@ class Server:
     def stop(self):
         """SIGTERM: drains and must exit 0."""
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(timeout=20)
+        code = self.process.wait(timeout=ANSWER_TIMEOUT_SECONDS)
         assert code == 0, f"exit code {code} after SIGTERM:\n" + "".join(self.output)
 
     def kill(self):
         """SIGKILL: no chance to clean up."""
         if self.process and self.process.poll() is None:
             self.process.kill()
-            self.process.wait(timeout=20)
+            self.process.wait(timeout=ANSWER_TIMEOUT_SECONDS)
 
     def client(self, **options):
         from azure.cosmos import CosmosClient  # here: the MongoDB suites start servers without it
@@ -117,7 +119,7 @@ class Server:
         if body is not None:
             request.add_header("Content-Type", "application/json")
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_SECONDS) as answer:
                 return answer.status, _parsed(answer.read())
         except urllib.error.HTTPError as error:
             return error.code, _parsed(error.read())

@@ -130,7 +130,7 @@ def small_volume(tmp_path):
 
 
 def metric(server, name):
-    with urllib.request.urlopen(server.endpoint + "metrics", timeout=20) as answer:
+    with urllib.request.urlopen(server.endpoint + "metrics", timeout=60) as answer:
         page = answer.read().decode().splitlines()
     (value,) = [line.split()[1] for line in page if line.startswith(name + " ")]
     return float(value)

@@ -11,7 +11,7 @@ from wire import Wire
 
 LIVING = 40
 DEAD = 400
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 POLICY = {
     "includedPaths": [{"path": "/*"}],
     "excludedPaths": [{"path": "/hidden/?"}, {"path": "/\"_etag\"/?"}],

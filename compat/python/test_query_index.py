@@ -11,7 +11,7 @@ from wire import Wire
 PROGRESS = "x-ms-documentdb-collection-index-transformation-progress"
 COUNT = 2000
 KEY = PartitionKey(path="/pk")
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 
 def progress(container):

@@ -3,6 +3,7 @@
 import time
 
 from bolide import Server
+from shown_time import OFFSET_MOST_SECONDS
 
 YEAR = 365 * 24 * 3600
 
@@ -24,7 +25,7 @@ def test_t29_a_years_jump_leaves_the_sdk_working(make_container, item_of, clock)
     assert item.alive()
     clock.move_to(stored["_ts"] + YEAR)
     assert not item.alive()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60, "a year has not passed for real"
     assert item.create()["_ts"] >= stored["_ts"] + YEAR
 
 
@@ -47,9 +48,12 @@ def test_t29_the_admin_api_is_never_open(server):
 def test_t29_refused_when_the_mode_is_off():
     process = Server(test_clock=False).start()
     try:
+        before = time.time()
         status, body = process.admin("GET", "clock")
+        after = time.time()
         assert status == 200 and body["testClock"] is False and body["stopped"] is False
-        assert abs(body["now"] - time.time()) < 5
+        # `now` is in whole seconds.
+        assert before - OFFSET_MOST_SECONDS - 1 <= body["now"] <= after + OFFSET_MOST_SECONDS
         status, body = process.admin("POST", "clock", {"advanceSeconds": 10})
         assert 400 <= status < 500 and body["message"], (status, body)
     finally:

@@ -98,7 +98,7 @@ def test_t15_unique_values_of_the_dead_are_free_after_a_kill(server):
         container.create_item({"id": "third", "pk": "p", "email": "a@b"})
 
 
-@pytest.mark.timeout(3600 if LONG else 60)
+@pytest.mark.timeout(3600 if LONG else 300)
 def test_every_acknowledged_write_survives_kill_9(server):
     database = server.client().create_database("d")
     container = database.create_container("c", PartitionKey(path="/pk"), default_ttl=-1)

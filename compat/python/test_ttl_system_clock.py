@@ -121,7 +121,7 @@ def wait_for_log(server, words):
 
 def is_suspect(server):
     """What the status says; the metric must say the same."""
-    with urllib.request.urlopen(server.endpoint + "metrics", timeout=20) as answer:
+    with urllib.request.urlopen(server.endpoint + "metrics", timeout=60) as answer:
         metric = "\nbolide_clock_suspect {}\n"
         page = answer.read().decode()
     status, body = server.admin("GET", "clock")

@@ -20,7 +20,7 @@ def signed(method, kind, link, date=None, key=EMULATOR_KEY):
     return {"x-ms-date": date, "authorization": urllib.parse.quote(token, safe=""), "x-ms-version": "2020-07-15"}
 
 
-def connect(server, timeout=20):
+def connect(server, timeout=60):
     return http.client.HTTPConnection(urllib.parse.urlparse(server.endpoint).netloc, timeout=timeout)
 
 
@@ -72,7 +72,7 @@ class Answer:
 class Wire:
     """One kept-alive connection that queries one container."""
 
-    def __init__(self, server, container, timeout=20):
+    def __init__(self, server, container, timeout=60):
         self.connection = connect(server, timeout)
         self.link = f"dbs/{container.container_link.split('/')[1]}/colls/{container.id}"
 

@@ -32,7 +32,7 @@ const WIRE_WRITERS: usize = 2;
 /// Steps of each writer before the journal loses its end.
 const SABOTAGED_STEPS: usize = 30;
 /// How long the work that is to be cut off may take to begin.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     let rounds = setting.rounds(8, 40, 500);

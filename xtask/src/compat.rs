@@ -18,7 +18,7 @@ use crate::rust::{counted, verdict};
 use crate::server::{self, Build, Tested};
 use crate::tour;
 
-const SUITE_TIMEOUT: Duration = Duration::from_mins(10);
+const SUITE_TIMEOUT: Duration = Duration::from_mins(30);
 const LONG_TIMEOUT: Duration = Duration::from_hours(2);
 
 /// One suite of `compat/`, or the README's tour.

@@ -14,7 +14,7 @@ use crate::report::{Outcome, Report};
 use crate::server::Build;
 
 const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
-const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+const LIST_TIMEOUT: Duration = Duration::from_mins(1);
 /// How a line begins that says what could not be checked, behind the check's name.
 const NOT_CHECKED: &str = ": NOT CHECKED: ";
 

@@ -15,8 +15,8 @@ use crate::process;
 use crate::report::{Outcome, Part};
 
 const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
-const START_TIMEOUT: Duration = Duration::from_secs(20);
-const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_mins(1);
+const STOP_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A port of the system's choice; the MongoDB API then has one, too.
 const FREE_PORT: [&str; 2] = ["--listen", "127.0.0.1:0"];

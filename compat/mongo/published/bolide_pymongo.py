@@ -19,4 +19,4 @@ def choose_server():
 
 
 choose_server()
-common.SERVER_SELECTION_TIMEOUT = 5
+common.SERVER_SELECTION_TIMEOUT = 10

@@ -16,7 +16,7 @@ from bolide import Server
 
 def connect(server, **options):
     """A client with the options of a Cosmos connection string."""
-    options.setdefault("serverSelectionTimeoutMS", 10_000)
+    options.setdefault("serverSelectionTimeoutMS", 60_000)
     return MongoClient(
         f"mongodb://127.0.0.1:{server.mongo_port}/?replicaSet=globaldb&retrywrites=false&maxIdleTimeMS=120000&appName=@bolide@",
         **options,

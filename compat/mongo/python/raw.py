@@ -17,7 +17,7 @@ class Line:
     """One connection; `command` answers with the server's document, errors included."""
 
     def __init__(self, server):
-        self.socket = socket.create_connection(("127.0.0.1", server.mongo_port), timeout=30)
+        self.socket = socket.create_connection(("127.0.0.1", server.mongo_port), timeout=60)
         self.numbers = itertools.count(1)
 
     def __enter__(self):

@@ -46,7 +46,7 @@ def lines(tmp_path):
 def entries(server, log):
     request = urllib.request.Request(
         f"{server.endpoint}_bolide/log/{log}", headers={"Authorization": "Bearer " + EMULATOR_KEY})
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return [json.loads(line) for line in answer.read().decode().splitlines()]
 
 

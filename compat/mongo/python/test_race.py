@@ -64,7 +64,7 @@ def hammer(port, database, rule, worker, first, state, rounds, answers):
 def wait_for_rounds(rounds, processes):
     """Until every process has gone through some more rounds."""
     wanted = [number + ROUNDS_PER_LIFE for number in rounds]
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while any(number < enough for number, enough in zip(rounds, wanted)):
         assert time.monotonic() < deadline and all(process.is_alive() for process in processes)
         time.sleep(0.001)
@@ -95,12 +95,12 @@ def test_t15_one_id_and_one_unique_value_around_their_expiry(server, database, c
             state.value = 2 * life + 2
         wait_for_rounds(rounds, processes)
         state.value = -1
-        kept = [answer for _ in processes for answer in answers.get(timeout=30)]
+        kept = [answer for _ in processes for answer in answers.get(timeout=60)]
     finally:
         state.value = -1
         server.admin("POST", "purge", {"paused": True})
         for process in processes:
-            process.join(timeout=30)
+            process.join(timeout=60)
     check(kept)
     clock.advance(2 * LIFE_SECONDS + 1)
     assert target.estimated_document_count() == 0 and list(target.find()) == []

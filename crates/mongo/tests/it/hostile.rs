@@ -140,23 +140,19 @@ async fn random_bytes_hurt_nobody() {
     server.connect().await.ping().await;
 }
 
-/// Short enough for a test, long enough for an honest peer on a busy machine.
-fn hasty() -> Limits {
-    Limits {
-        handshake_timeout: Duration::from_millis(500),
-        idle_timeout: Duration::from_secs(1),
-        read_pause_timeout: Duration::from_millis(500),
-        message_timeout: Duration::from_millis(700),
-        write_pause_timeout: Duration::from_secs(1),
-        ..Limits::default()
-    }
+/// A server with one limit that is short. Each has a server of its own: what a test waits for is over soon, and an honest peer on a
+/// busy machine still has as long as it needs for everything else.
+async fn hasty(shorten: impl FnOnce(&mut Limits, Duration)) -> Server {
+    let mut settings = settings();
+    shorten(&mut settings.limits, Duration::from_millis(500));
+    Server::with(settings).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_peers_lose_their_place() {
-    let mut settings = settings();
-    settings.limits = hasty();
-    let server = Server::with(settings).await;
+    let begin =
+        |limits: &mut Limits, short| (limits.handshake_timeout, limits.read_pause_timeout) = (short, short);
+    let server = hasty(begin).await;
     for said in [0, 1, 2, 15, 16, 20] {
         let mut client = server.connect().await;
         client.send(&ping_message(1)[..said]).await;
@@ -168,10 +164,17 @@ async fn slow_peers_lose_their_place() {
         client.send(said).await;
         assert!(client.is_closed().await, "after {said:?}");
     }
+    let server = hasty(|limits, short| limits.idle_timeout = short).await;
     let mut client = server.connect().await;
     client.ping().await;
     assert!(client.is_closed().await, "idle for too long");
+    let server = hasty(|limits, short| limits.read_pause_timeout = short).await;
+    let mut client = server.connect().await;
+    client.ping().await;
+    client.send(&ping_message(2)[..20]).await;
+    assert!(client.is_closed().await, "a message that stops");
     // Steady drops do not keep a message open either.
+    let server = hasty(|limits, short| limits.message_timeout = short).await;
     let mut client = server.connect().await;
     client.ping().await;
     for byte in &frame(1, 2013, &[0; 400])[..200] {

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::client::{DATE, KEY, Server, sign};
 
 /// How long an answer, or an end, is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();

@@ -123,7 +123,7 @@ async fn a_body_and_an_answer_are_counted_until_they_are_gone() {
 
 /// The server does things in its own time.
 async fn until(holds: impl Fn() -> bool) {
-    for _ in 0..2000 {
+    for _ in 0..12_000 {
         if holds() {
             return;
         }
