@@ -12,6 +12,9 @@ pub enum Error {
     /// A text that cannot be read as the value it should be.
     #[error("{0}")]
     Text(String),
+    /// A value that can be read and is not among those that are supported, such as a locale without data.
+    #[error("{0}")]
+    Unsupported(String),
 }
 
 /// A result with this crate's error.

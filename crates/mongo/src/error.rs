@@ -143,6 +143,7 @@ impl From<bson::Error> for Error {
             bson::Error::Malformed(_) => Code::INVALID_BSON,
             bson::Error::TooDeep => Code::OVERFLOW,
             bson::Error::Text(_) => Code::FAILED_TO_PARSE,
+            bson::Error::Unsupported(_) => Code::BAD_VALUE,
         };
         Error::new(code, error.to_string())
     }

@@ -34,7 +34,7 @@ const VARIANTS: &[(&str, &str, &[&str])] = &[
 /// Reads `sv`, `zh_Hant`, `en_US_POSIX`, `de_AT@collation=phonebook`.
 pub(super) fn parse(name: &str) -> Result<Locale> {
     let unsupported = || {
-        Error::Text(format!(
+        Error::Unsupported(format!(
             "Field 'locale' is invalid in: {{ locale: \"{}\" }}",
             crate::shell::shorten(name)
         ))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bson::{Document, RawDocument};
 use engine::collection::{Collection, Reading};
 use mql::filter::Filter;
-use mql::index::PartKind;
+use mql::index::{PartKind, TextRules};
 use mql::pipeline::{Description, Merge, Namespace, Order, Part, Row, Scan, ScanId, Source};
 use mql::{Code, Context, Error};
 
@@ -132,6 +132,12 @@ impl Source for Library<'_> {
             return Err(Error::new(Code::INDEX_NOT_FOUND, text));
         }
         Ok(field)
+    }
+
+    fn text_rules(&mut self, collection: &Namespace) -> mql::Result<Option<Arc<TextRules>>> {
+        let Some(handle) = self.handle(collection) else { return Ok(None) };
+        let list = self.reading.indexes(handle).map_err(|error| into_language(error.into()))?;
+        Ok(list.iter().find_map(|index| index.spec.text_rules().cloned()).map(Arc::new))
     }
 
     fn describe(&mut self, collection: &Namespace, what: &Description) -> mql::Result<Vec<Document>> {

@@ -29,6 +29,7 @@ mod roles;
 mod scram;
 mod sessions;
 mod sweep;
+mod text;
 mod tls;
 mod transactions;
 mod views;

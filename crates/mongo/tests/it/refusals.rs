@@ -137,7 +137,12 @@ async fn what_is_wrong_is_told_with_the_code_of_mongodb() {
     };
     let trunc = date("$dateTrunc").replace(r#""startDate": "$$NOW", "endDate": "$$NOW", "#, "");
     let diff = date("$dateDiff").replace(r#""date": "$$NOW", "#, "");
+    let locale = |name: &str| format!(r#"{{"find": "c", "collation": {{"locale": "{name}"}}}}"#);
     let cases = [
+        (locale("xx"), 2),
+        (locale("bo"), 2),
+        (locale("en_"), 2),
+        (bucket.replace("$minN", "$maxN"), 4_544_714),
         (polygon("[[0, 0], [5, 0], [5, 5], [0, 0], [-5, -5], [0, 0]]"), 2),
         (polygon("[[-180, 90], [180, 90], [180, -90], [-180, -90], [-180, 90]]"), 2),
         (bucket.to_owned(), 4_544_714),
@@ -168,6 +173,14 @@ async fn what_is_wrong_is_told_with_the_code_of_mongodb() {
     let cases: Vec<(&str, i32)> = cases.iter().map(|(command, code)| (command.as_str(), *code)).collect();
     refuse(&mut client, &cases).await;
     let indexes = (0..64).map(|number| format!(r#"{{"key": {{"f{number}": 1}}, "name": "f{number}"}}"#));
+    let index = |locale: &str| {
+        json(&format!(
+            r#"{{"createIndexes": "c", "indexes": [{{"key": {{"a": 1}}, "name": "a", "collation": {{"locale": "{locale}"}}}}]}}"#
+        ))
+    };
+    assert_eq!(client.fails("db", index("xx")).await.0, 2);
+    let create = json(r#"{"create": "d", "collation": {"locale": "xx"}}"#);
+    assert_eq!(client.fails("db", create).await.0, 2);
     let many =
         format!(r#"{{"createIndexes": "c", "indexes": [{}]}}"#, indexes.collect::<Vec<_>>().join(", "));
     assert_eq!(client.fails("db", json(&many)).await.0, 67);

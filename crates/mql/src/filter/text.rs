@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use bson::{DocumentRef, ValueRef};
+use words::Language;
 
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
-use crate::index::{Language, TextQuery, TextRules};
+use crate::index::{TextOptions, TextQuery, TextRules};
 
 /// A search for words.
 #[derive(Debug, Clone)]
@@ -57,6 +58,11 @@ impl TextSearch {
         Ok(parsed)
     }
 
+    /// Whether it knows the index that it is asked of.
+    pub(crate) fn is_prepared(&self) -> bool {
+        self.prepared.is_some()
+    }
+
     /// What is searched for, as written.
     pub fn search(&self) -> &str {
         &self.search
@@ -65,7 +71,12 @@ impl TextSearch {
     /// The search as an index with these rules answers it.
     pub fn query(&self, rules: &TextRules) -> TextQuery {
         let language = self.language.unwrap_or_else(|| rules.default_language());
-        TextQuery::parse(&self.search, language, self.case_sensitive, self.diacritic_sensitive)
+        let options = TextOptions {
+            language,
+            case_sensitive: self.case_sensitive,
+            diacritic_sensitive: self.diacritic_sensitive,
+        };
+        TextQuery::parse(&self.search, rules, options)
     }
 
     /// What a document is worth to the search: `{$meta: "textScore"}`. `None` if it does not match.

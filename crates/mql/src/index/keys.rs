@@ -169,6 +169,7 @@ impl IndexSpec {
         out: &mut Gathered,
     ) -> Result<Option<Vec<Vec<u8>>>> {
         if let Some(text) = &self.text {
+            text.check_parts(&self.parts, document)?;
             let terms = text.scores(document, context)?;
             out.multikey = true;
             let piece = |term: &String| {

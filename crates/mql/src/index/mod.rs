@@ -24,7 +24,8 @@ pub use pattern::{Part, PartKind, default_name};
 pub use plan::{Available, Candidate, Hint, Span, plan, plan_branches};
 pub use sphere::GeoBox;
 pub(crate) use sphere::{boxes_around, boxes_around_circle};
-pub use text::{Language, TextQuery, TextRules, terms};
+pub(crate) use text::TextOptions;
+pub use text::{TextQuery, TextRules};
 pub use ttl::{EXPIRE_AFTER_SECONDS_MAX, TtlRule};
 
 use crate::context::Context;
@@ -167,11 +168,15 @@ impl IndexSpec {
         parse::parse(spec, parse::Origin::Store)
     }
 
-    /// The specification as it is stored: as it is listed, with the name of the order its keys are in.
+    /// The specification as it is stored: as it is listed, with the name of the order its keys are in and of the rules its terms
+    /// were made by.
     pub fn to_stored(&self) -> Document {
         let mut stored = self.to_document();
         if !self.collation.is_simple() {
             stored.insert("collation", self.collation.to_stored());
+        }
+        if let Some(terms) = self.text.as_ref().and_then(TextRules::stored_terms) {
+            stored.push(text::TERMS, terms);
         }
         stored
     }

@@ -3,7 +3,7 @@
 use bson::{Collation, Document, DocumentRef, Value, ValueRef};
 
 use super::pattern::{self, Part, PartKind};
-use super::text::TextRules;
+use super::text::{self, TextRules};
 use super::wildcard::WildcardRules;
 use super::{ID_INDEX_NAME, IndexSpec, Partial, as_double, cannot_create, show, ttl};
 use crate::error::{Code, Error, Result};
@@ -16,7 +16,7 @@ pub(super) enum Origin {
     Client,
     /// A client that asked for unknown options to be ignored.
     LenientClient,
-    /// The store: its collation names the order of the keys on disk.
+    /// The store: collations name the order of the keys on disk, text indexes the rules of their terms.
     Store,
 }
 
@@ -94,7 +94,7 @@ fn parse_fields(spec: DocumentRef<'_>, origin: Origin) -> Result<IndexSpec> {
         index.expire_after_seconds = Some(ttl::parse(value, &index.key, spec)?);
     }
     index.wildcard = WildcardRules::parse(spec, &index.parts)?;
-    if let Some((text, key, parts)) = TextRules::parse(spec, &index.key, &index.parts)? {
+    if let Some((text, key, parts)) = TextRules::parse(spec, &index.key, &index.parts, origin)? {
         (index.text, index.key, index.parts) = (Some(text), key, parts);
     }
     check_together(&index)?;
@@ -137,7 +137,8 @@ fn check_options(spec: DocumentRef<'_>, origin: Origin, is_id: bool) -> Result<(
                 show(spec)
             ));
         }
-        if !OPTIONS.contains(&name) && origin != Origin::LenientClient {
+        let is_stored = origin == Origin::Store && name == text::TERMS;
+        if !OPTIONS.contains(&name) && !is_stored && origin != Origin::LenientClient {
             return refused(format!(
                 "The field '{name}' is not valid for an index specification. Specification: {}",
                 show(spec)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
 use crate::filter::Filter;
+use crate::index::TextRules;
 use crate::pipeline::chain::{Chain, Flow, Step, World};
 use crate::pipeline::merge::Merge;
 use crate::pipeline::row::Row;
@@ -70,6 +71,10 @@ impl Source for Nowhere {
     }
 
     fn geospatial_field(&mut self, _: &Namespace) -> Result<String> {
+        Nowhere::refuse()
+    }
+
+    fn text_rules(&mut self, _: &Namespace) -> Result<Option<Arc<TextRules>>> {
         Nowhere::refuse()
     }
 

@@ -121,6 +121,10 @@ fn open(pipeline: Pipeline, world: &mut World<'_>) -> Result<State> {
                 };
                 filter = Arc::new(around.filter(near.filter(&key).view())?);
             }
+            if filter.text().is_some_and(|search| !search.is_prepared()) {
+                let rules = world.source.text_rules(&collection)?;
+                filter = Arc::new(around.with_text(rules).filter(leading.conditions.view())?);
+            }
             if filter.near().is_some() {
                 // The nearest are wanted, not any.
                 limit = None;

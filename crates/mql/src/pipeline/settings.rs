@@ -119,6 +119,13 @@ impl Surroundings {
         changed
     }
 
+    /// The same over a collection with that text index.
+    pub(crate) fn with_text(&self, rules: Option<Arc<TextRules>>) -> Surroundings {
+        let mut changed = self.clone();
+        Arc::make_mut(&mut changed.settings).text = rules;
+        changed
+    }
+
     /// The collection behind a name, and the stages that make a view of it, if it is one.
     pub(crate) fn behind(&self, name: Option<&Namespace>) -> (Option<Namespace>, Vec<RawDocument>) {
         match self.settings.views.iter().find(|view| Some(&view.name) == name) {

@@ -11,6 +11,7 @@ use bson::{Document, RawDocument};
 use crate::context::Context;
 use crate::error::Result;
 use crate::filter::Filter;
+use crate::index::TextRules;
 use crate::pipeline::merge::Merge;
 use crate::pipeline::row::Row;
 use crate::sort::Sort;
@@ -99,6 +100,9 @@ pub trait Source {
     /// The field with the only geospatial index of a collection: what `$geoNear` without `key` searches. An error if there is
     /// none, or more than one.
     fn geospatial_field(&mut self, collection: &Namespace) -> Result<String>;
+
+    /// What the text index of a collection says, if it has one: what `$text` in a pipeline within a pipeline asks.
+    fn text_rules(&mut self, collection: &Namespace) -> Result<Option<Arc<TextRules>>>;
 
     /// Tells of a collection, its indexes, or what runs.
     fn describe(&mut self, collection: &Namespace, what: &Description) -> Result<Vec<Document>>;

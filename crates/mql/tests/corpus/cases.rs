@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use bson::{Document, DocumentRef, ObjectId, RawDocument, Value, limits, parse_extended_json};
 use mql::filter::{Filter, Settings};
+use mql::index::TextRules;
 use mql::pipeline::{self, Description, Merge, Namespace, Order, Pipeline, Row, Scan, ScanId, Source};
 use mql::update::{Update, describe_change, prepare_insert, upsert_document};
 use mql::{Code, Context, Result};
@@ -242,6 +243,10 @@ impl Source for Memory<'_> {
 
     fn geospatial_field(&mut self, _collection: &Namespace) -> Result<String> {
         Ok("p".to_owned())
+    }
+
+    fn text_rules(&mut self, _collection: &Namespace) -> Result<Option<Arc<TextRules>>> {
+        Ok(None)
     }
 
     fn describe(&mut self, _collection: &Namespace, _what: &Description) -> Result<Vec<Document>> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bson::{Collation, Document, DocumentRef, RawDocument, Value, ValueRef};
 use mql::filter::{Filter, Settings as FilterSettings};
+use mql::index::TextRules;
 use mql::pipeline::{
     Description, Find, Merge, Namespace, Order, Outcome, Pipeline, Row, Running, Scan, ScanId, Settings,
     Source,
@@ -26,6 +27,8 @@ pub(crate) struct Memory {
     pub(crate) serves_sorts: bool,
     /// Whether joins are told that an index serves them.
     pub(crate) serves_joins: bool,
+    /// The text index of every collection.
+    pub(crate) text: Option<Arc<TextRules>>,
     /// What was asked of the collections, in short.
     pub(crate) asked: Vec<String>,
 }
@@ -71,6 +74,10 @@ impl Source for Memory {
 
     fn geospatial_field(&mut self, _collection: &Namespace) -> Result<String> {
         Ok("place".to_owned())
+    }
+
+    fn text_rules(&mut self, _collection: &Namespace) -> Result<Option<Arc<TextRules>>> {
+        Ok(self.text.clone())
     }
 
     fn describe(&mut self, collection: &Namespace, what: &Description) -> Result<Vec<Document>> {

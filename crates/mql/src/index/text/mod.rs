@@ -1,23 +1,29 @@
 //! Text indexes: which words a document has, how much they weigh, and searching for them.
 //!
-//! A word is a run of letters and digits, without case and diacritics. In English, words that say nothing are left out and
-//! endings are taken off, so that `running` finds `runs`; texts in other languages are only split into words.
+//! A word is compared without case, diacritics and endings, so that `running` finds `Runs`; words that are too common to search
+//! for are left out. Which words and endings these are, is told by the language of a text: see `analysis.rs`.
 
+mod analysis;
+mod legacy;
 mod search;
-mod words;
 
 use std::collections::BTreeMap;
 
 use bson::{Document, DocumentRef, Value, ValueRef};
 
-pub use search::TextQuery;
-pub use words::{Language, terms};
+use words::{Language, SNOWBALL};
 
+pub(crate) use search::TextOptions;
+pub use search::TextQuery;
+
+use analysis::{Edition, Sensitivity, StopWords};
+
+use super::parse::Origin;
 use super::pattern::{Part, PartKind};
-use super::{as_double, cannot_create};
+use super::{as_double, cannot_create, show};
 use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::path::FieldPath;
+use crate::error::{Code, Error, Result};
+use crate::path::{Component, FieldPath};
 
 /// How a text index reads documents.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,8 +36,11 @@ pub struct TextRules {
     language: Language,
     language_override: String,
     version: i32,
+    edition: Edition,
 }
 
+/// The option of a stored index that names the rules its terms were made by.
+pub(super) const TERMS: &str = "terms";
 const WEIGHT_MAX: f64 = 1_000_000_000.0;
 const ALL_FIELDS: &str = "$**";
 const KEY_FIELD: &str = "_fts";
@@ -45,6 +54,7 @@ impl TextRules {
         spec: DocumentRef<'_>,
         key: &Document,
         parts: &[Part],
+        origin: Origin,
     ) -> Result<Option<(TextRules, Document, Vec<Part>)>> {
         if !parts.iter().any(|part| part.kind == PartKind::Text) {
             let foreign = ["weights", "default_language", "language_override", "textIndexVersion"];
@@ -71,7 +81,9 @@ impl TextRules {
             return Err(cannot_create("language_override is not valid"));
         }
         let version = version(spec)?;
-        let rules = TextRules { weights, listed, default_language, language, language_override, version };
+        let edition = edition(spec, version, origin)?;
+        let rules =
+            TextRules { weights, listed, default_language, language, language_override, version, edition };
         let (key, parts) = listed_key(key, parts);
         Ok(Some((rules, key, parts)))
     }
@@ -81,6 +93,29 @@ impl TextRules {
         listed.push("default_language", self.default_language.as_str());
         listed.push("language_override", self.language_override.as_str());
         listed.push("textIndexVersion", self.version);
+    }
+
+    /// What is stored beside what is listed: how its terms were made.
+    pub(super) fn stored_terms(&self) -> Option<&'static str> {
+        (self.edition != Edition::Legacy).then_some(SNOWBALL)
+    }
+
+    /// Refuses arrays in the fields that stand beside the words of a key. Indexes made before format 10 may have some.
+    pub(super) fn check_parts(&self, parts: &[Part], document: DocumentRef<'_>) -> Result<()> {
+        let has_array = |part: &&Part| {
+            part.kind.is_ordinary() && meets_array(ValueRef::Document(document), part.path.components())
+        };
+        match parts.iter().find(has_array) {
+            Some(part) if self.edition != Edition::Legacy => Err(Error::new(
+                Code::CANNOT_BUILD_INDEX_KEYS,
+                format!(
+                    "Field '{}' of text index contains an array in document: {}",
+                    part.name,
+                    show(document)
+                ),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The names of the fields, in order.
@@ -97,7 +132,7 @@ impl TextRules {
     pub fn scores(&self, document: DocumentRef<'_>, context: &Context) -> Result<BTreeMap<String, f64>> {
         let mut scores = BTreeMap::new();
         self.texts(document, context, &mut |text, weight, language| {
-            add_scores(text, weight, language, &mut scores);
+            add_scores(self.edition, text, weight, language, &mut scores);
             Ok(())
         })?;
         Ok(scores)
@@ -117,7 +152,13 @@ impl TextRules {
 
 /// Each further time that a word stands in a text counts half of the time before; rare among the words of its field counts
 /// less, and a field that is nothing but the word a little more.
-fn add_scores(text: &str, weight: f64, language: Language, scores: &mut BTreeMap<String, f64>) {
+fn add_scores(
+    edition: Edition,
+    text: &str,
+    weight: f64,
+    language: Language,
+    scores: &mut BTreeMap<String, f64>,
+) {
     struct Count {
         times: f64,
         worth: f64,
@@ -125,17 +166,16 @@ fn add_scores(text: &str, weight: f64, language: Language, scores: &mut BTreeMap
     }
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     let mut words = 0.0;
-    for term in terms(text, language) {
+    for term in edition.terms(text, language, Sensitivity::default(), StopWords::Dropped) {
         let count = counts.entry(term).or_insert(Count { times: 0.0, worth: 0.0, next: 1.0 });
         count.times += 1.0;
         count.worth += count.next;
         count.next /= 2.0;
         words += 1.0;
     }
-    let lower = text.to_lowercase();
     for (term, count) in counts {
         let share = 0.5 * count.times / words + 0.5;
-        let whole = if lower == term { 1.1 } else { 1.0 };
+        let whole = if text.eq_ignore_ascii_case(&term) { 1.1 } else { 1.0 };
         *scores.entry(term).or_insert(0.0) += weight * count.worth * share * whole;
     }
 }
@@ -182,6 +222,34 @@ fn version(spec: DocumentRef<'_>) -> Result<i32> {
     match as_double(&given.to_value()) {
         Some(number) if (1.0..=3.0).contains(&number) => Ok(number as i32),
         _ => Err(cannot_create(format!("bad textIndexVersion: {}", bson::shell_text(given)))),
+    }
+}
+
+/// The rules that terms are made by: a new index gets those of its version, a stored one has the name of its rules.
+fn edition(spec: DocumentRef<'_>, version: i32, origin: Origin) -> Result<Edition> {
+    let current = if version < VERSION { Edition::Ascii } else { Edition::Unicode };
+    match spec.get(TERMS) {
+        _ if origin != Origin::Store => Ok(current),
+        None => Ok(Edition::Legacy),
+        Some(ValueRef::String(SNOWBALL)) => Ok(current),
+        Some(other) => {
+            Err(cannot_create(format!("the terms of the index are made by {}", bson::shell_text(other))))
+        }
+    }
+}
+
+/// Whether there is an array on the way to a field or at its end, other than one of which the path names an item.
+fn meets_array(value: ValueRef<'_>, rest: &[Component]) -> bool {
+    match (value, rest.split_first()) {
+        (ValueRef::Array(items), Some((component, rest))) => match component.index() {
+            Some(index) => items.iter().nth(index).is_some_and(|item| meets_array(item, rest)),
+            None => true,
+        },
+        (ValueRef::Array(_), None) => true,
+        (ValueRef::Document(document), Some((component, rest))) => {
+            document.get(component.name()).is_some_and(|value| meets_array(value, rest))
+        }
+        _ => false,
     }
 }
 
@@ -262,6 +330,78 @@ impl<'d> Walk<'_, 'd> {
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::parse_extended_json;
+
+    use super::*;
+    use crate::index::{IndexSpec, Relation, compare_specs};
+
+    fn document(json: &str) -> Document {
+        parse_extended_json(json).expect(json).as_document().expect("a document").clone()
+    }
+
+    fn terms(index: &IndexSpec, stored: &str) -> String {
+        let scores =
+            index.text_rules().expect("a text index").scores(document(stored).view(), &Context::at(0));
+        scores.expect("scores").into_keys().collect::<Vec<_>>().join(" ")
+    }
+
+    /// What a store before format 10 has names no rules; its terms stay as they are, also when it is stored again.
+    #[test]
+    fn an_index_keeps_the_terms_it_was_made_with() {
+        let listed = document(r#"{"v":2,"key":{"t":"text"},"name":"t_text"}"#);
+        let old = IndexSpec::parse_stored(listed.view()).expect("an old index");
+        let new = IndexSpec::parse(listed.view()).expect("a new index");
+        let text = r#"{"t":"generously skies"}"#;
+        assert_eq!((terms(&old, text).as_str(), terms(&new, text).as_str()), ("gener ski", "generous sky"));
+        for (index, mark) in [(&old, None), (&new, Some("snowball 1.2"))] {
+            let stored = index.to_stored();
+            assert_eq!(stored.get("terms").and_then(Value::as_str), mark);
+            assert!(!index.to_document().contains("terms"), "it is not listed");
+            let again = IndexSpec::parse_stored(stored.view()).expect("what was stored");
+            assert_eq!(terms(&again, text), terms(index, text));
+        }
+        // An application that makes its index at each start gets no error for one of another edition.
+        assert_eq!(compare_specs(&old, &new), Relation::Identical);
+        let foreign = document(r#"{"key":{"t":"text"},"name":"t","terms":"snowball 9"}"#);
+        assert!(IndexSpec::parse_stored(foreign.view()).is_err(), "rules of a later program");
+        assert!(IndexSpec::parse(new.to_stored().view()).is_err(), "no option of clients");
+        // Arrays beside the words are only in old indexes, where they may be.
+        let compound = document(r#"{"key":{"a":1,"t":"text"},"name":"x"}"#);
+        let array = document(r#"{"a":[1,2],"t":"word"}"#);
+        let keys = |index: Result<IndexSpec>| index.expect("an index").keys(array.view(), &Context::at(0));
+        assert_eq!(
+            keys(IndexSpec::parse_stored(compound.view())).expect("keys").map(|keys| keys.len()),
+            Some(2)
+        );
+        assert_eq!(
+            keys(IndexSpec::parse(compound.view())).expect_err("an array").code,
+            Code::CANNOT_BUILD_INDEX_KEYS
+        );
+    }
+
+    #[test]
+    fn arrays_beside_the_words_are_refused_unless_one_item_is_named() {
+        for (key, stored, refused) in [
+            (r#"{"a.b":1,"t":"text"}"#, r#"{"a":{"b":[]},"t":"word"}"#, true),
+            (r#"{"a.b":1,"t":"text"}"#, r#"{"a":{"b":[1]},"t":"word"}"#, true),
+            (r#"{"a.b":1,"t":"text"}"#, r#"{"a":[],"t":"word"}"#, true),
+            (r#"{"a.b":1,"t":"text"}"#, r#"{"a":[{"b":1}],"t":5}"#, true),
+            (r#"{"a.b":1,"t":"text"}"#, r#"{"a":{"b":1},"t":["word","other"]}"#, false),
+            (r#"{"t":"text","y.z":-1}"#, r#"{"t":"word","y":[{"z":1},{"z":2}]}"#, true),
+            (r#"{"a.0":1,"t":"text"}"#, r#"{"a":[0,1,2],"t":"word"}"#, false),
+            (r#"{"a.0":1,"t":"text"}"#, r#"{"a":[[8,9],1],"t":"word"}"#, true),
+            (r#"{"a.0.1":1,"t":"text"}"#, r#"{"a":[[8,9],1],"t":"word"}"#, false),
+        ] {
+            let spec = document(&format!(r#"{{"key":{key},"name":"x"}}"#));
+            let index = IndexSpec::parse(spec.view()).expect(key);
+            let keys = index.keys(document(stored).view(), &Context::at(0));
+            assert_eq!(keys.is_err(), refused, "{key} {stored}: {keys:?}");
         }
     }
 }

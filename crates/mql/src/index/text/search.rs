@@ -3,61 +3,60 @@
 use std::collections::BTreeSet;
 
 use bson::DocumentRef;
+use words::Language;
 
 use super::TextRules;
-use super::words::{Language, fold, terms, without_diacritics, words, written_term};
+use super::analysis::{Edition, Sensitivity, StopWords};
 use crate::context::Context;
 use crate::error::Result;
 
 /// A search, ready to be asked: words of which one is enough, phrases that all have to be there, and what must not be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextQuery {
+    edition: Edition,
+    sensitivity: Sensitivity,
+    /// The terms of which a document needs one, as the index has them.
     terms: BTreeSet<String>,
-    /// The words as written, without their endings, for a search that minds case or diacritics.
-    written: Vec<String>,
+    /// The same terms with the case and the diacritics that the search minds.
+    exact: BTreeSet<String>,
+    /// Terms that a document must not have, with what the search minds.
     negated: BTreeSet<String>,
     phrases: Vec<String>,
     negated_phrases: Vec<String>,
-    language: Language,
-    case_sensitive: bool,
-    diacritic_sensitive: bool,
+}
+
+/// What a `$text` asks for beside the search text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TextOptions {
+    pub(crate) language: Language,
+    pub(crate) case_sensitive: bool,
+    pub(crate) diacritic_sensitive: bool,
 }
 
 impl TextQuery {
-    /// Reads a search text: words, `"phrases"`, and either of them after a `-`.
-    pub fn parse(
-        search: &str,
-        language: Language,
-        case_sensitive: bool,
-        diacritic_sensitive: bool,
-    ) -> TextQuery {
+    /// Reads a search text for an index with these rules: words, `"phrases"`, and either of them after a `-`.
+    pub(crate) fn parse(search: &str, rules: &TextRules, options: TextOptions) -> TextQuery {
         let mut query = TextQuery {
+            edition: rules.edition,
+            sensitivity: Sensitivity {
+                case: options.case_sensitive,
+                diacritics: options.diacritic_sensitive,
+            },
             terms: BTreeSet::new(),
-            written: Vec::new(),
+            exact: BTreeSet::new(),
             negated: BTreeSet::new(),
             phrases: Vec::new(),
             negated_phrases: Vec::new(),
-            language,
-            case_sensitive,
-            diacritic_sensitive,
         };
-        let mut before = "";
-        for (part, text) in search.split('"').enumerate() {
-            if part % 2 == 0 {
-                query.add_words(text);
-                before = text;
-                continue;
-            }
-            // A minus sign directly before the quotation mark, and not as the end of a word.
-            let negated =
-                before.ends_with('-') && !before.trim_end_matches('-').ends_with(char::is_alphanumeric);
-            if negated {
-                query.negated_phrases.push(query.as_compared(text));
-            } else {
-                query.phrases.push(query.as_compared(text));
-                query.add(text);
-            }
-        }
+        let parts = SearchParts::read(search);
+        let terms = |text: &str, sensitivity| {
+            query.edition.terms(text, options.language, sensitivity, StopWords::Dropped).collect()
+        };
+        let insensitive = terms(&parts.words, Sensitivity::default());
+        let (exact, negated) =
+            (terms(&parts.words, query.sensitivity), terms(&parts.negated, query.sensitivity));
+        (query.terms, query.exact, query.negated) = (insensitive, exact, negated);
+        (query.phrases, query.negated_phrases) = (parts.phrases, parts.negated_phrases);
         query
     }
 
@@ -75,54 +74,88 @@ impl TextQuery {
     ) -> Result<Option<f64>> {
         let scores = rules.scores(document, context)?;
         let score: f64 = self.terms.iter().filter_map(|term| scores.get(term)).sum();
-        if score <= 0.0 || self.negated.iter().any(|term| scores.contains_key(term)) {
+        if score <= 0.0 {
             return Ok(None);
         }
-        let exact = self.case_sensitive || self.diacritic_sensitive;
-        if !exact && self.phrases.is_empty() && self.negated_phrases.is_empty() {
+        let exact = self.sensitivity != Sensitivity::default();
+        if !exact && self.negated.is_empty() && self.phrases.is_empty() && self.negated_phrases.is_empty() {
             return Ok(Some(score));
         }
         let mut texts = Vec::new();
-        rules.texts(document, context, &mut |text, _, _| {
-            texts.push(self.as_compared(text));
+        rules.texts(document, context, &mut |text, _, language| {
+            texts.push((text, language));
             Ok(())
         })?;
-        let has_phrase = |phrase: &String| texts.iter().any(|text| text.contains(phrase.as_str()));
-        let has_word = || {
-            texts
-                .iter()
-                .flat_map(|text| words(text))
-                .filter_map(|word| written_term(word, self.language))
-                .any(|word| self.written.contains(&word))
-        };
-        let matches = self.phrases.iter().all(has_phrase)
-            && !self.negated_phrases.iter().any(has_phrase)
-            && (!exact || has_word());
+        let matches = (!exact || self.has_term(&texts, &self.exact))
+            && !self.has_term(&texts, &self.negated)
+            && self.phrases.iter().all(|phrase| self.has_phrase(&texts, phrase))
+            && !self.negated_phrases.iter().any(|phrase| self.has_phrase(&texts, phrase));
         Ok(matches.then_some(score))
     }
 
-    fn add_words(&mut self, text: &str) {
-        for word in text.split_whitespace() {
-            match word.strip_prefix('-') {
-                Some(word) => self.negated.extend(terms(word, self.language)),
-                None => self.add(word),
+    fn has_term(&self, texts: &[(&str, Language)], terms: &BTreeSet<String>) -> bool {
+        let found = |(text, language): &(&str, Language)| {
+            self.edition
+                .terms(text, *language, self.sensitivity, StopWords::Kept)
+                .any(|term| terms.contains(&term))
+        };
+        !terms.is_empty() && texts.iter().any(found)
+    }
+
+    fn has_phrase(&self, texts: &[(&str, Language)], phrase: &str) -> bool {
+        texts.iter().any(|(text, language)| {
+            let compared = |text| self.edition.compared(text, *language, self.sensitivity);
+            compared(text).contains(&compared(phrase))
+        })
+    }
+}
+
+/// The parts of a search text.
+#[derive(Debug, Default, PartialEq)]
+struct SearchParts {
+    /// Words that count, those of phrases included.
+    words: String,
+    negated: String,
+    phrases: Vec<String>,
+    negated_phrases: Vec<String>,
+}
+
+impl SearchParts {
+    /// A `-` behind white space negates the words and phrases up to the next white space; within a phrase it is none.
+    /// A quotation mark without its partner begins no phrase, but what follows it cannot be negated.
+    fn read(search: &str) -> SearchParts {
+        let mut parts = SearchParts::default();
+        let (mut negating, mut after_space) = (false, true);
+        let mut phrase: Option<usize> = None;
+        for (at, char) in search.char_indices() {
+            match char {
+                ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c' => {
+                    negating &= phrase.is_some();
+                    parts.push(' ', negating, phrase.is_some());
+                    after_space = true;
+                    continue;
+                }
+                '-' => negating |= phrase.is_none() && after_space,
+                '"' => match phrase.take() {
+                    Some(start) if negating => parts.negated_phrases.push(search[start..at].to_owned()),
+                    Some(start) => parts.phrases.push(search[start..at].to_owned()),
+                    None => phrase = Some(at + 1),
+                },
+                _ => {}
             }
+            let separates = matches!(char, '-' | '"');
+            parts.push(if separates { ' ' } else { char }, negating, phrase.is_some());
+            after_space = false;
         }
+        parts
     }
 
-    fn add(&mut self, text: &str) {
-        self.terms.extend(terms(text, self.language));
-        let written = |word| written_term(&self.as_compared(word), self.language);
-        let written: Vec<String> = words(text).filter_map(written).collect();
-        self.written.extend(written);
-    }
-
-    fn as_compared(&self, text: &str) -> String {
-        match (self.case_sensitive, self.diacritic_sensitive) {
-            (false, false) => fold(text),
-            (true, false) => without_diacritics(text),
-            (false, true) => text.to_lowercase(),
-            (true, true) => text.to_owned(),
+    fn push(&mut self, char: char, negating: bool, in_phrase: bool) {
+        match (negating, in_phrase) {
+            (false, _) => self.words.push(char),
+            (true, false) => self.negated.push(char),
+            // The words of a phrase that must not be there may be there one by one.
+            (true, true) => {}
         }
     }
 }
@@ -142,8 +175,12 @@ mod tests {
         let spec = document(r#"{"key":{"t":"text","s":"text"},"name":"x","weights":{"s":3}}"#);
         let index = IndexSpec::parse(spec.view()).expect("an index");
         let rules = index.text_rules().expect("a text index");
-        let query = TextQuery::parse(search, Language::English, false, false);
+        let query = TextQuery::parse(search, rules, options(false, false));
         query.score(rules, document(stored).view(), &Context::at(0)).expect("a score")
+    }
+
+    fn options(case_sensitive: bool, diacritic_sensitive: bool) -> TextOptions {
+        TextOptions { language: Language::ENGLISH, case_sensitive, diacritic_sensitive }
     }
 
     fn is(found: Option<f64>, expected: f64) -> bool {
@@ -183,12 +220,12 @@ mod tests {
         ] {
             assert_eq!(score(search, stored).is_some(), found, "{search}");
         }
-        let exact = TextQuery::parse("café", Language::English, false, true);
         let spec = document(r#"{"key":{"t":"text"},"name":"x"}"#);
         let index = IndexSpec::parse(spec.view()).expect("an index");
         let found = |text: &str| {
             let stored = Document::new().with("t", Value::from(text));
             let rules = index.text_rules().expect("a text index");
+            let exact = TextQuery::parse("café", rules, options(false, true));
             exact.score(rules, stored.view(), &Context::at(0)).expect("a score").is_some()
         };
         assert!(found("Café") && !found("Cafe"));
@@ -200,9 +237,9 @@ mod tests {
         let spec = document(r#"{"key":{"t":"text"},"name":"x"}"#);
         let index = IndexSpec::parse(spec.view()).expect("an index");
         let found = |search: &str, text: &str| {
-            let query = TextQuery::parse(search, Language::English, true, false);
             let stored = Document::new().with("t", Value::from(text));
             let rules = index.text_rules().expect("a text index");
+            let query = TextQuery::parse(search, rules, options(true, false));
             query.score(rules, stored.view(), &Context::at(0)).expect("a score").is_some()
         };
         for (search, text, expected) in [

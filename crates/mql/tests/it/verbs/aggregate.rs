@@ -13,7 +13,9 @@ pub(crate) fn aggregate(state: &mut State, arguments: &[Value]) -> Answer {
     let stages: Vec<Document> = stages.iter().map(|stage| stage.as_document().unwrap().clone()).collect();
     let options = document(arguments, 1);
     let read = super::settings(&options);
-    let mut settings = Settings { collation: read.collation, variables: read.variables, ..settings() };
+    let mut settings =
+        Settings { collation: read.collation, variables: read.variables, text: read.text, ..settings() };
+    state.memory.text.clone_from(&settings.text);
     if options.contains("collectionless") {
         settings.collection = None;
     }
