@@ -114,8 +114,8 @@ pub(super) fn without_diacritics(text: &str) -> String {
     text.nfd().filter(|char| char.is_ascii() || !DIACRITICS.contains(*char)).nfc().collect()
 }
 
-/// Characters beyond ASCII that part words: those with one of Unicode's properties White_Space, Dash, Hyphen, Quotation_Mark,
-/// Terminal_Punctuation, Sentence_Terminal and Pattern_Syntax.
+/// Characters beyond ASCII that part words: those with one of Unicode's properties `White_Space`, `Dash`, `Hyphen`, `Quotation_Mark`,
+/// `Terminal_Punctuation`, `Sentence_Terminal` and `Pattern_Syntax`.
 static DELIMITERS: LazyLock<Characters> = LazyLock::new(|| Characters::read(include_str!("delimiters.txt")));
 /// Characters beyond ASCII with Unicode's property Diacritic.
 static DIACRITICS: LazyLock<Characters> = LazyLock::new(|| Characters::read(include_str!("diacritics.txt")));
