@@ -23,7 +23,8 @@ pub(crate) async fn wide(extra: &str) -> Server {
     let request = server.post("/dbs/db/colls", &definition).header("x-ms-offer-throughput", "40000");
     request.send().await.expect_status(201);
     for n in 0..40 {
-        let item = format!(r#"{{"id":"{n}","pk":"k{n}","n":{n},"odd":{}}}"#, n % 2 == 1);
+        let odd = n % 2 == 1;
+        let item = format!(r#"{{"id":"{n}","pk":"k{n}","n":{n},"odd":{odd},"t":[{n}]}}"#);
         server.create(&format!("k{n}"), &item).await.expect_status(201);
     }
     server
@@ -243,6 +244,8 @@ async fn a_question_about_the_container_is_joined_from_all_ranges_t14() {
         ("SELECT VALUE (SELECT VALUE COUNT(1) FROM c)", "40".to_owned()),
         ("SELECT VALUE (SELECT VALUE AVG(c.n) FROM c)", "19.5".to_owned()),
         ("SELECT VALUE ARRAY(SELECT VALUE c.n FROM c)", format!("[{}]", all.join(","))),
+        ("SELECT VALUE ARRAY(SELECT * FROM c.n)", format!("[{}]", all.join(","))),
+        ("SELECT VALUE ARRAY(SELECT * FROM c.t[0])", format!("[{}]", all.join(","))),
     ] {
         let features = format!("{DOTNET}, ListAndSetAggregate");
         assert_eq!(joined(&server, text, &features).await, expected, "{text}");

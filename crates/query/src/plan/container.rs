@@ -44,13 +44,14 @@ pub(super) fn merge<'q>(
             Ok(super::merge(asked, inside, parameters).unwrap_or((unjoined, query)))
         }
         SubqueryKind::Array if !inside.is_grouped() && asked.order_by.is_none() && !windowed => {
-            let row = row(asked);
+            let asked = rewrite::with_named_source(asked);
+            let row = row(&asked);
             if has_aggregate_or_subquery(&row) {
                 return Ok((unjoined, query));
             }
             let function = if asked.distinct { "MAKESET" } else { "MAKELIST" };
             let select = Select::Value(call(function, vec![row]));
-            let listed = ast::Query { select, distinct: false, ..(**asked).clone() };
+            let listed = ast::Query { select, distinct: false, ..asked };
             Ok((rewrite::info(&listed, Window::default(), &[])?, inside))
         }
         _ => Ok((unjoined, query)),

@@ -84,6 +84,7 @@ pub fn plan(
     } else {
         vec![QueryRange::first()]
     };
+    let tree = rewrite::with_named_source(&tree);
     if let Order::Rank(scores) = &query.order {
         let info = hybrid::hybrid(&tree, scores, window(&tree, parameters), rows);
         let features = features::of_hybrid(&info);

@@ -18,7 +18,7 @@
 //! `{"item": ...}` and not the bare value, because an undefined element of an array would be lost.
 
 use super::build::{
-    aliased, array, binary, call, distance, identifier, item, literal, member, object, placeholder,
+    aliased, array, binary, call, distance, identifier, item, literal, member, name, object, placeholder,
 };
 use super::info::{Distinct, QueryInfo, SortOrder};
 use super::item::with_item;
@@ -263,10 +263,23 @@ pub(super) fn source_name(source: &Source) -> &str {
         (Some(alias), _) => &alias.text,
         (None, Collection::Path { root, steps }) => match steps.last() {
             Some(PathStep::Dot(name) | PathStep::Bracket(name)) => name,
-            Some(PathStep::Index(_)) | None => &root.text,
+            Some(PathStep::Index(_)) => "",
+            None => &root.text,
         },
         (None, Collection::Subquery(_)) => "",
     }
+}
+
+/// Returns the query with a name for its source if it has none, as `FROM c.t[0]`: a row of `*` that is made into something else has
+/// to name it. No expression of such a query names a source, so any name is free.
+pub(super) fn with_named_source(query: &Query) -> Query {
+    let mut named = query.clone();
+    if let (Select::Star(_), [source]) = (&named.select, named.from.as_mut_slice())
+        && source_name(source).is_empty()
+    {
+        source.alias = Some(name("s"));
+    }
+    named
 }
 
 /// The members' names: the alias, else the last part of a path, else `$1`, `$2` and so on.
