@@ -131,7 +131,7 @@ impl World {
                     footprint(&old).remove(tx)?;
                     footprint(&record).insert(tx)?;
                 }
-                Found::Nobody => footprint(&record).insert(tx)?,
+                Found::Nobody | Found::Damaged(_) => footprint(&record).insert(tx)?,
             }
             Ok(due)
         });

@@ -176,6 +176,18 @@ impl Error {
         Error::Invalid { message: message.into() }
     }
 
+    /// Damage that was met at an item, with its name and what an operator does about it.
+    #[must_use]
+    pub(crate) fn at_item(self, item: impl std::fmt::Display) -> Error {
+        match self {
+            Error::Corrupt(why) => {
+                let advice = "stop the server and run bolide check --repair";
+                Error::Corrupt(format!("{item} cannot be read: {why}; {advice}"))
+            }
+            other => other,
+        }
+    }
+
     pub(crate) fn no_item(name: impl std::fmt::Display) -> Error {
         Error::NotFound { what: format!("item '{name}'") }
     }

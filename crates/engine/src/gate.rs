@@ -22,7 +22,7 @@ use crate::container::Partition;
 use crate::counters::{self, Tally};
 use crate::error::{Error, Result};
 use crate::expiry::{Place, Policy};
-use crate::header::{Body, Header, Record};
+use crate::header::{Body, Header, Record, decode_header};
 use crate::index::{self, Index, Mark};
 use crate::keys::{self, Key, PartitionId};
 use crate::lsn::RangeLsn;
@@ -45,6 +45,17 @@ pub(crate) enum Found<B = Document> {
     Living(Record<B>),
     /// A dead item that the purge has not reached. Only a write may look at it, to remove it.
     Dead(Record<B>),
+    /// An expired item whose body cannot be read. Its name is free as that of any other (T15), but what its body has led to is not
+    /// known: it stays where it is, for the purge to set aside.
+    Damaged(Damaged),
+}
+
+/// What is known of an expired item whose body cannot be read.
+#[derive(Debug)]
+pub(crate) struct Damaged {
+    pub(crate) header: Header,
+    /// What is wrong with it.
+    pub(crate) why: String,
 }
 
 impl<B> Found<B> {
@@ -52,7 +63,16 @@ impl<B> Found<B> {
     pub(crate) fn living(self) -> Option<Record<B>> {
         match self {
             Found::Living(record) => Some(record),
-            Found::Nobody | Found::Dead(_) => None,
+            Found::Nobody | Found::Dead(_) | Found::Damaged(_) => None,
+        }
+    }
+
+    /// The item if it has expired, for the purge, which needs all of it.
+    pub(crate) fn expired(self) -> Result<Option<Record<B>>> {
+        match self {
+            Found::Dead(record) => Ok(Some(record)),
+            Found::Damaged(Damaged { why, .. }) => Err(Error::Corrupt(why)),
+            Found::Nobody | Found::Living(_) => Ok(None),
         }
     }
 }
@@ -180,9 +200,13 @@ impl Gate {
         number: ItemNumber,
         bytes: &bytes::Bytes,
     ) -> Result<Option<Record<B>>> {
-        let mut record = Record::decode(number, bytes)?;
-        let dead = self.is_dead(reader, number, &mut record.header)?;
-        Ok((!dead).then_some(record))
+        let (mut header, length) = decode_header(number, bytes)?;
+        // Before the body: an expired item is not there, whatever state it is in (T14).
+        if self.is_dead(reader, number, &mut header)? {
+            return Ok(None);
+        }
+        let body = Record::decode_body(number, bytes, length)?;
+        Ok(Some(Record { number, header, body }))
     }
 
     /// Whether a stored item is dead: its touch is looked up only if its header calls it so.
@@ -207,10 +231,15 @@ impl Gate {
     ) -> Result<Found<B>> {
         let (keyspace, key) = Key::Item(self.partition, number).encode();
         let Some(bytes) = reader.get(keyspace, &key)? else { return Ok(Found::Nobody) };
-        let mut record = Record::decode(number, &bytes)?;
-        touch::look_up(reader, self.partition, number, &mut record.header)?;
-        let dead = self.policy.is_dead(&record.header, self.now);
-        Ok(if dead { Found::Dead(record) } else { Found::Living(record) })
+        let (mut header, length) = decode_header(number, &bytes)?;
+        touch::look_up(reader, self.partition, number, &mut header)?;
+        let dead = self.policy.is_dead(&header, self.now);
+        match Record::decode_body(number, &bytes, length) {
+            Ok(body) if dead => Ok(Found::Dead(Record { number, header, body })),
+            Ok(body) => Ok(Found::Living(Record { number, header, body })),
+            Err(Error::Corrupt(why)) if dead => Ok(Found::Damaged(Damaged { header, why })),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether the item of an index entry lives. A mark is never behind the item's places, so what it calls alive is alive.
@@ -261,8 +290,16 @@ impl Gate {
         }
     }
 
+    /// Refuses to take the place of an item that only a suspect clock calls expired (T34).
+    pub(crate) fn check_expired(&self, tx: &Transaction<'_>, header: &Header) -> Result<()> {
+        if self.may_destroy(tx, header) {
+            return Ok(());
+        }
+        Err(Error::ClockSuspect { what: "the place of an expired item is taken" })
+    }
+
     /// Whether a dead item may be destroyed: not while only a suspect clock calls it dead (T34).
-    pub(crate) fn may_destroy<B>(&self, tx: &Transaction<'_>, record: &Record<B>) -> bool {
-        self.policy.is_dead(&record.header, tx.trusted_time())
+    pub(crate) fn may_destroy(&self, tx: &Transaction<'_>, header: &Header) -> bool {
+        self.policy.is_dead(header, tx.trusted_time())
     }
 }

@@ -301,22 +301,35 @@ impl<B: Body> Record<B> {
 
     /// The stored form read back; the body shares the bytes.
     pub(crate) fn decode(number: ItemNumber, bytes: &Bytes) -> Result<Record<B>> {
-        if number > ItemNumber::LAST {
-            return Err(Error::Corrupt(format!("item {}: no item has such a number", number.0)));
-        }
-        let (header, length) = Header::decode(bytes)?;
+        let (header, length) = decode_header(number, bytes)?;
+        let body = Record::decode_body(number, bytes, length)?;
+        Ok(Record { number, header, body })
+    }
+
+    /// Reads the body behind a header of that length. Whether the item has expired is known before.
+    pub(crate) fn decode_body(number: ItemNumber, bytes: &Bytes, header_length: usize) -> Result<B> {
         if bytes.first().is_some_and(|flags| flags & BSON != B::FORM) {
             return Err(Error::Corrupt(format!("item {} belongs to the other API", number.0)));
         }
-        let body = B::from_stored(bytes.slice(length..))
-            .map_err(|error| Error::Corrupt(format!("item {}: {error}", number.0)))?;
-        Ok(Record { number, header, body })
+        B::from_stored(bytes.slice(header_length..))
+            .map_err(|error| Error::Corrupt(format!("item {}: {error}", number.0)))
     }
 
     /// The size that quotas and charges count: the body's stored bytes.
     pub(crate) fn size(&self) -> u64 {
         self.body.as_bytes().len() as u64
     }
+}
+
+/// Reads the header of an item, and how long it is. Damage names the item.
+pub(crate) fn decode_header(number: ItemNumber, bytes: &Bytes) -> Result<(Header, usize)> {
+    if number > ItemNumber::LAST {
+        return Err(Error::Corrupt(format!("item {}: no item has such a number", number.0)));
+    }
+    Header::decode(bytes).map_err(|error| match error {
+        Error::Corrupt(why) => Error::Corrupt(format!("item {}: {why}", number.0)),
+        other => other,
+    })
 }
 
 #[cfg(test)]

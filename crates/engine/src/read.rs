@@ -27,11 +27,12 @@ impl Engine {
         let toll = self.admit(container, partition)?;
         let view = View::open(&*self.store, partition)?;
         let record = match name {
-            ItemName::Id(id) => view.by_id_key(&home.id_key(id))?,
-            ItemName::Number(number) => {
-                view.by_number(*number)?.filter(|record| is_at_home(&home, container, record))
-            }
+            ItemName::Id(id) => view.by_id_key(&home.id_key(id)),
+            ItemName::Number(number) => view
+                .by_number(*number)
+                .map(|found| found.filter(|record| is_at_home(&home, container, record))),
         };
+        let record = record.map_err(|error| error.at_item(format_args!("item '{name}'")))?;
         let Record { number, mut header, body } = record.ok_or_else(|| Error::no_item(name))?;
         let Gate { policy, now, .. } = &view.gate;
         let touch = Touch::of(partition, &view.gate, number, &header);

@@ -135,7 +135,7 @@ impl Engine {
                         restart(tx, &gate, &mut record)?;
                         gate.policy.seconds_left(&record.header, gate.now)
                     }
-                    Found::Dead(_) | Found::Nobody => Some(0),
+                    Found::Dead(_) | Found::Damaged(_) | Found::Nobody => Some(0),
                 };
             }
             Ok(left)

@@ -33,6 +33,7 @@ use crate::limits::{
 use crate::lsn::{RangeLsn, WriteNumber, Writes};
 use crate::operation::{BatchError, Effect, ItemName, Operation, Outcome, Precondition};
 use crate::patch::Patch;
+use crate::purge::set_aside;
 use crate::touch;
 
 impl Engine {
@@ -342,7 +343,7 @@ impl Job<'_> {
         draft: Draft,
         precondition: &Precondition,
     ) -> Result<Outcome> {
-        match self.room.gate.by_id_key(tx, &self.home.id_key(&draft.id))?.living() {
+        match self.at_id(tx, &draft.id)?.living() {
             Some(old) => self.replace(tx, &old, draft, precondition),
             None if precondition.needs_existence() => Err(Error::no_item(&draft.id)),
             None => self.create(tx, draft),
@@ -436,22 +437,32 @@ impl Job<'_> {
     /// The living item under a name, in this logical partition.
     fn living(&self, tx: &Transaction<'_>, name: &ItemName) -> Result<Record> {
         let found = match name {
-            ItemName::Id(id) => self.room.gate.by_id_key(tx, &self.home.id_key(id))?.living(),
+            ItemName::Id(id) => self.at_id(tx, id)?.living(),
             ItemName::Number(number) => self
                 .room
                 .gate
-                .by_number(tx, *number)?
+                .by_number(tx, *number)
+                .map_err(|error| error.at_item(format_args!("item '{name}'")))?
                 .living()
                 .filter(|record| is_at_home(self.home, &self.room.desk.container, record)),
         };
         found.ok_or_else(|| Error::no_item(name))
     }
 
+    /// What lies at an id in this logical partition.
+    fn at_id(&self, tx: &Transaction<'_>, id: &str) -> Result<Found> {
+        self.room
+            .gate
+            .by_id_key(tx, &self.home.id_key(id))
+            .map_err(|error| error.at_item(format_args!("item '{id}'")))
+    }
+
     /// Makes room at an id: a dead holder goes, a living one is a conflict.
     fn claim_id(&self, tx: &mut Transaction<'_>, id: &str) -> Result<()> {
-        match self.room.gate.by_id_key(tx, &self.home.id_key(id))? {
+        match self.at_id(tx, id)? {
             Found::Living(_) => Err(Error::Exists { what: format!("item '{id}'") }),
             Found::Dead(record) => self.bury(tx, &record),
+            Found::Damaged(item) => self.room.gate.check_expired(tx, &item.header),
             Found::Nobody => Ok(()),
         }
     }
@@ -469,8 +480,12 @@ impl Job<'_> {
                     key.len()
                 )));
             }
-            match self.room.gate.by_owner(tx, Keyspace::Unique, &key)? {
+            let found = self.room.gate.by_owner(tx, Keyspace::Unique, &key);
+            match found
+                .map_err(|error| error.at_item(format_args!("the item at the unique key {}", paths())))?
+            {
                 Found::Dead(holder) => self.bury(tx, &holder)?,
+                Found::Damaged(holder) => self.room.gate.check_expired(tx, &holder.header)?,
                 Found::Living(holder) if holder.number != record.number => {
                     return Err(Error::UniqueKeyTaken { paths: paths() });
                 }
@@ -481,13 +496,21 @@ impl Job<'_> {
     }
 
     /// Removes a dead item with every trace. It takes no sequence: nobody can tell who removed it, or when.
+    ///
+    /// One that damage keeps from being removed stays as it is, and its place is taken all the same (T15): it leads nowhere any
+    /// more, and whoever removes it later leaves alone what has become the new one's. The purge sets it aside and tells.
     fn bury(&self, tx: &mut Transaction<'_>, dead: &Record) -> Result<()> {
-        if !self.room.gate.may_destroy(tx, dead) {
-            return Err(Error::ClockSuspect { what: "the place of an expired item is taken" });
-        }
+        self.room.gate.check_expired(tx, &dead.header)?;
         let Desk { container, partition, .. } = self.room.desk;
-        self.wake_at(burial::by_write(tx, self.room.gate, &**container, partition, dead)?);
-        self.footprint(dead, Drafted::default()).remove(tx)
+        let removed = set_aside::attempt(tx, |tx| {
+            let due = burial::by_write(tx, self.room.gate, &**container, partition, dead)?;
+            self.footprint(dead, Drafted::default()).remove(tx)?;
+            Ok(due)
+        })?;
+        if let Ok(due) = removed {
+            self.wake_at(due);
+        }
+        Ok(())
     }
 
     fn footprint(&self, record: &Record, terms: Drafted) -> Footprint {

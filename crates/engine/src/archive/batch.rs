@@ -15,7 +15,7 @@ use crate::container::Partition;
 use crate::counters::Tally;
 use crate::error::{Error, Result};
 use crate::expiry::Policy;
-use crate::gate::{Found, Gate, View};
+use crate::gate::{Gate, View};
 use crate::header::Record;
 use crate::holder::Holder;
 use crate::keys;
@@ -221,10 +221,7 @@ fn collect<K: Keeper<Body = B>, B: crate::header::Body>(view: &View, keeper: &K)
 }
 
 fn dead<B: crate::header::Body>(reader: &dyn Read, gate: &Gate, number: ItemNumber) -> Result<Record<B>> {
-    match gate.by_number(reader, number)? {
-        Found::Dead(record) => Ok(record),
-        Found::Living(_) | Found::Nobody => {
-            Err(Error::Corrupt(format!("item {} stands among the dead but is not one", number.0)))
-        }
-    }
+    gate.by_number(reader, number)?
+        .expired()?
+        .ok_or_else(|| Error::Corrupt(format!("item {} stands among the dead but is not one", number.0)))
 }

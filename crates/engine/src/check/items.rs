@@ -146,6 +146,11 @@ impl Inspection<'_> {
         if value.admits(&found) {
             return Ok(());
         }
+        if self.is_superseded(stock, claims, claim, &found)? {
+            // The entry is the later item's, and is counted with it.
+            *seen.found.entry(*keyspace).or_default() -= 1;
+            return Ok(());
+        }
         seen.wrong.push(*keyspace);
         seen.wrong.dedup();
         if *keyspace == Keyspace::Item {
@@ -165,6 +170,20 @@ impl Inspection<'_> {
             format!("its {} is another's or damaged", entry(*keyspace)),
             [fix],
         )
+    }
+
+    /// Whether a later item has taken the place of one that had expired and could not be removed then (T15).
+    fn is_superseded(
+        &mut self,
+        stock: &Stock,
+        claims: &Claims,
+        claim: &Claim,
+        found: &Bytes,
+    ) -> Result<bool> {
+        let is_later = number_of(claim.keyspace, &claim.key, found).is_some_and(|it| it > claims.number);
+        Ok(is_later
+            && stock.policy(self.reader)?.is_dead(&claims.header, self.now)
+            && self.other_claimant(stock, claims, claim, found)?.is_some())
     }
 
     /// Another item that lays claim to the same entry, and has it. Entries whose key names their item have no other.

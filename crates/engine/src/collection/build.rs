@@ -239,7 +239,7 @@ impl Desk {
         let document_keys = DocumentKeys::extract(&self.list, &record.body, is_in)?;
         let is_living = !self.gate.policy.is_dead(&record.header, self.gate.now);
         // Whom only a suspect clock calls dead may live again (T34), and must have its date then.
-        let may_live = !self.gate.may_destroy(tx, record);
+        let may_live = !self.gate.may_destroy(tx, &record.header);
         let mut next = record.clone();
         for number in numbers {
             let Some(index) = self.list.get(*number) else { continue };

@@ -369,7 +369,7 @@ fn replay_items(
 fn unchanged(tx: &Transaction<'_>, desk: &Desk, number: ItemNumber, base: Sequence) -> Result<BsonRecord> {
     match desk.gate.by_number(tx, number)? {
         gate::Found::Living(record) if record.header.sequence == base => Ok(record),
-        gate::Found::Living(_) | gate::Found::Dead(_) | gate::Found::Nobody => {
+        gate::Found::Living(_) | gate::Found::Dead(_) | gate::Found::Damaged(_) | gate::Found::Nobody => {
             Err(conflict(&desk.collection))
         }
     }

@@ -36,6 +36,7 @@ use crate::hold;
 use crate::limits::{COLLECTION_ITEM_BYTES_MAX, INSERT_CHUNK_BYTES, INSERT_CHUNK_ITEMS};
 use crate::lsn::WriteNumber;
 use crate::obituary::CollectionKeeper;
+use crate::purge::set_aside;
 
 /// Which item a write is about.
 #[derive(Debug, Clone)]
@@ -415,9 +416,13 @@ impl Desk {
         events: &mut Events,
         draft: Draft,
     ) -> Result<(BsonRecord, Charge)> {
-        match self.gate.by_id_key(tx, &self.id_key(draft.id()))? {
+        let found = self.gate.by_id_key(tx, &self.id_key(draft.id()));
+        match found
+            .map_err(|error| error.at_item(format_args!("document {}", bson::shell_text(draft.id()))))?
+        {
             gate::Found::Living(_) => return Err(duplicate_id(draft.id())),
             gate::Found::Dead(dead) => self.bury(tx, &dead)?,
+            gate::Found::Damaged(item) => self.gate.check_expired(tx, &item.header)?,
             gate::Found::Nobody => {}
         }
         let Draft { document, ttl, keys } = draft;
@@ -546,14 +551,20 @@ impl Desk {
         }
     }
 
-    /// Removes a dead item that is in the way. It takes no sequence: nobody can tell who removed it, or when.
+    /// Removes a dead item that is in the way. It takes no sequence: nobody can tell who removed it, or when. One that damage keeps
+    /// from being removed stays as it is for the purge to set aside, and its place is taken all the same (T15).
     fn bury(&self, tx: &mut Transaction<'_>, dead: &BsonRecord) -> Result<()> {
-        if !self.gate.may_destroy(tx, dead) {
-            return Err(Error::ClockSuspect { what: "the place of an expired item is taken" });
-        }
+        self.gate.check_expired(tx, &dead.header)?;
         let partition = &self.collection.partition;
-        self.note_due(burial::by_write(tx, &self.gate, &self.keeper(), partition, dead)?);
-        self.clear(tx, dead).map(drop)
+        let removed = set_aside::attempt(tx, |tx| {
+            let due = burial::by_write(tx, &self.gate, &self.keeper(), partition, dead)?;
+            self.clear(tx, dead)?;
+            Ok(due)
+        })?;
+        if let Ok(due) = removed {
+            self.note_due(due);
+        }
+        Ok(())
     }
 
     /// Makes room at keys of a unique index: a dead holder goes, a living one other than the item itself is a conflict.
@@ -573,6 +584,7 @@ impl Desk {
                 match self.gate.by_number(tx, holder)? {
                     gate::Found::Living(_) => return Err(duplicate(index, key, document)?),
                     gate::Found::Dead(dead) => self.bury(tx, &dead)?,
+                    gate::Found::Damaged(item) => self.gate.check_expired(tx, &item.header)?,
                     gate::Found::Nobody => return Err(no_holder(holder)),
                 }
             }
@@ -598,7 +610,7 @@ impl Desk {
                 }
                 match self.gate.by_number::<RawDocument>(tx, holder)? {
                     gate::Found::Living(_) => return Err(duplicate(index, key, &record.body)?),
-                    gate::Found::Dead(_) => {}
+                    gate::Found::Dead(_) | gate::Found::Damaged(_) => {}
                     gate::Found::Nobody => return Err(no_holder(holder)),
                 }
             }

@@ -24,8 +24,9 @@ use crate::container::{Container, Partition};
 use crate::counters;
 use crate::error::{Error, Result};
 use crate::events;
+use crate::expiry::Place;
 use crate::gate::View;
-use crate::header::{Body, Header, Record};
+use crate::header::{Body, Record, decode_header};
 use crate::item::Item;
 use crate::keys::{self, Key};
 use crate::limits::{PAGE_BYTES_MAX, PAGE_ENTRIES_MAX};
@@ -298,17 +299,12 @@ impl<B: Body> Told<B> {
             }
             Entry::Expiry(image) => Record::decode(position.number, &image).map(|dead| Some(expired(dead))),
             Entry::Dead(place) => {
-                let (keyspace, key) = Key::Item(view.gate.partition, position.number).encode();
-                let Some(bytes) = view.snapshot.get(keyspace, &key)? else {
-                    let number = position.number.0;
-                    return Err(Error::Corrupt(format!("a queue has item {number}, which is not there")));
-                };
-                let (mut header, _) = Header::decode(&bytes)?;
-                touch::look_up(&*view.snapshot, view.gate.partition, position.number, &mut header)?;
-                if view.gate.policy.end_of(&header).is_none_or(|(_, end)| end != place) {
-                    return Ok(None);
+                match dead(view, position.number, place) {
+                    // Its event has neither an id nor an image and belongs to no logical partition, and the item stays until it is
+                    // repaired. Readers go on without it: the purge tells of it when it sets the item aside.
+                    Err(Error::Corrupt(_)) => Ok(None),
+                    found => Ok(found?.map(expired)),
                 }
-                Record::decode(position.number, &bytes).map(|dead| Some(expired(dead)))
             }
         }
     }
@@ -330,6 +326,21 @@ impl<B: Body> Told<B> {
             previous: self.previous.map(image),
         }
     }
+}
+
+/// The expired item that stands in a queue; none if it has died by another one.
+fn dead<B: Body>(view: &View, number: ItemNumber, place: Place) -> Result<Option<Record<B>>> {
+    let (keyspace, key) = Key::Item(view.gate.partition, number).encode();
+    let Some(bytes) = view.snapshot.get(keyspace, &key)? else {
+        return Err(Error::Corrupt(format!("a queue has item {}, which is not there", number.0)));
+    };
+    let (mut header, length) = decode_header(number, &bytes)?;
+    touch::look_up(&*view.snapshot, view.gate.partition, number, &mut header)?;
+    if view.gate.policy.end_of(&header).is_none_or(|(_, end)| end != place) {
+        return Ok(None);
+    }
+    let body = Record::decode_body(number, &bytes, length)?;
+    Ok(Some(Record { number, header, body }))
 }
 
 #[cfg(test)]

@@ -19,20 +19,20 @@ use crate::{
 };
 
 const START: u64 = 1_700_000_000;
-const ITEMS: usize = 5;
+pub(super) const ITEMS: usize = 5;
 
-type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+pub(super) type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
-struct Scene {
-    store: Arc<MemoryStore>,
+pub(super) struct Scene {
+    pub(super) store: Arc<MemoryStore>,
     archive: Arc<MemoryArchive>,
-    engine: Engine,
-    clock: Arc<ManualClock>,
-    holder: Holder,
+    pub(super) engine: Engine,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) holder: Holder,
 }
 
 impl Scene {
-    fn new(make: fn(&Engine) -> Holder) -> Scene {
+    pub(super) fn new(make: fn(&Engine) -> Holder) -> Scene {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
         let store = Arc::new(MemoryStore::new(ClockOptions::new(clock.clone())).expect("a store"));
         let archive = Arc::new(MemoryArchive::default());
@@ -42,14 +42,14 @@ impl Scene {
     }
 
     /// Items that each have a second of their own.
-    fn fill(&self, first: usize) {
+    pub(super) fn fill(&self, first: usize) {
         for number in first..first + ITEMS {
             write(&self.engine, &self.holder, number);
             self.clock.advance(Duration::from_secs(1));
         }
     }
 
-    fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.engine = open(&self.store, &self.archive);
         self.holder = self
             .engine
@@ -57,20 +57,20 @@ impl Scene {
             .expect("it is there");
     }
 
-    fn partition(&self) -> &Arc<Partition> {
+    pub(super) fn partition(&self) -> &Arc<Partition> {
         &self.holder.partitions()[0]
     }
 
-    fn entries(&self, keyspace: Keyspace) -> Entries {
+    pub(super) fn entries(&self, keyspace: Keyspace) -> Entries {
         below::entries(&*self.store, keyspace, self.partition().id)
     }
 
-    fn plant(&self, change: impl FnOnce(&mut Transaction<'_>) + Send + 'static) {
+    pub(super) fn plant(&self, change: impl FnOnce(&mut Transaction<'_>) + Send + 'static) {
         below::change(&*self.store, change);
     }
 
     /// Lets everything expire and purges until a step finds nothing; how many items went.
-    fn purge(&self) -> u64 {
+    pub(super) fn purge(&self) -> u64 {
         self.clock.advance(Duration::from_secs(1000));
         let mut purged = 0;
         loop {
@@ -83,12 +83,12 @@ impl Scene {
         }
     }
 
-    fn set_aside(&self) -> u64 {
+    pub(super) fn set_aside(&self) -> u64 {
         self.engine.purge_figures(&self.holder).expect("figures").set_aside
     }
 
     /// The numbers of the items that the log names.
-    fn named(&self) -> Vec<u64> {
+    pub(super) fn named(&self) -> Vec<u64> {
         let of = |news| match news {
             PurgeNews::SetAside { container, item, reason } => {
                 assert_eq!(container, format!("{}/{}", self.holder.database(), self.holder.name()));
@@ -106,7 +106,7 @@ fn open(store: &Arc<MemoryStore>, archive: &Arc<MemoryArchive>) -> Engine {
     Engine::open_with(store.clone(), options).expect("an engine")
 }
 
-fn container(engine: &Engine) -> Holder {
+pub(super) fn container(engine: &Engine) -> Holder {
     let database = engine.create_database("db", None).expect("made");
     let text = r#"{"id":"c","partitionKey":{"paths":["/pk"]},"defaultTtl":100,
         "uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/n"]}]}}"#;
@@ -117,7 +117,7 @@ fn container(engine: &Engine) -> Holder {
     holder
 }
 
-fn archived(engine: &Engine) -> Holder {
+pub(super) fn archived(engine: &Engine) -> Holder {
     let holder = container(engine);
     let directory = ArchiveDirectory::parse("cold").expect("a name");
     engine
@@ -130,7 +130,7 @@ fn archived(engine: &Engine) -> Holder {
     holder
 }
 
-fn collection(engine: &Engine) -> Holder {
+pub(super) fn collection(engine: &Engine) -> Holder {
     let made =
         engine.create_collection("shop", "carts", CollectionDefinition::default(), None).expect("made");
     let spec = r#"{"key":{"at":1},"name":"at","expireAfterSeconds":100}"#;
@@ -139,7 +139,7 @@ fn collection(engine: &Engine) -> Holder {
     Holder::Collection(made)
 }
 
-fn raw(text: &str) -> RawDocument {
+pub(super) fn raw(text: &str) -> RawDocument {
     let value = bson::parse_extended_json(text).expect("JSON");
     RawDocument::from_view(value.view().as_document().expect("a document"))
 }

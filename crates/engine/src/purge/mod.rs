@@ -19,6 +19,8 @@
 
 #[cfg(test)]
 mod damage_tests;
+#[cfg(test)]
+mod damaged_place_tests;
 mod figures;
 mod pace;
 #[cfg(test)]

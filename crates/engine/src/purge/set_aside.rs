@@ -53,8 +53,9 @@ pub(super) fn put(
     Ok(Some(SetAside { number, reason }))
 }
 
-/// Runs the removal of one item: its result, or the damage that prevents it, with nothing of it done. Other errors end the sweep.
-pub(super) fn attempt<R>(
+/// Runs the removal of one item: its result, or the damage that prevents it, with nothing of it done. Other errors end the
+/// transaction.
+pub(crate) fn attempt<R>(
     tx: &mut Transaction<'_>,
     removal: impl FnOnce(&mut Transaction<'_>) -> Result<R>,
 ) -> Result<std::result::Result<R, String>> {

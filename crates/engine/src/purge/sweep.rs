@@ -18,7 +18,7 @@ use crate::container::{Container, Partition};
 use crate::error::{Error, Result};
 use crate::expiry::{Millis, Policy, Queue};
 use crate::footprint::{Footprint, Home};
-use crate::gate::{Found, Gate};
+use crate::gate::Gate;
 use crate::history;
 use crate::holder::Holder;
 use crate::index::{Drafted, Upkeep};
@@ -119,7 +119,7 @@ impl<'a> Undertaker<'a> {
     fn remove(&self, tx: &mut Transaction<'_>, gate: &Gate, number: ItemNumber) -> Result<Option<Removed>> {
         match self {
             Undertaker::Container(container, upkeep, prepared) => {
-                let Found::Dead(record) = gate.by_number(tx, number)? else { return Ok(None) };
+                let Some(record) = gate.by_number(tx, number)?.expired()? else { return Ok(None) };
                 let footprint = if let Some(prepared) = prepared.borrow_mut().take(&record, upkeep) {
                     prepared
                 } else {
@@ -137,7 +137,7 @@ impl<'a> Undertaker<'a> {
                 }))
             }
             Undertaker::Collection(desk) => {
-                let Found::Dead(record) = gate.by_number(tx, number)? else { return Ok(None) };
+                let Some(record) = gate.by_number(tx, number)?.expired()? else { return Ok(None) };
                 let entries =
                     burial::by_purge(tx, gate, &desk.keeper(), &record)? + desk.clear(tx, &record)?;
                 // Not every entry is a term of an index, so this is never too little.

@@ -248,14 +248,7 @@ async fn a_damaged_item_is_told_by_status_and_metrics_t22() {
     for id in ["1", "2", "3"] {
         server.create("a", &format!(r#"{{"id":"{id}","pk":"a"}}"#)).await.expect_status(201);
     }
-    let damage = storage::transact(&*server.store, storage::Lanes::all(), |tx| {
-        let all = storage::KeyRange::all();
-        let (key, value) =
-            tx.scan(storage::Keyspace::Item, all, storage::Direction::Forward).nth(1).expect("an item")?;
-        tx.put(storage::Keyspace::Item, key.to_vec(), value.slice(..value.len() - 4));
-        Ok::<_, storage::Error>(())
-    });
-    damage.wait().unwrap();
+    cut_second_item(&server);
     server.advance(15);
     let after = server.admin("POST", "/_bolide/purge", r#"{"now":true}"#).send().await.expect_status(200);
     assert_eq!((after.member("setAside"), after.member("purgedItems")), (Value::Int(1), Value::Int(2)));
@@ -266,6 +259,44 @@ async fn a_damaged_item_is_told_by_status_and_metrics_t22() {
     assert!(page.lines().any(|line| line == "bolide_purge_set_aside_items 1"), "{page}");
     let news = server.engine.take_purge_news();
     assert!(matches!(&news[..], [PurgeNews::SetAside { container, .. }] if container == "db/c"), "{news:?}");
+}
+
+/// Takes some of its last bytes from the second item.
+fn cut_second_item(server: &Server) {
+    let damage = storage::transact(&*server.store, storage::Lanes::all(), |tx| {
+        let all = storage::KeyRange::all();
+        let (key, value) =
+            tx.scan(storage::Keyspace::Item, all, storage::Direction::Forward).nth(1).expect("an item")?;
+        tx.put(storage::Keyspace::Item, key.to_vec(), value.slice(..value.len() - 4));
+        Ok::<_, storage::Error>(())
+    });
+    damage.wait().unwrap();
+}
+
+/// T15: an expired item that cannot be read is not there; one that lives is an error that says what to do.
+#[tokio::test]
+async fn t15_the_id_of_a_damaged_item_that_has_expired_is_free() {
+    let more = r#""defaultTtl":10,"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/n"]}]}"#;
+    let server = Server::with_container(more).await;
+    let item = |id: &str| format!(r#"{{"id":"{id}","pk":"a","n":"{id}"}}"#);
+    for id in ["1", "2", "3"] {
+        server.create("a", &item(id)).await.expect_status(201);
+    }
+    cut_second_item(&server);
+    let living = server.read("a", "2").await.expect_error(500, 0, "InternalServerError");
+    assert!(living.message().contains("bolide check --repair"), "{}", living.message());
+    server.advance(10);
+    server.read("a", "2").await.expect_error(404, 0, "NotFound");
+    let replace = server.put("/dbs/db/colls/c/docs/2", &item("2")).key("a");
+    replace.send().await.expect_error(404, 0, "NotFound");
+    server.delete("/dbs/db/colls/c/docs/2").key("a").send().await.expect_error(404, 0, "NotFound");
+    server.create("a", &item("2")).await.expect_status(201);
+    server.read("a", "2").await.expect_status(200);
+    let found = server.query("SELECT VALUE c.id FROM c WHERE c.n = '2'").await.expect_status(200);
+    assert_eq!(found.member("Documents").to_json(), r#"["2"]"#);
+    let purged = server.admin("POST", "/_bolide/purge", r#"{"now":true}"#).send().await.expect_status(200);
+    assert_eq!((purged.member("setAside"), purged.member("purgedItems")), (Value::Int(1), Value::Int(2)));
+    server.read("a", "2").await.expect_status(200);
 }
 
 /// Every operation under its own name, whatever it came to; and the whole page as Prometheus wants it, whatever containers are
