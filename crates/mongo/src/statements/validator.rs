@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use bson::{Document, RawDocument, Value, ValueRef};
+use bson::{Document, RawDocument, ValueRef};
 use engine::collection::Collection;
-use mql::filter::{Filter, Settings, explain_schema};
+use mql::filter::{Filter, Settings, explain_filter};
 use mql::path::FieldPath;
 use mql::{Code, Context};
 use parking_lot::Mutex;
@@ -94,12 +94,10 @@ impl Validator {
         }
     }
 
-    /// The rules of a schema that the document did not keep which was refused last; none if the validator is no schema alone.
-    fn broken_rules(&self) -> Option<Vec<Value>> {
-        let schema = self.rules.get("$jsonSchema").and_then(Value::as_document);
-        let (schema, refused) = (schema.filter(|_| self.rules.len() == 1)?, self.refused.lock().take()?);
-        let broken = explain_schema(schema.view(), refused.view(), &Context::at(0)).ok()?;
-        Some(broken.into_iter().map(Value::Document).collect())
+    /// What the document does not meet which was refused last.
+    fn details(&self) -> Option<Document> {
+        let refused = self.refused.lock().take()?;
+        explain_filter(self.rules.view(), refused.view(), &Context::at(0)).ok()
     }
 
     /// A refusal with what clients look at besides its message: which document, and what it does not meet.
@@ -107,17 +105,10 @@ impl Validator {
         if error.code != Code::DOCUMENT_VALIDATION_FAILURE {
             return error;
         }
-        let first = self.rules.iter().next().map_or("", |(name, _)| name);
-        let operator = if first.starts_with('$') { first } else { "$and" };
-        let details = match self.broken_rules() {
-            Some(broken) => {
-                Document::new().with("operatorName", operator).with("schemaRulesNotSatisfied", broken)
-            }
-            None => Document::new()
-                .with("operatorName", operator)
-                .with("specifiedAs", self.rules.clone())
-                .with("reason", "the document does not match"),
-        };
+        let details = self.details().unwrap_or_else(|| {
+            let rules = self.rules.clone();
+            Document::new().with("specifiedAs", rules).with("reason", "the document does not match")
+        });
         let mut info = Document::new();
         if let Some(id) = id {
             info.push("failingDocumentId", id.to_value());

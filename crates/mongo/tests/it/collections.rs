@@ -20,10 +20,13 @@ async fn a_refused_document_is_named() {
     };
     assert_eq!(failure(&reply).get("code"), Some(&Value::Int32(121)));
     assert_eq!(inner(&failure(&reply), "errInfo.failingDocumentId"), &Value::Int32(2));
-    assert!(inner(&failure(&reply), "errInfo.details").as_document().is_some());
+    let missing =
+        r#"{"operatorName": "$gt", "specifiedAs": {"a": {"$gt": 0}}, "reason": "field was missing"}"#;
+    assert_eq!(inner(&failure(&reply), "errInfo.details"), &Value::Document(json(missing)));
     let update = r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"a": 0}}}]}"#;
     let reply = client.done("db", json(update)).await;
     assert_eq!(inner(&failure(&reply), "errInfo.failingDocumentId"), &Value::Int32(1));
+    assert_eq!(inner(&failure(&reply), "errInfo.details.consideredValue"), &Value::Int32(0));
     let change =
         r#"{"findAndModify": "c", "query": {"_id": 7}, "update": {"$set": {"a": 0}}, "upsert": true}"#;
     let reply = client.on("db", json(change)).await;

@@ -117,6 +117,24 @@ async fn the_nearest_on_the_globe_need_an_index() {
     for command in [near, sphere, stage] {
         client.done("db", json(command)).await;
     }
+    // The place may come from the values of the request, whole or in part.
+    for (place, values) in [
+        (r#""$$v""#, r#"{"v": {"type": "Point", "coordinates": [1, 1]}}"#),
+        (r#"{"type": "Point", "coordinates": "$$c"}"#, r#"{"c": [1, 1]}"#),
+        (r#"["$$x", 1]"#, r#"{"x": 1}"#),
+    ] {
+        let command = format!(
+            r#"{{"aggregate": "c", "pipeline": [{{"$geoNear": {{"near": {place}, "key": "p", "spherical": true, "distanceField": "d"}}}}],
+            "cursor": {{}}, "let": {values}}}"#
+        );
+        let reply = client.done("db", json(&command)).await;
+        let found = crate::client::inner(&reply, "cursor.firstBatch").as_array().unwrap();
+        let distance = found[0].as_document().unwrap().get("d");
+        assert!(
+            matches!(distance, Some(Value::Double(distance)) if distance.abs() < 1e-6),
+            "{place}: {found:?}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

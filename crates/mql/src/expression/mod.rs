@@ -25,7 +25,7 @@ mod table;
 
 use std::sync::Arc;
 
-use bson::{Value, ValueRef};
+use bson::{Document, Value, ValueRef};
 
 use crate::context::Context;
 use crate::error::Result;
@@ -78,6 +78,11 @@ impl Expression {
         if let Node::Constant(value) = &*self.0 { Some(value.as_ref()) } else { None }
     }
 
+    /// Whether the value depends on nothing but variables that have a value here.
+    pub(crate) fn is_given(&self, variables: &Document) -> bool {
+        self.0.is_given(&|name| variables.contains(name))
+    }
+
     /// The names of a plain field path such as `$a.b`.
     pub fn as_field_path(&self) -> Option<&[String]> {
         if let Node::Field(path) = &*self.0 { Some(path.names()) } else { None }
@@ -87,7 +92,6 @@ impl Expression {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bson::Document;
 
     fn evaluate(expression: &Value, document: &Document) -> Result<Option<Value>> {
         let scope = Scope::root(document.view());

@@ -90,6 +90,20 @@ impl Comparison {
 }
 
 impl Node {
+    /// Whether the value depends on nothing but variables that `is_known` knows.
+    pub(crate) fn is_given(&self, is_known: &dyn Fn(&str) -> bool) -> bool {
+        match self {
+            Node::Constant(_) => true,
+            Node::Variable(Variable::User(name), _) => is_known(name),
+            Node::Document(fields) => fields.iter().all(|(_, node)| node.is_given(is_known)),
+            Node::Array(items) => items.iter().all(|node| node.is_given(is_known)),
+            Node::Compare(_, sides) => sides.iter().all(|node| node.is_given(is_known)),
+            // Time and chance are no calls.
+            Node::Call { arguments, .. } => arguments.iter().flatten().all(|node| node.is_given(is_known)),
+            Node::Field(_) | Node::Variable(..) | Node::Special(_) => false,
+        }
+    }
+
     /// The value in a scope.
     pub(crate) fn evaluate<'a>(&'a self, scope: &'a Scope<'a>, context: &Context) -> Result<Operand<'a>> {
         context.spend(1)?;

@@ -202,8 +202,17 @@ impl<'a> Parser<'a> {
         })
     }
 
+    /// Whether a part depends on nothing but the values of the request's `let`.
+    pub(crate) fn is_given(&self, node: &Node) -> bool {
+        node.is_given(&|name| !self.is_bound(name) && self.known.contains(name))
+    }
+
+    fn is_bound(&self, name: &str) -> bool {
+        self.bound.get(name).is_some_and(|times| *times > 0)
+    }
+
     fn is_known(&self, name: &str) -> bool {
-        self.bound.get(name).is_some_and(|times| *times > 0) || self.known.contains(name)
+        self.is_bound(name) || self.known.contains(name)
     }
 }
 

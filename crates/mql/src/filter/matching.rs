@@ -31,7 +31,7 @@ impl Node {
             (Node::Field { path, test }, root) => {
                 path.any_in(root, test.arrays(), asking.context, &mut |leaf| test.matches(leaf.value, asking))
             }
-            (Node::Expr(expression), ValueRef::Document(document)) => {
+            (Node::Expr { expression, .. }, ValueRef::Document(document)) => {
                 let scope = Scope::root(document)
                     .with_variables(&asking.settings.variables)
                     .with_collation(&asking.settings.collation);
@@ -84,7 +84,7 @@ impl Node {
             Node::Or(nodes) => any_of(nodes, field, asking),
             Node::Nor(nodes) => Ok(!any_of(nodes, field, asking)?),
             Node::Not(node) => Ok(!node.decide(field, asking)?),
-            Node::Field { .. } | Node::Expr(_) | Node::Schema(_) | Node::Text(_) => field(self),
+            Node::Field { .. } | Node::Expr { .. } | Node::Schema(_) | Node::Text(_) => field(self),
             Node::SampleRate(rate) => {
                 Ok(((asking.context.random() >> 11) as f64) < rate * 9_007_199_254_740_992.0)
             }

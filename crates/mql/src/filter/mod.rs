@@ -8,6 +8,8 @@
 //! Negations are true complements: `$ne` holds for what is missing, and for no array with an item that is equal.
 
 mod bits;
+mod explain;
+mod expr;
 mod geo;
 mod matching;
 mod node;
@@ -25,12 +27,14 @@ use std::sync::Arc;
 use bson::{ArrayRef, Collation, Document, DocumentRef, ValueRef};
 
 pub use bits::{BitRule, BitTest};
+pub use explain::explain_filter;
+pub(crate) use expr::equalities;
 pub use geo::{GeoTest, Measure, Near};
 pub(crate) use matching::Asking;
 pub use node::{Comparison, Members, Node, Test, TypeSet};
 pub(crate) use parse::is_truthy;
 pub use pattern::{Groups, Pattern, PatternRoom};
-pub use schema::{Schema, explain_schema};
+pub use schema::Schema;
 pub use text::TextSearch;
 
 use crate::context::Context;

@@ -29,7 +29,12 @@ pub enum Node {
         test: Test,
     },
     /// An expression over the document is true: `$expr`.
-    Expr(Expression),
+    Expr {
+        /// The expression.
+        expression: Expression,
+        /// Conditions on fields that hold wherever it is true: what an index can be asked.
+        implied: Vec<Node>,
+    },
     /// The document looks like this: `$jsonSchema`.
     Schema(Box<Schema>),
     /// Words are found in it: `$text`.
@@ -190,6 +195,14 @@ impl Node {
         match self {
             Node::And(nodes) | Node::Or(nodes) => nodes.iter().find_map(|node| node.find(pick)),
             other => pick(other),
+        }
+    }
+
+    /// The conditions that follow from the node beside itself.
+    pub(crate) fn implied(&self) -> &[Node] {
+        match self {
+            Node::Expr { implied, .. } => implied,
+            _ => &[],
         }
     }
 

@@ -4,6 +4,7 @@ use bson::{DocumentRef, Value, ValueRef};
 
 use super::Settings;
 use super::bits::{BitRule, BitTest};
+use super::expr;
 use super::geo::{geo_intersects, geo_within, near};
 use super::node::{Comparison, Members, Node, Test};
 use super::numbers::{integer, is_nan, whole};
@@ -86,7 +87,9 @@ impl Parser<'_> {
             "$expr" => {
                 only_at_top(name, level)?;
                 let variables = Variables::of(&self.settings.variables, &self.settings.patterns);
-                nodes.push(Node::Expr(Expression::parse(value, &variables)?));
+                let expression = Expression::parse(value, &variables)?;
+                let implied = expr::implied(value, &self.settings.variables);
+                nodes.push(Node::Expr { expression, implied });
             }
             "$where" => {
                 let message = "$where is not supported: this server does not run JavaScript";

@@ -11,8 +11,8 @@
 //! [`Running`] pulls rows through the stages; it keeps no borrow of the source, so it can wait in a cursor for the next
 //! request, which brings a source of its own.
 //!
-//! Stages that must see all rows before they give one count the bytes they keep and refuse to keep too many; nothing is
-//! spilled to disk.
+//! Stages that must see all rows before they give one count the bytes they keep. `$sort` and `$group` go on on disk where that is
+//! allowed (`sorter`); the others refuse to keep too many.
 
 mod accumulator;
 mod asked;
@@ -229,24 +229,15 @@ impl Pipeline {
         self.stages.is_empty() && self.leading.filter.near().is_none() && self.leading.filter.text().is_none()
     }
 
-    /// Its conditions and one more.
-    fn filter_with(&self, condition: &Document) -> Result<Filter> {
-        let mut both = vec![condition.clone()];
-        if !self.leading.conditions.is_empty() {
-            both.push(self.leading.conditions.clone());
-        }
-        self.around.filter(all_of(both).view())
-    }
-
     /// Starts. Nothing is read before the first row is asked for.
     pub fn start(self) -> Running {
         Running::new(self)
     }
 
-    /// Starts a copy with one condition more, before everything else.
-    fn start_where(&self, condition: Option<&Document>) -> Result<Running> {
+    /// A copy with one condition more, before everything else.
+    fn with_condition(&self, condition: Option<&Document>) -> Result<Pipeline> {
         let mut pipeline = self.clone();
-        let Some(condition) = condition else { return Ok(pipeline.start()) };
+        let Some(condition) = condition else { return Ok(pipeline) };
         let plain =
             pipeline.reads_collection() && !matches!(pipeline.stages.first(), Some(Stage::GeoNear(_)));
         if plain {
@@ -262,7 +253,7 @@ impl Pipeline {
             let behind = pipeline.stages.len().min(1);
             pipeline.stages.insert(behind, Stage::Match(matching));
         }
-        Ok(pipeline.start())
+        Ok(pipeline)
     }
 }
 

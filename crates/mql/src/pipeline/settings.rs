@@ -202,6 +202,15 @@ impl Formula {
         self.expression.as_constant().map(|value| value.cloned().unwrap_or(Value::Null))
     }
 
+    /// The value, if it depends on nothing but the values of `let`; null for what is missing.
+    pub(crate) fn given(&self) -> Result<Option<Value>> {
+        if !self.expression.is_given(&self.settings.variables) {
+            return Ok(None);
+        }
+        let value = self.of_document(Document::new().view(), &Context::at(0))?;
+        Ok(Some(value.unwrap_or(Value::Null)))
+    }
+
     /// The value for a document.
     pub(crate) fn of_document(&self, document: DocumentRef<'_>, context: &Context) -> Result<Option<Value>> {
         self.expression.evaluate(&self.scope(document), context)

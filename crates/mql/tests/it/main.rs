@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod corpus;
+mod explain_filter;
 mod expression;
 mod filter_properties;
 mod patterns;

@@ -736,11 +736,19 @@ proptest! {
         foreign in prop::sample::select(vec!["k", "k.x", "k.0", "other", "_id", "$weird"]),
         conditions in prop::sample::select(vec!["", r#", "pipeline": [{"$match": {"other": {"$gt": 0}}}]"#,
             r#", "pipeline": [{"$sort": {"other": 1}}]"#]),
+        by_expression in any::<bool>(),
         folds in any::<bool>(),
     ) {
-        let lookup = format!(
-            r#"[{{"$lookup": {{"from": "r", "localField": "{local}", "foreignField": "{foreign}"{conditions}, "as": "f"}}}}]"#
-        );
+        let lookup = if by_expression && foreign != "$weird" {
+            format!(
+                r#"[{{"$lookup": {{"from": "r", "let": {{"v": "${local}", "o": "$other"}}, "pipeline": [{{"$match": {{"$expr":
+                {{"$and": [{{"$eq": ["$$v", "${foreign}"]}}, {{"$gte": ["$other", "$$o"]}}]}}}}}}], "as": "f"}}}}]"#
+            )
+        } else {
+            format!(
+                r#"[{{"$lookup": {{"from": "r", "localField": "{local}", "foreignField": "{foreign}"{conditions}, "as": "f"}}}}]"#
+            )
+        };
         let mut settings = settings();
         if folds {
             settings.collation = Collation::parse(json(r#"{"locale": "en", "strength": 2}"#).view()).unwrap();
@@ -761,9 +769,13 @@ proptest! {
 fn a_join_without_an_index_reads_the_other_collection_twice() {
     let documents: Vec<Document> =
         (0..50).map(|number| json(&format!(r#"{{"_id": {number}, "k": {}}}"#, number % 7))).collect();
-    let lookup =
-        stages(r#"[{"$lookup": {"from": "docs", "localField": "_id", "foreignField": "k", "as": "f"}}]"#);
-    for (serves_joins, scans) in [(false, 3), (true, 51)] {
+    let by_fields = r#"[{"$lookup": {"from": "docs", "localField": "_id", "foreignField": "k", "as": "f"}}]"#;
+    let by_expression = r#"[{"$lookup": {"from": "docs", "let": {"i": "$_id"}, "pipeline": [
+        {"$match": {"$expr": {"$eq": ["$k", "$$i"]}}}], "as": "f"}}]"#;
+    let cases =
+        [(by_fields, false, 3), (by_fields, true, 51), (by_expression, false, 3), (by_expression, true, 51)];
+    for (lookup, serves_joins, scans) in cases {
+        let lookup = stages(lookup);
         let mut memory = memory(&documents);
         memory.serves_joins = serves_joins;
         run(&lookup, &settings(), &mut memory, &Context::at(0)).unwrap();
@@ -771,6 +783,6 @@ fn a_join_without_an_index_reads_the_other_collection_twice() {
     }
     // What is too large to be kept is looked for row by row, and so it is with a request of another time.
     let mut memory = memory(&documents);
-    run(&lookup, &settings(), &mut memory, &Context::at(0).with_stage_bytes_max(5000)).unwrap();
+    run(&stages(by_fields), &settings(), &mut memory, &Context::at(0).with_stage_bytes_max(5000)).unwrap();
     assert_eq!(memory.asked.len(), 52);
 }

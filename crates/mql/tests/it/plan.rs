@@ -116,6 +116,10 @@ fn condition() -> BoxedStrategy<Document> {
         3 => (select(PATHS), test()).prop_map(|(path, test)| operator(path, test)),
         1 => (select(PATHS), value()).prop_map(|(path, value)| operator(path, value)),
         1 => (0..4_i32, 0..4_i32).prop_map(|(b, c)| operator("a.b", b).with("a.c", c)),
+        1 => (select(PATHS), value()).prop_map(|(path, value)| {
+            let sides = vec![Value::String(format!("${path}")), Value::Document(operator("$literal", value))];
+            operator("$expr", operator("$eq", sides))
+        }),
     ]
     .boxed()
 }
@@ -460,6 +464,18 @@ const PLANS: &[(&str, &str, &str, &str)] = &[
         r#"{"$**":1}"#,
         r#"{ $_path: [ "[\"a.b\", \"a.b\"]" ], a.b: [ "[-inf, 3)" ] }"#,
     ),
+    // What an expression compares with a constant; the expression itself is always asked too.
+    (r#"{"$expr":{"$eq":["$a",5]}}"#, "{}", r#"{"a":1}"#, r#"{ a: [ "[5, 5]" ] }"#),
+    (
+        r#"{"$expr":{"$and":[{"$eq":[{"$literal":"$x"},"$a.b"]},{"$gt":["$c",1]}]}}"#,
+        "{}",
+        r#"{"a.b":1}"#,
+        r#"{ a.b: [ "[\"$x\", \"$x\"]" ] }"#,
+    ),
+    (r#"{"$expr":{"$eq":["$a",[5]]}}"#, "{}", r#"{"a":1}"#, "none"),
+    (r#"{"$expr":{"$eq":["$a","$b"]}}"#, "{}", r#"{"a":1}"#, "none"),
+    (r#"{"$expr":{"$or":[{"$eq":["$a",5]}]}}"#, "{}", r#"{"a":1}"#, "none"),
+    (r#"{"$nor":[{"$expr":{"$eq":["$a",5]}}]}"#, "{}", r#"{"a":1}"#, "none"),
     (r#"{"_ts":3}"#, "{}", r#"{"_ts":1}"#, r#"{ _ts: [ "[3, 3]" ] } exact"#),
     (r#"{"$nor":[{"a":1}]}"#, "{}", r#"{"a":1}"#, r#"{ a: [ "[MinKey, 1)", "(1, MaxKey]" ] } exact"#),
     (

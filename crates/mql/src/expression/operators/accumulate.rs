@@ -2,6 +2,7 @@
 //!
 //! What is not a number is passed over by all that count; null and missing are passed over by `$min` and `$max`.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -116,16 +117,24 @@ const PERCENTILE: Names = Names {
 #[derive(Debug)]
 struct Percentiles {
     input: Node,
-    shares: Vec<f64>,
+    shares: Shares,
     /// One value instead of a list.
     single: bool,
+}
+
+/// The shares that are asked for.
+#[derive(Debug)]
+enum Shares {
+    Fixed(Vec<f64>),
+    /// By variables of the request.
+    Given(Node),
 }
 
 fn median(parser: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) -> Result<Node> {
     let fields = named_fields(&MEDIAN, argument)?;
     check_method(fields[1])?;
     let input = parser.operand(fields[0].unwrap_or(ValueRef::Null))?;
-    Ok(Node::Special(Arc::new(Percentiles { input, shares: vec![0.5], single: true })))
+    Ok(Node::Special(Arc::new(Percentiles { input, shares: Shares::Fixed(vec![0.5]), single: true })))
 }
 
 fn percentile(parser: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) -> Result<Node> {
@@ -133,14 +142,17 @@ fn percentile(parser: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) 
     check_method(fields[1])?;
     let input = parser.operand(fields[0].unwrap_or(ValueRef::Null))?;
     let written = fields[2].unwrap_or(ValueRef::Null);
-    let Node::Constant(shares) = parser.operand(written)? else {
-        let message = format!(
-            "The $percentile 'p' field must be an array of constant values, but found value: {}.",
-            text(Some(written))
-        );
-        return Err(Error::location(7_750_300, message));
+    let shares = match parser.operand(written)? {
+        Node::Constant(shares) => Shares::Fixed(shares_of(shares.as_ref().map(Value::view))?),
+        node if parser.is_given(&node) => Shares::Given(node),
+        _ => {
+            let message = format!(
+                "The $percentile 'p' field must be an array of constant values, but found value: {}.",
+                text(Some(written))
+            );
+            return Err(Error::location(7_750_300, message));
+        }
     };
-    let shares = shares_of(shares.as_ref().map(Value::view))?;
     Ok(Node::Special(Arc::new(Percentiles { input, shares, single: false })))
 }
 
@@ -176,16 +188,16 @@ impl Special for Percentiles {
             Some(value) => Number::of(value).map(Number::to_f64).into_iter().collect(),
             None => Vec::new(),
         };
-        context.spend(samples.len() as u64 + self.shares.len() as u64)?;
+        let shares = match &self.shares {
+            Shares::Fixed(shares) => Cow::Borrowed(shares),
+            Shares::Given(node) => Cow::Owned(shares_of(node.evaluate(scope, context)?.view())?),
+        };
+        context.spend(samples.len() as u64 + shares.len() as u64)?;
         samples.sort_by(f64::total_cmp);
         let at = |share: &f64| {
             let rank = (share * samples.len() as f64).ceil() as usize;
             samples.get(rank.saturating_sub(1)).map_or(Value::Null, |value| Value::Double(*value))
         };
-        Ok(Operand::Owned(if self.single {
-            at(&0.5)
-        } else {
-            Value::Array(self.shares.iter().map(at).collect())
-        }))
+        Ok(Operand::Owned(if self.single { at(&0.5) } else { Value::Array(shares.iter().map(at).collect()) }))
     }
 }

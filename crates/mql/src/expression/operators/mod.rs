@@ -11,6 +11,7 @@ mod conditional;
 mod conversion;
 mod date;
 mod each;
+mod hashed;
 mod object;
 mod power;
 mod regex;
@@ -42,6 +43,7 @@ pub(super) const GROUPS: &[&Group] = &[
     &date::ARITHMETIC,
     &date::BUILD,
     &each::GROUP,
+    &hashed::GROUP,
     &object::GROUP,
     &power::GROUP,
     &regex::GROUP,

@@ -14,15 +14,10 @@ pub(crate) const GROUP: Group = Group {
         own("$accumulator", javascript),
         own("$where", javascript),
         own("$_internalJsEmit", javascript),
-        own("$toHashedIndexKey", hashed),
     ],
 };
 
 fn javascript(_: &mut Parser<'_>, name: &'static str, _: ValueRef<'_>) -> Result<Node> {
     let message = format!("{name} is not supported: there is no server-side JavaScript");
     Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message))
-}
-
-fn hashed(_: &mut Parser<'_>, name: &'static str, _: ValueRef<'_>) -> Result<Node> {
-    Err(Error::new(Code::COMMAND_NOT_SUPPORTED, format!("{name} is not supported")))
 }

@@ -1,4 +1,4 @@
-//! `$let`, `$literal`, `$meta`, `$rand`: where values come from that are no fields.
+//! `$let`, `$literal`, `$meta`, `$rand`, `$expr`: where values come from that are no fields.
 
 use std::sync::Arc;
 
@@ -20,11 +20,17 @@ pub(crate) const GROUP: Group = Group {
         own("$const", literal),
         own("$meta", meta),
         own("$rand", rand),
+        own("$expr", parenthesis),
     ],
 };
 
 fn literal(_: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) -> Result<Node> {
     Ok(Node::Constant(Some(argument.to_value())))
+}
+
+/// `{$expr: ..}` is what stands in it.
+fn parenthesis(parser: &mut Parser<'_>, _: &'static str, argument: ValueRef<'_>) -> Result<Node> {
+    parser.operand(argument)
 }
 
 const LET: Names = Names {

@@ -26,7 +26,7 @@ const COMPANIONS: &[(&str, &str)] = &[
 const NAMED: [&str; 2] = ["properties", "patternProperties"];
 
 /// Every rule of a schema that a document does not keep.
-pub fn explain_schema(
+pub(crate) fn explain_schema(
     schema: DocumentRef<'_>,
     document: DocumentRef<'_>,
     context: &Context,

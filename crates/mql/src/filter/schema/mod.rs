@@ -9,7 +9,7 @@ mod parse;
 
 use bson::{DocumentRef, Value, ValueRef};
 
-pub use explain::explain_schema;
+pub(super) use explain::explain_schema;
 
 use super::matching::Asking;
 use super::node::TypeSet;

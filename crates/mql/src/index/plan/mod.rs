@@ -85,7 +85,7 @@ pub fn plan(
         Some(Hint::Natural(_)) => return Ok(Vec::new()),
         Some(hint) => Some(hint.find(indexes)?),
     };
-    let conditions: Vec<&Node> = filter.root().conjuncts().iter().collect();
+    let conditions: Vec<&Node> = with_implied(filter.root().conjuncts()).collect();
     let mut candidates = Vec::new();
     for (number, index) in indexes.iter().enumerate() {
         if forced.is_some_and(|forced| forced != number) {
@@ -99,6 +99,11 @@ pub fn plan(
     }
     candidates.sort_by_key(Candidate::rank);
     Ok(candidates)
+}
+
+/// Conditions, each followed by those that it implies.
+fn with_implied(nodes: &[Node]) -> impl Iterator<Item = &Node> {
+    nodes.iter().flat_map(|node| std::iter::once(node).chain(node.implied()))
 }
 
 /// How many branches an `$or` may have for each of them to be planned by itself.
@@ -119,10 +124,11 @@ pub fn plan_branches(
         if branches.len() > BRANCHES_MAX {
             return None;
         }
-        let others: Vec<&Node> =
-            conjuncts.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, node)| node).collect();
+        let (before, behind) = (&conjuncts[..place], &conjuncts[place + 1..]);
+        let others: Vec<&Node> = with_implied(before).chain(with_implied(behind)).collect();
         let of_branch = |branch: &Node| {
-            let conditions: Vec<&Node> = branch.conjuncts().iter().chain(others.iter().copied()).collect();
+            let conditions: Vec<&Node> =
+                with_implied(branch.conjuncts()).chain(others.iter().copied()).collect();
             let mut candidates: Vec<Candidate> = indexes
                 .iter()
                 .enumerate()

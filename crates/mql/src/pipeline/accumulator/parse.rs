@@ -188,11 +188,18 @@ fn parse_percentiles(name: &str, argument: ValueRef<'_>, around: &Surroundings) 
         );
         return Err(Error::bad_value(message));
     }
-    let of = if single { vec![0.5] } else { shares(required("p")?)? };
+    let of = if single { vec![0.5] } else { shares(required("p")?, around)? };
     Ok(Accumulator::of(Kind::Percentiles { of, single }, input, around))
 }
 
-fn shares(p: ValueRef<'_>) -> Result<Vec<f64>> {
+fn shares(written: ValueRef<'_>, around: &Surroundings) -> Result<Vec<f64>> {
+    let Some(p) = around.formula(written)?.given()? else {
+        let message = format!(
+            "The $percentile 'p' field must be an array of constant values, but found value: {}.",
+            text(written)
+        );
+        return Err(Error::location(7_750_300, message));
+    };
     let refused = |code, found: ValueRef<'_>| {
         let message = format!(
             "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found {} of type {}",
@@ -201,7 +208,7 @@ fn shares(p: ValueRef<'_>) -> Result<Vec<f64>> {
         );
         Error::location(code, message)
     };
-    let items = match p {
+    let items = match p.view() {
         ValueRef::Array(items) if !items.is_empty() => items,
         other => return Err(refused(7_750_301, other)),
     };

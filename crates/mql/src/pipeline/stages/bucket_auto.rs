@@ -1,4 +1,6 @@
 //! `$bucketAuto`: groups of about the same size.
+//!
+//! Rows are sorted to find out where buckets end, and counted in the order in which they came, as in MongoDB: `$push` keeps it.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -104,8 +106,8 @@ fn read_buckets(value: ValueRef<'_>) -> Result<usize> {
 
 struct Bucketing {
     stage: Arc<BucketAuto>,
-    entries: Vec<(Value, Row)>,
-    sorted: Option<std::iter::Peekable<std::vec::IntoIter<(Value, Row)>>>,
+    entries: Vec<Entry>,
+    sorted: Option<std::iter::Peekable<std::vec::IntoIter<Entry>>>,
     /// How many buckets are still to be filled.
     left: usize,
     /// How many rows a bucket has.
@@ -115,11 +117,25 @@ struct Bucketing {
     memory: Memory,
 }
 
+/// A row, the value it is sorted by, and its place among all rows.
+struct Entry {
+    value: Value,
+    place: usize,
+    row: Row,
+}
+
 /// One bucket in the making.
 struct Bucket {
     least: Value,
     most: Value,
-    tallies: Vec<Tally>,
+    rows: Vec<(usize, Row)>,
+}
+
+impl Bucket {
+    fn add(&mut self, entry: Entry) -> Value {
+        self.rows.push((entry.place, entry.row));
+        entry.value
+    }
 }
 
 impl Blocking for Bucketing {
@@ -129,7 +145,7 @@ impl Blocking for Bucketing {
             check_rounded(&value)?;
         }
         self.memory.take(row.bytes() + value_bytes(value.view()), world.context)?;
-        self.entries.push((value, row));
+        self.entries.push(Entry { value, place: self.entries.len(), row });
         Ok(())
     }
 
@@ -138,27 +154,22 @@ impl Blocking for Bucketing {
             self.sort(world)?;
         }
         let stage = Arc::clone(&self.stage);
-        let Some((least, row)) = self.sorted.as_mut().and_then(Iterator::next) else { return Ok(None) };
-        let tallies = stage
-            .output
-            .iter()
-            .map(|(_, accumulator)| accumulator.begin(&Value::Null, world.context))
-            .collect::<Result<_>>()?;
-        let mut bucket = Bucket { most: least.clone(), least, tallies };
-        self.count(&mut bucket, &row, world)?;
+        let Some(first) = self.sorted.as_mut().and_then(Iterator::next) else { return Ok(None) };
+        let mut bucket = Bucket { least: first.value.clone(), most: Value::Null, rows: Vec::new() };
+        bucket.most = bucket.add(first);
         let is_last = self.left <= 1;
         self.left = self.left.saturating_sub(1);
         let mut taken = 1;
         while taken < self.size || is_last {
-            let Some((value, row)) = self.sorted.as_mut().and_then(Iterator::next) else { break };
-            bucket.most = value;
-            self.count(&mut bucket, &row, world)?;
+            let Some(entry) = self.sorted.as_mut().and_then(Iterator::next) else { break };
+            bucket.most = bucket.add(entry);
             taken += 1;
         }
-        self.close(&mut bucket, world)?;
+        self.close(&mut bucket);
+        let tallies = self.count(&mut bucket.rows, world)?;
         let id = Document::new().with("min", bucket.least).with("max", bucket.most);
         let mut document = Document::new().with("_id", id);
-        for ((name, _), tally) in stage.output.iter().zip(bucket.tallies) {
+        for ((name, _), tally) in stage.output.iter().zip(tallies) {
             document.push(name.as_str(), tally.into_value());
         }
         Row::made(document).map(Some)
@@ -171,23 +182,29 @@ impl Bucketing {
         let count = entries.len();
         world.context.spend(count as u64 * u64::from(count.max(1).ilog2()))?;
         let collation = &self.stage.collation;
-        entries.sort_by(|(left, _), (right, _)| collation.compare_values(left.view(), right.view()));
+        entries.sort_by(|left, right| collation.compare_values(left.value.view(), right.value.view()));
         self.size = ((count as f64 / self.stage.buckets as f64).round() as usize).max(1);
         self.sorted = Some(entries.into_iter().peekable());
         Ok(())
     }
 
-    fn count(&mut self, bucket: &mut Bucket, row: &Row, world: &World<'_>) -> Result<()> {
-        world.context.spend(1)?;
+    /// What a bucket has of its rows, counted in the order in which they came.
+    fn count(&mut self, rows: &mut [(usize, Row)], world: &World<'_>) -> Result<Vec<Tally>> {
+        rows.sort_unstable_by_key(|(place, _)| *place);
         let stage = Arc::clone(&self.stage);
-        for ((_, accumulator), tally) in stage.output.iter().zip(&mut bucket.tallies) {
-            self.memory.take(tally.add(accumulator.input(row, world.context)?)?, world.context)?;
+        let begin = |(_, accumulator): &(String, Accumulator)| accumulator.begin(&Value::Null, world.context);
+        let mut tallies = stage.output.iter().map(begin).collect::<Result<Vec<Tally>>>()?;
+        for (_, row) in rows {
+            world.context.spend(1)?;
+            for ((_, accumulator), tally) in stage.output.iter().zip(&mut tallies) {
+                self.memory.take(tally.add(accumulator.input(row, world.context)?)?, world.context)?;
+            }
         }
-        Ok(())
+        Ok(tallies)
     }
 
     /// Takes what belongs to the bucket beyond its size, and sets its ends.
-    fn close(&mut self, bucket: &mut Bucket, world: &World<'_>) -> Result<()> {
+    fn close(&mut self, bucket: &mut Bucket) {
         let stage = Arc::clone(&self.stage);
         if let Some(granularity) = &stage.granularity {
             let number = |value: &Value| as_double(value.view()).unwrap_or_default();
@@ -196,29 +213,28 @@ impl Bucketing {
                 Some(before) => before,
                 None => Value::Double(granularity.round_down(number(&bucket.least))),
             };
-            while let Some((_, row)) =
+            while let Some(entry) =
                 self.next_where(|value| bson::compare(value.view(), boundary.view()).is_lt())
             {
-                self.count(bucket, &row, world)?;
+                bucket.add(entry);
             }
             bucket.most = boundary.clone();
             self.boundary = Some(boundary);
-            return Ok(());
+            return;
         }
         let same = |collation: &Collation, value: &Value, most: &Value| {
             collation.compare_values(value.view(), most.view()) == Ordering::Equal
         };
-        while let Some((_, row)) = self.next_where(|value| same(&stage.collation, value, &bucket.most)) {
-            self.count(bucket, &row, world)?;
+        while let Some(entry) = self.next_where(|value| same(&stage.collation, value, &bucket.most)) {
+            bucket.add(entry);
         }
-        if let Some((next, _)) = self.sorted.as_mut().and_then(std::iter::Peekable::peek) {
-            bucket.most = next.clone();
+        if let Some(next) = self.sorted.as_mut().and_then(std::iter::Peekable::peek) {
+            bucket.most = next.value.clone();
         }
-        Ok(())
     }
 
-    fn next_where(&mut self, wanted: impl Fn(&Value) -> bool) -> Option<(Value, Row)> {
-        self.sorted.as_mut().and_then(|sorted| sorted.next_if(|(value, _)| wanted(value)))
+    fn next_where(&mut self, wanted: impl Fn(&Value) -> bool) -> Option<Entry> {
+        self.sorted.as_mut().and_then(|sorted| sorted.next_if(|entry| wanted(&entry.value)))
     }
 }
 

@@ -73,14 +73,7 @@ impl GeoNear {
             })
         };
         match name {
-            "near" => match value {
-                ValueRef::Document(_) | ValueRef::Array(_) => self.near = value.to_value(),
-                other => {
-                    let kind = type_name(other);
-                    let message = format!("$geoNear requires near to be a point or array, but found {kind}");
-                    return Err(Error::location(5_860_401, message));
-                }
-            },
+            "near" => self.near = near(value, around)?,
             "key" => {
                 let key = string()?;
                 if key.is_empty() {
@@ -161,6 +154,19 @@ impl GeoNear {
     /// Puts what was found out about the rows where the request wants it.
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
         EachRow::step(Telling(Arc::clone(self)))
+    }
+}
+
+/// The place, which the values of `let` may be part of.
+fn near(written: ValueRef<'_>, around: &Surroundings) -> Result<Value> {
+    match around.formula(written)?.given()? {
+        Some(place @ (Value::Document(_) | Value::Array(_))) => Ok(place),
+        Some(other) => {
+            let kind = type_name(other.view());
+            let message = format!("$geoNear requires near to be a point or array, but found {kind}");
+            Err(Error::location(5_860_401, message))
+        }
+        None => Err(Error::location(5_860_402, "$geoNear requires a constant near argument")),
     }
 }
 

@@ -9,6 +9,7 @@ use bson::{Document, DocumentRef, RawDocument, Value, ValueRef};
 
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::filter::equalities;
 use crate::pipeline::chain::{Each, EachRow, Step, World};
 use crate::pipeline::memory::Memory;
 use crate::pipeline::path::Path;
@@ -21,6 +22,7 @@ use crate::pipeline::text::{text, type_name};
 use crate::pipeline::{Pipeline, parse_inner};
 
 use super::join_table::{JoinTable, Moment, moment};
+use super::matching::conjuncts;
 
 /// A `$lookup` as parsed.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub(crate) struct Lookup {
     from: Option<Namespace>,
     /// The field of the row and the field of the other collection that must be equal.
     join: Option<(Path, String)>,
+    /// The field of the other collection that is compared with something of the row, if one is.
+    field: Option<String>,
     variables: Vec<(String, Formula)>,
     inner: Inner,
     output: Path,
@@ -40,6 +44,8 @@ struct Inner {
     around: Surroundings,
     /// The pipeline itself, where it is the same for all rows.
     fixed: Option<Arc<Pipeline>>,
+    /// All that it may find for any row, if that can be told.
+    whole: Option<Arc<Pipeline>>,
     /// What it reads: the collection, or what is behind it if it is a view, and what the stages look into.
     collections: Vec<Namespace>,
     /// What it tells of beside documents.
@@ -207,8 +213,10 @@ impl Lookup {
             return Err(refused(format!("missing 'from' option to $lookup stage specification: {shown}")));
         }
         let variables = read_variables(options.variables, around)?;
+        let compared = || compared_field(&pipeline, &variables);
+        let field = join.as_ref().map(|(_, foreign)| foreign.clone()).or_else(compared);
         let inner = Inner::parse(pipeline, options.from.as_ref(), &variables, around)?;
-        Ok(Lookup { from: options.from, join, variables, inner, output: Path::parse(output)? })
+        Ok(Lookup { from: options.from, join, field, variables, inner, output: Path::parse(output)? })
     }
 
     pub(crate) fn start(self: &Arc<Self>) -> Box<dyn Step> {
@@ -246,18 +254,23 @@ impl Inner {
         let stages: Vec<RawDocument> = view.into_iter().chain(stages).collect();
         let plain = parse_inner(&views(&stages), &checked, Place::Lookup)?;
         let around = around.inner(on.as_ref(), &[])?;
+        let whole = match (&on, fixed, of_view) {
+            (Some(_), false, 0) => Some(Arc::new(parse_inner(&[], &around, Place::Lookup)?)),
+            _ => None,
+        };
         let collections = on.into_iter().chain(plain.collections()).collect();
         let descriptions = plain.descriptions();
         let bytes = stages.iter().map(|stage| stage.as_bytes().len() as u64).sum();
         let fixed = fixed.then(|| Arc::new(plain));
+        let whole = whole.or_else(|| fixed.clone());
         let random = stages.iter().any(|stage| is_random(ValueRef::Document(stage.view())));
-        Ok(Inner { stages, around, fixed, collections, descriptions, of_view, random, bytes })
+        Ok(Inner { stages, around, fixed, whole, collections, descriptions, of_view, random, bytes })
     }
 
-    /// Begins to run for a row.
-    fn start(&self, condition: Option<&Document>, values: &[Binding]) -> Result<Running> {
+    /// The pipeline for a row.
+    fn pipeline(&self, condition: Option<&Document>, values: &[Binding]) -> Result<Pipeline> {
         if let Some(fixed) = &self.fixed {
-            return fixed.start_where(condition);
+            return fixed.with_condition(condition);
         }
         let around = self.around.with_values(values);
         let matching =
@@ -265,8 +278,22 @@ impl Inner {
         let (of_view, own) = self.stages.split_at(self.of_view);
         let stages: Vec<DocumentRef<'_>> =
             of_view.iter().chain(&matching).chain(own).map(RawDocument::view).collect();
-        Ok(parse_inner(&stages, &around, Place::Lookup)?.start())
+        parse_inner(&stages, &around, Place::Lookup)
     }
+}
+
+/// The field of the other collection that a pipeline compares with a variable:
+/// `{$match: {$expr: {$eq: ["$field", "$$variable"]}}}`.
+fn compared_field(stages: &[RawDocument], variables: &[(String, Formula)]) -> Option<String> {
+    let is_variable = |side: ValueRef<'_>| {
+        let name = side.as_str().and_then(|side| side.strip_prefix("$$"));
+        name.is_some_and(|name| variables.iter().any(|(known, _)| known == name))
+    };
+    let filters = stages.iter().map_while(|stage| stage.get("$match")?.as_document());
+    filters.flat_map(|filter| conjuncts(&filter.to_document())).find_map(|condition| {
+        let compared = equalities(condition.get("$expr")?.view());
+        compared.into_iter().find(|(_, other)| is_variable(*other)).map(|(field, _)| field.to_owned())
+    })
 }
 
 /// Whether something within has the name of a stage or an operator that chance plays a part in. That it is a literal is not
@@ -294,7 +321,7 @@ struct Looking {
     joins: Joins,
 }
 
-/// How the rows of a `$lookup` by two fields are joined.
+/// How the rows of a `$lookup` are joined with what equals them.
 enum Joins {
     /// The first row is looked for by itself: there may be no other.
     NotYet,
@@ -312,30 +339,27 @@ impl Looking {
         let lookup = &self.lookup;
         world.context.spend(lookup.inner.bytes / 8)?;
         let condition = lookup.join.as_ref().map(|(local, foreign)| equality(row.view(), local, foreign));
-        if let Some(condition) = &condition
-            && let Some(found) = self.joined(condition, world)?
-        {
-            return Ok(found);
-        }
-        let lookup = &self.lookup;
         let values = evaluate_variables(&lookup.variables, row, world.context)?;
-        let running = lookup.inner.start(condition.as_ref(), &values)?;
-        gather("$lookup", running, world)
+        let pipeline = lookup.inner.pipeline(condition.as_ref(), &values)?;
+        match self.joined(&pipeline, world)? {
+            Some(found) => Ok(found),
+            None => gather("$lookup", pipeline.start(), world),
+        }
     }
 
     /// What a table has for a row; none if the row is to be looked for by itself.
-    fn joined(&mut self, condition: &Document, world: &mut World<'_>) -> Result<Option<Vec<Value>>> {
+    fn joined(&mut self, pipeline: &Pipeline, world: &mut World<'_>) -> Result<Option<Vec<Value>>> {
         let lookup = Arc::clone(&self.lookup);
-        let Some((_, foreign)) = &lookup.join else { return Ok(None) };
-        let Some(inner) = lookup.inner.fixed.as_ref().filter(|fixed| fixed.only_matches()) else {
+        let (Some(field), Some(whole)) = (&lookup.field, &lookup.inner.whole) else { return Ok(None) };
+        if !pipeline.only_matches() || !whole.only_matches() {
             return Ok(None);
-        };
-        let filter = inner.filter_with(condition)?;
+        }
+        let filter = &pipeline.leading.filter;
         let now = moment(world.context);
         match &self.joins {
             Joins::NotYet => {
                 let is_served = match lookup.inner.collections.first() {
-                    Some(collection) => world.source.is_served(collection, &filter)?,
+                    Some(collection) => world.source.is_served(collection, filter)?,
                     None => true,
                 };
                 self.joins = if is_served { Joins::ByScans } else { Joins::ByTable(None) };
@@ -344,14 +368,14 @@ impl Looking {
             Joins::ByScans => return Ok(None),
             Joins::ByTable(Some(made)) if made.0 == now => {}
             Joins::ByTable(_) => {
-                self.joins = match table(inner, foreign, world)? {
+                self.joins = match table(whole, field, world)? {
                     Some(table) => Joins::ByTable(Some(Box::new((now, table)))),
                     None => Joins::ByScans,
                 };
             }
         }
         let Joins::ByTable(Some(made)) = &self.joins else { return Ok(None) };
-        let found = made.1.find(&filter, inner.around.collation(), world.context)?;
+        let found = made.1.find(filter, whole.around.collation(), world.context)?;
         let mut memory = Memory::of("$lookup");
         for value in found.iter().flatten() {
             memory.take(value_bytes(value.view()), world.context)?;

@@ -95,7 +95,7 @@ impl Step for Uniting {
     }
 
     fn end(&mut self, _world: &mut World<'_>) -> Result<()> {
-        self.other = Some(self.union.pipeline.start_where(None)?);
+        self.other = Some(Pipeline::clone(&self.union.pipeline).start());
         self.outbox.end();
         Ok(())
     }
