@@ -304,7 +304,7 @@ fn walk(
     is_counted: impl Fn(&Header) -> bool,
 ) -> Result<Tally> {
     let mut sum = Tally::default();
-    let range = purge::from_hand(reader, partition, queue, through)?;
+    let range = purge::with_set_aside(reader, partition, queue, through)?;
     for entry in reader.scan(Keyspace::Queue, range, Direction::Forward) {
         let (_, number) = keys::queue_entry(&entry?.0)?;
         let (keyspace, key) = Key::Item(partition, number).encode();

@@ -330,6 +330,13 @@ pub(crate) fn queue_entry(key: &[u8]) -> crate::Result<(Millis, ItemNumber)> {
     parse().ok_or_else(|| crate::Error::Corrupt("a queue key of wrong length".into()))
 }
 
+/// The first place of a queue behind an entry.
+pub(crate) fn behind_queue_entry(key: &[u8]) -> crate::Result<Vec<u8>> {
+    let (_, ItemNumber(number)) = queue_entry(key)?;
+    // An item of the last number would stay before it and be met again, which harms nothing.
+    Ok([&key[..key.len() - 8], &number.saturating_add(1).to_be_bytes()[..]].concat())
+}
+
 /// Sequence and item number out of a feed entry.
 pub(crate) fn feed_entry(key: &[u8], value: &[u8]) -> crate::Result<(Sequence, ItemNumber)> {
     let parse = || {

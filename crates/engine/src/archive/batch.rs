@@ -1,13 +1,12 @@
 //! The next batch: dead items are read in a view, their lines appended and synced; then sweeps may have them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bson::RawDocument;
-use document::{Document, ItemNumber, Sequence};
+use document::{Document, ItemNumber};
 use storage::{Direction, Keyspace, Lanes, Read, Time, transact};
 
-use super::state::Batch;
+use super::state::{Batch, Contents};
 use super::unarchived::{self, Unarchived};
 use super::{ArchiveDirectory, ArchiveError, PurgeNews};
 use crate::Engine;
@@ -49,15 +48,15 @@ impl Leave {
         match self {
             Leave::All => true,
             // A dead item has no other version any more.
-            Leave::Archived(batch) => batch.items.contains_key(&number),
+            Leave::Archived(batch) => batch.contents.items.contains_key(&number),
             Leave::Nothing(_) => false,
         }
     }
 
-    /// Why an expired item has no line and never will; none if it has one or waits for it.
+    /// Why an expired item of a queue has no line and never will; none if it has one or waits for it.
     pub(crate) fn damage(&self, number: ItemNumber) -> Option<&str> {
         match self {
-            Leave::Archived(batch) => batch.damaged.get(&number).map(String::as_str),
+            Leave::Archived(batch) => batch.contents.damaged.get(&number).map(String::as_str),
             Leave::All | Leave::Nothing(_) => None,
         }
     }
@@ -106,8 +105,8 @@ impl Engine {
         directory: ArchiveDirectory,
         collected: Collected,
     ) -> Result<Leave> {
-        let Collected { lines, items, aside, damaged } = collected;
-        let tally = Tally { items: (items.len() + aside.len()) as u64, bytes: lines.len() as u64 };
+        let Collected { lines, contents } = collected;
+        let tally = Tally { items: contents.lines(), bytes: lines.len() as u64 };
         let now = self.store.now()?;
         let outcome = match &self.options.archive {
             _ if lines.is_empty() => Ok(()),
@@ -117,7 +116,7 @@ impl Engine {
         let container = || format!("{}/{}", holder.database(), holder.name());
         match outcome {
             Ok(()) => {
-                let batch = Arc::new(Batch::new(directory, items, aside, damaged));
+                let batch = Arc::new(Batch::new(directory, contents));
                 if partition.archive.written(&batch, tally) {
                     self.news.tell(PurgeNews::GoesOn { container: container() });
                 }
@@ -139,25 +138,12 @@ impl Engine {
 #[derive(Default)]
 struct Collected {
     lines: Vec<u8>,
-    items: BTreeMap<ItemNumber, Sequence>,
-    aside: Vec<Vec<u8>>,
-    /// Items that no line can be made of, and why.
-    damaged: BTreeMap<ItemNumber, String>,
+    contents: Contents,
 }
 
 impl Collected {
     fn is_full(&self) -> bool {
-        self.items.len() + self.aside.len() + self.damaged.len() >= ARCHIVE_BATCH_ITEMS
-            || self.lines.len() >= ARCHIVE_BATCH_BYTES
-    }
-
-    /// Takes note of damage, with which the rest goes on; other errors are the caller's.
-    fn check(&mut self, number: ItemNumber, outcome: Result<()>) -> Result<()> {
-        if let Err(Error::Corrupt(why)) = outcome {
-            self.damaged.insert(number, why);
-            return Ok(());
-        }
-        outcome
+        self.contents.len() >= ARCHIVE_BATCH_ITEMS || self.lines.len() >= ARCHIVE_BATCH_BYTES
     }
 
     fn add<K: Keeper>(&mut self, keeper: &K, obituary: &Obituary, body: &K::Body) {
@@ -191,11 +177,13 @@ fn collect<K: Keeper<Body = B>, B: crate::header::Body>(view: &View, keeper: &K)
         }
         let (key, value) = entry?;
         let (_, number) = keys::unarchived_entry(&key)?;
-        let outcome = Unarchived::<B>::decode(&key, &value).map(|Unarchived { obituary, record }| {
-            collected.add(keeper, &obituary, &record.body);
-        });
-        collected.check(number, outcome)?;
-        collected.aside.push(key.to_vec());
+        match or_damage(Unarchived::<B>::decode(&key, &value))? {
+            Ok(Unarchived { obituary, record }) => {
+                collected.add(keeper, &obituary, &record.body);
+                collected.contents.aside.push(key.to_vec());
+            }
+            Err(why) => drop(collected.contents.damaged_aside.insert(number, why)),
+        }
     }
     for queue in gate.policy.queues() {
         let Some(through) = gate.policy.dead_through(queue, gate.now) else { continue };
@@ -206,18 +194,30 @@ fn collect<K: Keeper<Body = B>, B: crate::header::Body>(view: &View, keeper: &K)
             }
             let (_, number) = keys::queue_entry(&entry?.0)?;
             // Another rule may have killed it, too.
-            if !collected.items.contains_key(&number) {
-                let outcome = dead(reader, gate, number).and_then(|dead: Record<B>| {
-                    let obituary = Obituary::new(keeper, &gate.policy, &dead, None)?;
+            if collected.contents.items.contains_key(&number) {
+                continue;
+            }
+            let expired = dead(reader, gate, number)
+                .and_then(|dead: Record<B>| Ok((Obituary::new(keeper, &gate.policy, &dead, None)?, dead)));
+            match or_damage(expired)? {
+                Ok((obituary, dead)) => {
                     collected.add(keeper, &obituary, &dead.body);
-                    collected.items.insert(number, dead.header.sequence);
-                    Ok(())
-                });
-                collected.check(number, outcome)?;
+                    collected.contents.items.insert(number, dead.header.sequence);
+                }
+                Err(why) => drop(collected.contents.damaged.insert(number, why)),
             }
         }
     }
     Ok(collected)
+}
+
+/// What was read, or the damage that prevents it, with which the rest goes on; other errors are the caller's.
+fn or_damage<T>(outcome: Result<T>) -> Result<std::result::Result<T, String>> {
+    match outcome {
+        Ok(read) => Ok(Ok(read)),
+        Err(Error::Corrupt(why)) => Ok(Err(why)),
+        Err(error) => Err(error),
+    }
 }
 
 fn dead<B: crate::header::Body>(reader: &dyn Read, gate: &Gate, number: ItemNumber) -> Result<Record<B>> {

@@ -68,14 +68,15 @@ pub(crate) fn check_drop(tx: &Transaction<'_>, partition: &Partition) -> Result<
     Ok(())
 }
 
-/// Whether anybody who has died by then is still there, in its place or aside.
+/// Whether an item that has expired by then is still there, in its place or moved aside, and can be removed: no line can be
+/// owed to one that the purge has set aside.
 fn has_dead(reader: &dyn Read, partition: PartitionId, policy: &Policy, by: Time) -> Result<bool> {
     if unarchived::oldest(reader, partition)?.is_some_and(|died| died <= by) {
         return Ok(true);
     }
     for queue in policy.queues() {
         if let Some(through) = policy.dead_through(queue, by)
-            && purge::is_occupied(reader, partition, queue, through)?
+            && purge::is_waiting(reader, partition, queue, through)?
         {
             return Ok(true);
         }

@@ -30,31 +30,45 @@ const NEWS_MAX: usize = 1000;
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) directory: ArchiveDirectory,
-    /// Those in queues, with their versions.
-    pub(crate) items: BTreeMap<ItemNumber, Sequence>,
-    /// The keys of those that were moved aside.
-    pub(crate) aside: Vec<Vec<u8>>,
-    /// Those that no line could be made of, and why: the sweep sets them aside.
-    pub(crate) damaged: BTreeMap<ItemNumber, String>,
+    pub(crate) contents: Contents,
     /// How many of them sweeps have removed.
     removed: AtomicU64,
 }
 
+/// The expired items of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    /// Those in queues, with their versions.
+    pub(crate) items: BTreeMap<ItemNumber, Sequence>,
+    /// The keys of those that writes have moved aside.
+    pub(crate) aside: Vec<Vec<u8>>,
+    /// Those in queues that no line could be made of, and why: the sweep sets them aside.
+    pub(crate) damaged: BTreeMap<ItemNumber, String>,
+    /// The same of those that writes have moved aside.
+    pub(crate) damaged_aside: BTreeMap<ItemNumber, String>,
+}
+
+impl Contents {
+    /// How many of them have a line.
+    pub(super) fn lines(&self) -> u64 {
+        (self.items.len() + self.aside.len()) as u64
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.items.len() + self.aside.len() + self.damaged.len() + self.damaged_aside.len()
+    }
+}
+
 impl Batch {
-    pub(super) fn new(
-        directory: ArchiveDirectory,
-        items: BTreeMap<ItemNumber, Sequence>,
-        aside: Vec<Vec<u8>>,
-        damaged: BTreeMap<ItemNumber, String>,
-    ) -> Batch {
-        Batch { directory, items, aside, damaged, removed: AtomicU64::new(0) }
+    pub(super) fn new(directory: ArchiveDirectory, contents: Contents) -> Batch {
+        Batch { directory, contents, removed: AtomicU64::new(0) }
     }
 
     /// A sweep has removed so many; true if no other will find anything of it.
     fn is_spent_by(&self, items: u64) -> bool {
         let removed = self.removed.fetch_add(items, Ordering::Relaxed) + items;
         // Writes remove some, too, so all may be gone though sweeps have not seen to it.
-        items == 0 || removed >= (self.items.len() + self.aside.len()) as u64
+        items == 0 || removed >= self.contents.lines()
     }
 }
 
@@ -155,7 +169,7 @@ impl ArchiveState {
 
     /// Whether an item's line is in the archive for sure.
     pub(crate) fn has(&self, directory: &ArchiveDirectory, number: ItemNumber, version: Sequence) -> bool {
-        self.batch(directory).is_some_and(|batch| batch.items.get(&number) == Some(&version))
+        self.batch(directory).is_some_and(|batch| batch.contents.items.get(&number) == Some(&version))
     }
 
     /// A sweep has removed so many items of a batch.
@@ -330,7 +344,7 @@ mod tests {
         assert_eq!(state.waits_until(&directory("cold"), start), Some(start.plus_millis(60_000)));
         assert_eq!(state.waits_until(&directory("cold"), start.plus_millis(60_000)), None);
         assert_eq!(state.waits_until(&directory("warm"), start), None, "nothing has failed there");
-        let batch = Arc::new(Batch::new(directory("cold"), BTreeMap::new(), Vec::new(), BTreeMap::new()));
+        let batch = Arc::new(Batch::new(directory("cold"), Contents::default()));
         assert!(state.written(&batch, Tally::default()));
         assert!(!state.written(&batch, Tally::default()), "there was no failure since");
         assert_eq!(state.waits_until(&directory("cold"), start), None);

@@ -1,5 +1,6 @@
 //! One damaged item keeps no other from being purged: it is set aside, stays so over restarts, and a repair brings it back.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,14 +13,21 @@ use crate::archive::PurgeNews;
 use crate::below;
 use crate::check::{check, repair};
 use crate::container::Partition;
+use crate::gate::View;
 use crate::keys::{self, Grain, Key};
 use crate::{
-    ArchiveDirectory, CollectionDefinition, ContainerDefinition, Engine, Error, Holder, MemoryArchive,
-    Operation, Options,
+    ArchiveDirectory, CollectionDefinition, ContainerDefinition, DefaultTtl, Engine, Error, Holder,
+    MemoryArchive, Operation, Options, Precondition,
 };
 
 const START: u64 = 1_700_000_000;
 pub(super) const ITEMS: usize = 5;
+
+/// More steps than any purge of these items takes.
+const STEPS_MAX: usize = 50;
+
+/// How many items there are, and which of them is damaged: one among others, the last, the only one.
+const DAMAGED: [(usize, usize); 3] = [(ITEMS, 1), (ITEMS, ITEMS - 1), (1, 0)];
 
 pub(super) type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -42,8 +50,8 @@ impl Scene {
     }
 
     /// Items that each have a second of their own.
-    pub(super) fn fill(&self, first: usize) {
-        for number in first..first + ITEMS {
+    pub(super) fn fill(&self, numbers: Range<usize>) {
+        for number in numbers {
             write(&self.engine, &self.holder, number);
             self.clock.advance(Duration::from_secs(1));
         }
@@ -73,7 +81,7 @@ impl Scene {
     pub(super) fn purge(&self) -> u64 {
         self.clock.advance(Duration::from_secs(1000));
         let mut purged = 0;
-        loop {
+        for _ in 0..STEPS_MAX {
             let report = self.engine.purge_step(2).expect("damage of one item fails no step");
             purged += report.purged_items;
             let now = self.engine.now().expect("a time");
@@ -81,6 +89,13 @@ impl Scene {
                 return purged;
             }
         }
+        panic!("the purge does not come to rest");
+    }
+
+    /// Whether a read finds an item.
+    fn is_living(&self, number: u64) -> bool {
+        let view = View::open(&*self.store, self.partition()).expect("a view");
+        view.is_number_living(ItemNumber(number)).expect("readable")
     }
 
     pub(super) fn set_aside(&self) -> u64 {
@@ -159,7 +174,7 @@ fn write(engine: &Engine, holder: &Holder, number: usize) {
     }
 }
 
-/// What is done to the second item; `true` if a repair mends it by itself.
+/// What is done to an item; `true` if a repair mends it by itself.
 type Damage = (&'static str, fn(&Scene, Vec<u8>, Vec<u8>), bool);
 
 const DAMAGES: &[Damage] = &[
@@ -172,17 +187,7 @@ const DAMAGES: &[Damage] = &[
     ),
     ("its header is none", |scene, key, _| scene.plant(move |tx| tx.put(Keyspace::Item, key, "?")), false),
     ("it is gone", |scene, key, _| scene.plant(move |tx| tx.remove(Keyspace::Item, key)), true),
-    (
-        "its counter is gone",
-        |scene, _, _| {
-            let counters = scene.entries(Keyspace::Counter).into_iter();
-            let mut seconds =
-                counters.filter(|(key, _)| key[4] == keys::BUCKET && key[7] == Grain::Second as u8);
-            let (key, _) = seconds.nth(1).expect("one for each item");
-            scene.plant(move |tx| tx.remove(Keyspace::Counter, key));
-        },
-        true,
-    ),
+    ("its counter is gone", |scene, key, _| lose_counter(scene, &key), true),
     (
         "its note of a read is none",
         |scene, key, _| {
@@ -194,56 +199,95 @@ const DAMAGES: &[Damage] = &[
     ),
 ];
 
+/// Removes the counter of the second in whose queue place an item stands; no other item does.
+pub(super) fn lose_counter(scene: &Scene, item: &[u8]) {
+    let at = scene.entries(Keyspace::Item).iter().position(|(key, _)| key == item).expect("it is there");
+    let counters = scene.entries(Keyspace::Counter).into_iter();
+    let mut seconds = counters.filter(|(key, _)| key[4] == keys::BUCKET && key[7] == Grain::Second as u8);
+    let (key, _) = seconds.nth(at).expect("one for each item");
+    scene.plant(move |tx| tx.remove(Keyspace::Counter, key));
+}
+
 #[test]
 fn t22_a_damaged_item_is_set_aside_and_the_purge_of_its_partition_goes_on() {
     for make in [container as fn(&Engine) -> Holder, archived, collection] {
-        for (name, damage, is_mended) in DAMAGES {
-            let mut scene = Scene::new(make);
-            if name.contains("read") && matches!(scene.holder, Holder::Collection(_)) {
-                continue; // Reads restart no countdown of a date rule.
+        for damage in DAMAGES {
+            for place in DAMAGED {
+                is_set_aside(make, damage, place);
             }
-            scene.fill(0);
-            let (key, value) = scene.entries(Keyspace::Item).remove(1);
-            let number = keys::item_number(&key).expect("a number").0;
-            damage(&scene, key.clone(), value.clone());
-            assert_eq!(scene.purge(), ITEMS as u64 - 1, "{name}");
-            assert_eq!((scene.set_aside(), scene.named()), (1, vec![number]), "{name}");
-            let told = check(&*scene.store, &mut |_| ()).expect("an inspection");
-            let is_named = |text: &str| text.contains(&number.to_string()) || text.contains("set it aside");
-            assert!(told.told.iter().any(|it| is_named(&it.to_string())), "{name}: {:#?}", told.told);
-
-            // A restart knows it, names it no second time, and purges what comes later.
-            scene.restart();
-            scene.fill(ITEMS);
-            assert_eq!(scene.purge(), ITEMS as u64, "{name}");
-            assert_eq!((scene.set_aside(), scene.named()), (1, vec![]), "{name}");
-
-            if !is_mended {
-                let kept = repair(&*scene.store, &mut |_| ()).expect("a repair");
-                assert!(!kept.after.is_sound(), "{name}: it cannot be read");
-                scene.restart();
-                assert_eq!((scene.purge(), scene.set_aside()), (0, 1), "{name}");
-                scene.plant(move |tx| tx.put(Keyspace::Item, key, value));
-            }
-            let mended = repair(&*scene.store, &mut |_| ()).expect("a repair");
-            assert!(mended.after.is_sound(), "{name}: {:#?}", mended.after.told);
-            scene.restart();
-            assert_eq!(scene.purge(), u64::from(*name != "it is gone"), "{name}");
-            assert_eq!((scene.set_aside(), scene.entries(Keyspace::Item).len()), (0, 0), "{name}");
-            assert!(scene.entries(Keyspace::Queue).is_empty(), "{name}");
-            let after = check(&*scene.store, &mut |_| ()).expect("an inspection");
-            assert!(after.is_sound(), "{name}: {:#?}", after.told);
         }
+    }
+}
+
+fn is_set_aside(make: fn(&Engine) -> Holder, damage: &Damage, (items, at): (usize, usize)) {
+    let (name, damage, is_mended) = damage;
+    let name = format!("{name}: {at} of {items}");
+    let mut scene = Scene::new(make);
+    if name.contains("read") && matches!(scene.holder, Holder::Collection(_)) {
+        return; // Reads restart no countdown of a date rule.
+    }
+    scene.fill(0..items);
+    let (key, value) = scene.entries(Keyspace::Item).remove(at);
+    let number = keys::item_number(&key).expect("a number").0;
+    damage(&scene, key.clone(), value.clone());
+    assert_eq!(scene.purge(), items as u64 - 1, "{name}");
+    assert_eq!((scene.set_aside(), scene.named()), (1, vec![number]), "{name}");
+    let told = check(&*scene.store, &mut |_| ()).expect("an inspection");
+    let is_named = |text: &str| text.contains(&number.to_string()) || text.contains("set it aside");
+    assert!(told.told.iter().any(|it| is_named(&it.to_string())), "{name}: {:#?}", told.told);
+
+    // A restart knows it, names it no second time, and purges what comes later.
+    scene.restart();
+    scene.fill(ITEMS..ITEMS + items);
+    assert_eq!(scene.purge(), items as u64, "{name}");
+    assert_eq!((scene.set_aside(), scene.named()), (1, vec![]), "{name}");
+
+    if !is_mended {
+        let kept = repair(&*scene.store, &mut |_| ()).expect("a repair");
+        assert!(!kept.after.is_sound(), "{name}: it cannot be read");
+        scene.restart();
+        assert_eq!((scene.purge(), scene.set_aside()), (0, 1), "{name}");
+        scene.plant(move |tx| tx.put(Keyspace::Item, key, value));
+    }
+    let mended = repair(&*scene.store, &mut |_| ()).expect("a repair");
+    assert!(mended.after.is_sound(), "{name}: {:#?}", mended.after.told);
+    scene.restart();
+    assert_eq!(scene.purge(), u64::from(!name.starts_with("it is gone")), "{name}");
+    assert_eq!((scene.set_aside(), scene.entries(Keyspace::Item).len()), (0, 0), "{name}");
+    assert!(scene.entries(Keyspace::Queue).is_empty(), "{name}");
+    let after = check(&*scene.store, &mut |_| ()).expect("an inspection");
+    assert!(after.is_sound(), "{name}: {:#?}", after.told);
+}
+
+#[test]
+fn t24_a_damaged_item_makes_no_purge_urgent_and_is_waited_for_by_no_drop() {
+    for (items, at) in DAMAGED {
+        let scene = Scene::new(archived);
+        scene.engine.change_lifecycle(&scene.holder, |it| it.max_purge_delay = Some(60)).expect("settings");
+        scene.fill(0..items);
+        let (key, _) = scene.entries(Keyspace::Item).remove(at);
+        lose_counter(&scene, &key);
+        scene.purge();
+        assert_eq!(scene.set_aside(), 1);
+        let lines = scene.archive.lines("cold").len();
+        assert_eq!(lines, items, "it can be read, so it has its line");
+        let report = scene.engine.purge_step(100).expect("a step");
+        assert!(!report.urgent && report.purged_items == 0, "{report:?}");
+        let report = scene.engine.purge_at_once(None, 100).expect("a step");
+        assert!(report.next_due.is_none_or(|due| due > scene.engine.now().expect("a time")), "{report:?}");
+        let Holder::Container(container) = &scene.holder else { panic!("a container") };
+        scene.engine.delete_container(container, &Precondition::None).expect("no line is owed to it");
+        assert_eq!(scene.archive.lines("cold").len(), lines, "no second line");
     }
 }
 
 #[test]
 fn t32_a_damaged_item_that_a_write_moved_aside_keeps_no_other_from_the_archive() {
     let mut scene = Scene::new(archived);
-    scene.fill(0);
+    scene.fill(0..ITEMS);
     scene.clock.advance(Duration::from_secs(200));
     // Writes of the same ids find the expired items in their way and move them aside.
-    scene.fill(0);
+    scene.fill(0..ITEMS);
     let aside = |scene: &Scene| -> Entries {
         let all = scene.entries(Keyspace::History).into_iter();
         all.filter(|(key, _)| key[4] == keys::UNARCHIVED).collect()
@@ -253,6 +297,9 @@ fn t32_a_damaged_item_that_a_write_moved_aside_keeps_no_other_from_the_archive()
     scene.plant(move |tx| tx.put(Keyspace::History, at, damaged));
     assert_eq!(scene.purge(), 2 * ITEMS as u64 - 1);
     assert_eq!((scene.set_aside(), aside(&scene).len()), (1, 1));
+    let status = scene.engine.archive_status(&scene.holder).expect("a status").expect("it has an archive");
+    let lines = scene.archive.lines("cold");
+    assert_eq!((status.archived.items, lines.len()), (2 * ITEMS as u64 - 1, 2 * ITEMS - 1));
     scene.restart();
     assert_eq!((scene.purge(), scene.set_aside()), (0, 1));
     scene.plant(move |tx| tx.put(Keyspace::History, key, value));
@@ -264,7 +311,7 @@ fn t32_a_damaged_item_that_a_write_moved_aside_keeps_no_other_from_the_archive()
 #[test]
 fn t13_what_is_set_aside_never_comes_back_to_life() {
     let scene = Scene::new(container);
-    scene.fill(0);
+    scene.fill(0..ITEMS);
     let (key, value) = scene.entries(Keyspace::Item).remove(1);
     let at = key.clone();
     scene.plant(move |tx| tx.put(Keyspace::Item, at, "?"));
@@ -272,9 +319,8 @@ fn t13_what_is_set_aside_never_comes_back_to_life() {
     let Holder::Container(container) = &scene.holder else { panic!("a container") };
     // The rule goes while the expired items are there: a cutoff keeps them expired.
     let mut definition = container.definition.clone();
-    definition.default_ttl = crate::DefaultTtl::Off;
-    let none = crate::Precondition::None;
-    scene.engine.replace_container(container, definition, &none).expect("changed");
+    definition.default_ttl = DefaultTtl::Off;
+    scene.engine.replace_container(container, definition, &Precondition::None).expect("changed");
     assert_eq!((scene.purge(), scene.set_aside()), (ITEMS as u64 - 1, 1));
     scene.plant(move |tx| tx.put(Keyspace::Item, key, value));
     assert_eq!(scene.engine.usage_of(&scene.holder).expect("figures").living.items, 0);
@@ -284,9 +330,71 @@ fn t13_what_is_set_aside_never_comes_back_to_life() {
 }
 
 #[test]
+fn t13_no_change_of_rules_brings_an_item_back_that_is_set_aside() {
+    for (items, at) in DAMAGED {
+        for later in [DefaultTtl::Seconds(100_000), DefaultTtl::Never, DefaultTtl::Off] {
+            let mut scene = Scene::new(container);
+            scene.fill(0..items);
+            let (key, _) = scene.entries(Keyspace::Item).remove(at);
+            let number = keys::item_number(&key).expect("a number").0;
+            lose_counter(&scene, &key);
+            assert_eq!((scene.purge(), scene.set_aside()), (items as u64 - 1, 1));
+            assert!(!scene.is_living(number));
+            let Holder::Container(container) = &scene.holder else { panic!("a container") };
+            let definition = ContainerDefinition { default_ttl: later, ..container.definition.clone() };
+            scene.engine.replace_container(container, definition, &Precondition::None).expect("changed");
+            assert!(!scene.is_living(number), "{later:?}");
+            assert_eq!(scene.purge(), 0);
+            scene.restart();
+            assert!(!scene.is_living(number), "{later:?}, after a restart");
+            repair(&*scene.store, &mut |_| ()).expect("a repair");
+            scene.restart();
+            assert!(!scene.is_living(number), "{later:?}, after a repair");
+            assert_eq!((scene.purge(), scene.set_aside()), (1, 0));
+        }
+    }
+}
+
+#[test]
+fn t13_no_change_of_a_date_rule_brings_an_item_back_that_is_set_aside() {
+    let specs = [Some(r#"{"key":{"at":1},"name":"at","expireAfterSeconds":100000000}"#), None];
+    for (spec, (items, at)) in specs.into_iter().flat_map(|spec| DAMAGED.map(|place| (spec, place))) {
+        let scene = Scene::new(collection);
+        scene.fill(0..items);
+        let (key, _) = scene.entries(Keyspace::Item).remove(at);
+        let number = keys::item_number(&key).expect("a number").0;
+        lose_counter(&scene, &key);
+        assert_eq!((scene.purge(), scene.set_aside()), (items as u64 - 1, 1));
+        let Holder::Collection(collection) = &scene.holder else { panic!("a collection") };
+        let index = collection.indexes().named("at").expect("it is there").number;
+        match spec {
+            Some(spec) => {
+                let spec = IndexSpec::parse(raw(spec).view()).expect("valid");
+                scene.engine.change_index(collection, index, spec).expect("changed");
+            }
+            None => scene.engine.drop_indexes(collection, &[index]).expect("dropped"),
+        }
+        assert!(!scene.is_living(number), "{spec:?}, {at} of {items}");
+    }
+}
+
+#[test]
+fn t30_a_dry_run_counts_an_item_that_is_set_aside_as_expired() {
+    let scene = Scene::new(container);
+    scene.fill(0..ITEMS);
+    let (key, _) = scene.entries(Keyspace::Item).remove(1);
+    scene.plant(move |tx| tx.put(Keyspace::Item, key, "?"));
+    assert_eq!((scene.purge(), scene.set_aside()), (ITEMS as u64 - 1, 1));
+    for default_ttl in [DefaultTtl::Off, DefaultTtl::Seconds(1_000_000)] {
+        let run = scene.engine.dry_run(&scene.holder, default_ttl).expect("counted");
+        assert_eq!((run.living.items, run.dying.tally.items), (0, 0), "{default_ttl:?}");
+    }
+}
+
+#[test]
 fn too_many_damaged_items_are_damage_of_the_partition() {
     let scene = Scene::new(container);
-    scene.fill(0);
+    scene.fill(0..ITEMS);
     let partition = scene.partition().id;
     let (key, _) = scene.entries(Keyspace::Item).remove(1);
     scene.plant(move |tx| {

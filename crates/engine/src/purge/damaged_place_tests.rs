@@ -6,9 +6,9 @@ use std::time::Duration;
 use document::{Document, PartitionKey};
 use storage::Keyspace;
 
-use super::damage_tests::{ITEMS, Scene, archived, collection, container, raw};
+use super::damage_tests::{ITEMS, Scene, archived, collection, container, lose_counter, raw};
 use crate::check::{check, repair};
-use crate::keys::{self, Grain};
+use crate::keys;
 use crate::operation::Scope;
 use crate::{
     Effect, Engine, Error, EventKind, HistoryStart, Holder, ItemName, Operation, Outcome, Precondition,
@@ -18,32 +18,31 @@ use crate::{
 const DAMAGED: usize = 1;
 
 /// A scene whose items have all expired and are still there, of which the second was damaged before.
-fn expired(make: fn(&Engine) -> Holder, damage: fn(&Scene, Vec<u8>, &[u8])) -> Scene {
+fn expired(make: fn(&Engine) -> Holder, damage: fn(&Scene, &[u8], &[u8])) -> Scene {
     let scene = Scene::new(make);
-    scene.fill(0);
+    scene.fill(0..ITEMS);
     let (key, value) = scene.entries(Keyspace::Item).remove(DAMAGED);
-    damage(&scene, key, &value);
+    damage(&scene, &key, &value);
     scene.clock.advance(Duration::from_secs(200));
     scene
 }
 
-fn cut_body(scene: &Scene, key: Vec<u8>, value: &[u8]) {
-    let cut = value[..value.len() - 3].to_vec();
+fn cut_body(scene: &Scene, key: &[u8], value: &[u8]) {
+    let (key, cut) = (key.to_vec(), value[..value.len() - 3].to_vec());
     scene.plant(move |tx| tx.put(Keyspace::Item, key, cut));
 }
 
-fn no_header(scene: &Scene, key: Vec<u8>, _: &[u8]) {
+fn no_header(scene: &Scene, key: &[u8], _: &[u8]) {
+    let key = key.to_vec();
     scene.plant(move |tx| tx.put(Keyspace::Item, key, "?"));
 }
 
-fn no_counter(scene: &Scene, _: Vec<u8>, _: &[u8]) {
-    let counters = scene.entries(Keyspace::Counter).into_iter();
-    let mut seconds = counters.filter(|(key, _)| key[4] == keys::BUCKET && key[7] == Grain::Second as u8);
-    let (key, _) = seconds.nth(DAMAGED).expect("one for each item");
-    scene.plant(move |tx| tx.remove(Keyspace::Counter, key));
+fn no_counter(scene: &Scene, key: &[u8], _: &[u8]) {
+    lose_counter(scene, key);
 }
 
-fn no_item(scene: &Scene, key: Vec<u8>, _: &[u8]) {
+fn no_item(scene: &Scene, key: &[u8], _: &[u8]) {
+    let key = key.to_vec();
     scene.plant(move |tx| tx.remove(Keyspace::Item, key));
 }
 
@@ -84,7 +83,7 @@ fn read(scene: &Scene) -> Result<Outcome, Error> {
 #[test]
 fn t15_the_place_of_an_expired_item_that_is_damaged_is_free() {
     for make in [container as fn(&Engine) -> Holder, archived, collection] {
-        for damage in [cut_body as fn(&Scene, Vec<u8>, &[u8]), no_counter] {
+        for damage in [cut_body as fn(&Scene, &[u8], &[u8]), no_counter] {
             let mut scene = expired(make, damage);
             let (key, _) = scene.entries(Keyspace::Item).remove(DAMAGED);
             let number = keys::item_number(&key).expect("a number").0;
@@ -112,9 +111,9 @@ fn t15_the_place_of_an_expired_item_that_is_damaged_is_free() {
 fn t22_a_damaged_item_that_can_be_read_again_leaves_its_place_to_the_later_one() {
     for make in [container as fn(&Engine) -> Holder, archived, collection] {
         let mut scene = Scene::new(make);
-        scene.fill(0);
+        scene.fill(0..ITEMS);
         let (key, value) = scene.entries(Keyspace::Item).remove(DAMAGED);
-        cut_body(&scene, key.clone(), &value);
+        cut_body(&scene, &key, &value);
         scene.clock.advance(Duration::from_secs(200));
         create(&scene).expect("the place is free");
         scene.plant(move |tx| tx.put(Keyspace::Item, key, value));
@@ -162,9 +161,9 @@ fn t14_an_expired_item_that_is_damaged_is_not_there_and_a_living_one_is_an_error
     assert_eq!(write(&scene, upsert).expect("created").effect, Effect::Created);
 
     let scene = Scene::new(container);
-    scene.fill(0);
+    scene.fill(0..ITEMS);
     let (key, value) = scene.entries(Keyspace::Item).remove(DAMAGED);
-    cut_body(&scene, key, &value);
+    cut_body(&scene, &key, &value);
     let delete =
         Operation::Delete { name: ItemName::Id(DAMAGED.to_string()), precondition: Precondition::None };
     for outcome in
@@ -177,7 +176,7 @@ fn t14_an_expired_item_that_is_damaged_is_not_there_and_a_living_one_is_an_error
 
 #[test]
 fn t28_a_damaged_item_does_not_stop_the_readers_of_the_feed() {
-    for damage in [cut_body as fn(&Scene, Vec<u8>, &[u8]), no_header, no_item] {
+    for damage in [cut_body as fn(&Scene, &[u8], &[u8]), no_header, no_item] {
         let scene = expired(archived, damage);
         let Holder::Container(container) = &scene.holder else { panic!("a container") };
         let told = || {

@@ -2,9 +2,9 @@
 //!
 //! Each partition knows when it is next worth a look: when its first item dies, as the last look found or a write since has
 //! set. A step visits the partitions whose time has come and sweeps each in one transaction: from where the queue's *hand*
-//! stands to the first entry that lives. So it costs what it removes, and nothing while nothing is due (T19). The hand is
-//! kept, because a log-structured store is slow to walk over what was just removed; who joins a date queue before it, with a
-//! date in the past, moves it back.
+//! stands to the first entry that lives. So it costs what it removes, and nothing while nothing is due (T19). The hand is the
+//! first place behind the last entry that was passed. It is kept, because a log-structured store is slow to walk over what was
+//! just removed; who joins a date queue before it, with a date in the past, moves it back.
 //!
 //! An item that cannot be removed, because it or what it needs is damaged, is set aside (`set_aside.rs`) and the sweep goes on.
 //!
@@ -433,19 +433,47 @@ fn next_due(reader: &dyn Read, id: PartitionId, policy: &Policy) -> Result<Optio
     Ok(earliest)
 }
 
-/// Whether a queue has an entry up to `through`.
+/// Whether a queue has an entry up to `through` that the purge has not passed.
+pub(crate) fn is_waiting(
+    reader: &dyn Read,
+    partition: PartitionId,
+    queue: Queue,
+    through: Millis,
+) -> Result<bool> {
+    has_entry(reader, from_hand(reader, partition, queue, through)?)
+}
+
+/// Whether a queue has an entry up to `through`, those of items that are set aside included: what is there has to stay expired
+/// when rules change (T13), though the purge has passed it.
 pub(crate) fn is_occupied(
     reader: &dyn Read,
     partition: PartitionId,
     queue: Queue,
     through: Millis,
 ) -> Result<bool> {
-    let range = from_hand(reader, partition, queue, through)?;
-    let first = reader.scan(Keyspace::Queue, range, Direction::Forward).next();
-    Ok(first.transpose()?.is_some())
+    has_entry(reader, with_set_aside(reader, partition, queue, through)?)
 }
 
-/// The part of a queue from the hand on, up to and including `through`. No entry lies before the hand.
+fn has_entry(reader: &dyn Read, range: KeyRange) -> Result<bool> {
+    Ok(reader.scan(Keyspace::Queue, range, Direction::Forward).next().transpose()?.is_some())
+}
+
+/// The part of a queue that may have entries, up to and including `through`: from the hand on, or all of it where items are set
+/// aside, whose entries lie before the hand.
+pub(crate) fn with_set_aside(
+    reader: &dyn Read,
+    partition: PartitionId,
+    queue: Queue,
+    through: Millis,
+) -> Result<KeyRange> {
+    if set_aside::is_empty(reader, partition)? {
+        return from_hand(reader, partition, queue, through);
+    }
+    Ok(through_base(partition, queue, keys::queue_prefix(partition, queue), through))
+}
+
+/// The part of a queue from the hand on, up to and including `through`. No entry lies before the hand but those of items that
+/// are set aside.
 pub(crate) fn from_hand(
     reader: &dyn Read,
     partition: PartitionId,
@@ -455,11 +483,16 @@ pub(crate) fn from_hand(
     let (keyspace, key) = Key::Hand(partition, queue).encode();
     let hand = reader.get(keyspace, &key)?;
     let start = hand.map_or_else(|| keys::queue_prefix(partition, queue), |hand| hand.to_vec());
+    Ok(through_base(partition, queue, start, through))
+}
+
+/// The part of a queue from a place on, up to and including `through`.
+fn through_base(partition: PartitionId, queue: Queue, start: Vec<u8>, through: Millis) -> KeyRange {
     let end = match through.checked_add(1) {
         Some(base) => Bound::Excluded(keys::queue_base(partition, queue, base).max(start.clone())),
         None => KeyRange::prefix(keys::queue_prefix(partition, queue)).end,
     };
-    Ok(KeyRange { start: Bound::Included(start), end })
+    KeyRange { start: Bound::Included(start), end }
 }
 
 /// Makes way for an item that joins date queues: a date may lie before what the hand has passed, and no entry may. In the

@@ -2,7 +2,7 @@
 //!
 //! A sweep that meets one takes back what it began to do to it, leaves a note and goes on: one damaged item keeps no other from
 //! being purged. The purge's cursor passes its queue entry, so that later sweeps do not begin at it again; the item stays
-//! hidden, and cutoffs that may cover it are not forgotten (T13). Restarts find the note. A repair removes the note of an item
+//! hidden: a change of rules leaves a cutoff for it, and cutoffs that may cover it are not forgotten (T13). Restarts find the note. A repair removes the note of an item
 //! that can be read again and sets the cursor back.
 
 use std::collections::BTreeSet;
@@ -29,6 +29,12 @@ pub(crate) fn numbers(reader: &(impl Read + ?Sized), partition: PartitionId) -> 
     let notes = KeyRange::prefix(keys::set_aside(partition));
     let scan = reader.scan(Keyspace::Counter, notes, Direction::Forward);
     scan.map(|note| keys::set_aside_number(&note?.0)).collect()
+}
+
+/// Whether no item of a partition is set aside.
+pub(super) fn is_empty(reader: &(impl Read + ?Sized), partition: PartitionId) -> Result<bool> {
+    let notes = KeyRange::prefix(keys::set_aside(partition));
+    Ok(reader.scan(Keyspace::Counter, notes, Direction::Forward).next().transpose()?.is_none())
 }
 
 /// Sets an item aside; none if it is already. Too many of them are damage of the partition.

@@ -169,7 +169,7 @@ pub(super) fn sweep(
         let emptied = sweep_queue(tx, gate, undertaker, leave, (queue, through, limit), &mut swept)?;
         if emptied
             && let Some(next) = policy.forget(queue, through)
-            && set_aside::numbers(tx, id)?.is_empty()
+            && set_aside::is_empty(tx, id)?
         {
             let (keyspace, key) = Key::Policy(id).encode();
             tx.put(keyspace, key, next.encode());
@@ -204,12 +204,17 @@ fn sweep_aside(
     if unarchived::sum(tx, gate.partition)?.items == 0 {
         return Ok(());
     }
+    if let Leave::Archived(batch) = leave {
+        for (number, why) in &batch.contents.damaged_aside {
+            swept.set_aside(tx, gate, *number, why)?;
+        }
+    }
     let keys = match leave {
         Leave::All => unarchived::waiting(tx, gate.partition)?
             .take(limit)
             .map(|entry| Ok(entry?.0.to_vec()))
             .collect::<Result<Vec<_>>>()?,
-        Leave::Archived(batch) => batch.aside.clone(),
+        Leave::Archived(batch) => batch.contents.aside.clone(),
         Leave::Nothing(_) => Vec::new(),
     };
     for key in keys {
@@ -217,11 +222,7 @@ fn sweep_aside(
             break;
         }
         let (_, number) = keys::unarchived_entry(&key)?;
-        let outcome = match leave.damage(number) {
-            Some(why) => Err(why.to_owned()),
-            None => set_aside::attempt(tx, |tx| burial::of_aside(tx, gate, &key))?,
-        };
-        match outcome {
+        match set_aside::attempt(tx, |tx| burial::of_aside(tx, gate, &key))? {
             Ok(removed) => removed.iter().for_each(|removed| swept.count(removed)),
             Err(why) => swept.set_aside(tx, gate, number, &why)?,
         }
@@ -268,10 +269,11 @@ fn sweep_queue(
         }
         passed += usize::from(passed == at);
     }
-    // No entry may lie before the hand but those of items that are set aside.
+    // No entry may lie before the hand but those of items that are set aside, and those must: a later sweep that began with one
+    // would find it due for ever.
     if let Some((last, _)) = dead[..passed].last() {
         let (keyspace, key) = Key::Hand(gate.partition, queue).encode();
-        tx.put(keyspace, key, last.clone());
+        tx.put(keyspace, key, keys::behind_queue_entry(last)?);
     }
     Ok(dead.len() < room && removed == dead.len() && !swept.is_full())
 }
@@ -286,7 +288,7 @@ fn sweep_batch(
     limit: usize,
     swept: &mut Swept,
 ) -> Result<()> {
-    for number in batch.items.keys() {
+    for number in batch.contents.items.keys() {
         if swept.items as usize >= limit || swept.is_full() {
             break;
         }
