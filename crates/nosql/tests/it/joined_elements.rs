@@ -44,6 +44,8 @@ async fn rows_of_elements_and_values_are_merged_by_their_keys() {
         ("SELECT VALUE c.k FROM c IN c.t WHERE c.k > 0 ORDER BY c.k", 27),
         ("SELECT VALUE b.k FROM c.b ORDER BY b.k", 12),
         ("SELECT VALUE s.k FROM (SELECT c.n AS k FROM c WHERE c.n < 9) s ORDER BY s.k", 9),
+        ("SELECT VALUE c.k FROM (SELECT c.n AS k FROM c WHERE c.n < 9) c ORDER BY c.k", 9),
+        ("SELECT VALUE c.k FROM (SELECT t.k FROM c JOIN t IN c.t WHERE c.b.k < 9) c ORDER BY c.k", 36),
         ("SELECT VALUE y.k FROM (SELECT c.t FROM c) s JOIN y IN s.t ORDER BY y.k", 36),
     ] {
         let sent = rewritten(&server, text).await.replace(FILTER, "true");

@@ -9,6 +9,7 @@
 //! FROM x IN c.t                     FROM c JOIN x IN c.t
 //! FROM c IN c.t                     FROM c_ JOIN c IN c_.t
 //! FROM (SELECT c.a FROM c) s        FROM c JOIN (SELECT c.a FROM c) AS s
+//! FROM (SELECT c.a FROM c) c        FROM c_ JOIN (SELECT c.a FROM c_ AS c) AS c
 //! ```
 //!
 //! The service has no such plans: it refuses to order by anything that is no path of the item.
@@ -16,7 +17,7 @@
 use super::build::name;
 use super::rewrite::source_name;
 use crate::resolve::is_blocking;
-use crate::syntax::ast::{Collection, Name, Node, NodeKind, Select, Source};
+use crate::syntax::ast::{Collection, Node, NodeKind, Select, Source};
 
 /// Returns sources with the same rows as these, and the name that the item has there.
 pub(super) fn with_item(from: &[Source]) -> (Vec<Source>, String) {
@@ -27,11 +28,11 @@ pub(super) fn with_item(from: &[Source]) -> (Vec<Source>, String) {
     if is_item(first) || depends_on_many(first) {
         return (sources, known);
     }
-    let Some(root) = sources.first_mut().and_then(root) else { return (sources, known) };
-    while from.iter().any(|source| source_name(source) == root.text) {
-        root.text.push('_');
+    let Some(mut item) = root(first).map(str::to_owned) else { return (sources, known) };
+    while from.iter().any(|source| source_name(source) == item) {
+        item.push('_');
     }
-    let item = root.text.clone();
+    rename_root(&mut sources[0], &item);
     let collection = Collection::Path { root: name(item.clone()), steps: Vec::new() };
     sources.insert(0, Source { iterates: false, collection, alias: None });
     (sources, item)
@@ -58,9 +59,25 @@ fn depends_on_many(source: &Source) -> bool {
 }
 
 /// The name that stands for the container.
-fn root(source: &mut Source) -> Option<&mut Name> {
+fn root(source: &Source) -> Option<&str> {
+    match &source.collection {
+        Collection::Path { root, .. } => Some(&root.text),
+        Collection::Subquery(inside) => inside.from.first().and_then(root),
+    }
+}
+
+/// Gives the container another name. Expressions know the rows of the source that names it by the old one, and go on to.
+fn rename_root(source: &mut Source, to: &str) {
+    let known = source_name(source).to_owned();
     match &mut source.collection {
-        Collection::Path { root, .. } => Some(root),
-        Collection::Subquery(inside) => inside.from.first_mut().and_then(root),
+        Collection::Path { root, .. } => to.clone_into(&mut root.text),
+        Collection::Subquery(inside) => {
+            if let Some(first) = inside.from.first_mut() {
+                rename_root(first, to);
+            }
+        }
+    }
+    if source_name(source) != known {
+        source.alias = Some(name(known));
     }
 }
