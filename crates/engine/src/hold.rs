@@ -90,11 +90,11 @@ impl Engine {
             return Err(Error::TooLarge { what, actual, limit: HOLD_REASON_BYTES_MAX });
         }
         let reason = reason.to_owned();
-        let target = Target::new(holder, item)?;
+        let target = LocatedItem::new(holder, item)?;
         transact(&*self.store, target.lane(), move |tx| {
             let gate = Gate::for_write(tx, target.partition.id)?;
-            match &target.place {
-                Shelf::Container(container, home, id) => {
+            match &target.location {
+                ItemLocation::Container(container, home, id) => {
                     let old = gate.by_id_key::<Document>(tx, &home.id_key(id))?.living();
                     let old = old.ok_or_else(|| Error::no_item(id))?;
                     let upkeep = Upkeep::load(tx, &target.partition)?;
@@ -104,7 +104,7 @@ impl Engine {
                     HoldNote::renew(tx, &gate, &old, &reason)?;
                     footprint(&held(&old)).replace(footprint(&old), tx)?;
                 }
-                Shelf::Collection(collection, id) => {
+                ItemLocation::Collection(collection, id) => {
                     let desk = Desk::open(tx, collection)?;
                     let old = desk.living(tx, id)?;
                     let new = held(&old);
@@ -121,7 +121,7 @@ impl Engine {
 
     /// Lifts the hold of an item: the rules in force apply to it again. An error if it is not held.
     pub fn lift_item(&self, holder: &Holder, item: &ItemAddress) -> Result<()> {
-        let target = Target::new(holder, item)?;
+        let target = LocatedItem::new(holder, item)?;
         for _ in 0..LIFT_STEPS_MAX {
             let lifting = target.clone();
             let lifted = transact(&*self.store, target.lane(), move |tx| {
@@ -230,28 +230,35 @@ pub(crate) fn check_home(reader: &dyn Read, gate: &Gate, container: &Container, 
 
 /// The item of a request, found out of its transaction.
 #[derive(Clone)]
-pub(crate) struct Target {
+pub(crate) struct LocatedItem {
     partition: Arc<Partition>,
-    place: Shelf,
+    location: ItemLocation,
 }
 
+/// Where an item is looked up: by partition key and id, or by `_id`.
 #[derive(Clone)]
-enum Shelf {
+enum ItemLocation {
     Container(Arc<Container>, Home, String),
     Collection(Arc<Collection>, bson::Value),
 }
 
-impl Target {
-    pub(crate) fn new(holder: &Holder, item: &ItemAddress) -> Result<Target> {
+impl LocatedItem {
+    pub(crate) fn new(holder: &Holder, item: &ItemAddress) -> Result<LocatedItem> {
         match (holder, item) {
             (Holder::Container(container), ItemAddress::Id(key, id)) => {
                 let home = home_of_key(container, Some(key.clone()))?;
                 let partition = Arc::clone(container.partition_of(&home.effective));
-                Ok(Target { partition, place: Shelf::Container(Arc::clone(container), home, id.clone()) })
+                Ok(LocatedItem {
+                    partition,
+                    location: ItemLocation::Container(Arc::clone(container), home, id.clone()),
+                })
             }
             (Holder::Collection(collection), ItemAddress::DocumentId(id)) => {
                 let partition = Arc::clone(&collection.partition);
-                Ok(Target { partition, place: Shelf::Collection(Arc::clone(collection), id.clone()) })
+                Ok(LocatedItem {
+                    partition,
+                    location: ItemLocation::Collection(Arc::clone(collection), id.clone()),
+                })
             }
             (Holder::Container(_), ItemAddress::DocumentId(_)) => {
                 Err(Error::invalid("An item of a container is named by 'id' and 'partitionKey'."))
@@ -270,15 +277,15 @@ impl Target {
     pub(crate) fn is_overdue(&self, tx: &Transaction<'_>) -> Result<bool> {
         let gate = Gate::for_write(tx, self.partition.id)?;
         check_container(&gate)?;
-        let header = match &self.place {
-            Shelf::Container(_, home, id) => {
+        let header = match &self.location {
+            ItemLocation::Container(_, home, id) => {
                 let old = gate.by_id_key::<Document>(tx, &home.id_key(id))?.living();
                 let mut new = old.filter(|old| old.header.held).ok_or_else(|| not_held(id))?;
                 new.header.held = false;
                 gate.policy.settle_again(&mut new.header, &new.body, |_| None)?;
                 new.header
             }
-            Shelf::Collection(collection, id) => {
+            ItemLocation::Collection(collection, id) => {
                 let desk = Desk::open(tx, collection)?;
                 let mut new = desk.living(tx, id)?;
                 if !new.header.held {
@@ -295,8 +302,8 @@ impl Target {
     fn lift(&self, tx: &mut Transaction<'_>) -> Result<Lifted> {
         let gate = Gate::for_write(tx, self.partition.id)?;
         check_container(&gate)?;
-        match &self.place {
-            Shelf::Container(container, home, id) => {
+        match &self.location {
+            ItemLocation::Container(container, home, id) => {
                 let old = gate.by_id_key::<Document>(tx, &home.id_key(id))?.living();
                 let old = old.filter(|old| old.header.held).ok_or_else(|| not_held(id))?;
                 let mut new = old.clone();
@@ -317,7 +324,7 @@ impl Target {
                 }
                 free(tx, &gate, &new)
             }
-            Shelf::Collection(collection, id) => {
+            ItemLocation::Collection(collection, id) => {
                 let desk = Desk::open(tx, collection)?;
                 let old = desk.living(tx, id)?;
                 if !old.header.held {

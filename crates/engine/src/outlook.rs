@@ -8,7 +8,7 @@ use crate::counters::{self, Count};
 use crate::error::Result;
 use crate::expiry::Policy;
 use crate::gate::View;
-use crate::hold::{ItemAddress, Target};
+use crate::hold::{ItemAddress, LocatedItem};
 use crate::holder::Holder;
 
 impl Engine {
@@ -18,7 +18,21 @@ impl Engine {
         let mut sum = Count::default();
         for (_, partition) in catalog.holdings() {
             let view = View::open(&*self.store, partition)?;
-            sum = sum.plus(view.expiring(&view.gate.policy, until)?);
+            sum = sum.plus(view.expiring(view.gate.now, &view.gate.policy, until)?);
+        }
+        Ok(sum)
+    }
+
+    /// Counts the items that an operator destroys by accepting the time of a suspect clock: those that have not expired by the
+    /// trusted time and have by the accepted one, hidden already or not (T34). None while the clock is not suspect.
+    pub fn expiring_by_acceptance(&self) -> Result<Count> {
+        let status = self.store.clock_status()?;
+        let Some(suspicion) = status.suspect else { return Ok(Count::default()) };
+        let catalog = self.catalog();
+        let mut sum = Count::default();
+        for (_, partition) in catalog.holdings() {
+            let view = View::open(&*self.store, partition)?;
+            sum = sum.plus(view.expiring(status.trusted, &view.gate.policy, suspicion.accepted)?);
         }
         Ok(sum)
     }
@@ -29,25 +43,25 @@ impl Engine {
         for view in View::open_all(&*self.store, holder.partitions())? {
             let mut policy = (*view.gate.policy).clone();
             policy.lifecycle.hold = None;
-            sum = sum.plus(view.expiring(&policy, view.gate.now)?);
+            sum = sum.plus(view.expiring(view.gate.now, &policy, view.gate.now)?);
         }
         Ok(sum)
     }
 
     /// Whether an item that is held by itself is overdue: it expires when its hold is lifted (T31). An error if it is not held.
     pub fn is_overdue_under_hold(&self, holder: &Holder, item: &ItemAddress) -> Result<bool> {
-        let target = Target::new(holder, item)?;
+        let target = LocatedItem::new(holder, item)?;
         transact(&*self.store, target.lane(), move |tx| target.is_overdue(tx)).wait()
     }
 }
 
 impl View {
-    /// What lives now and would not at a time under a policy.
-    fn expiring(&self, policy: &Policy, at: Time) -> Result<Count> {
+    /// What has not expired by a time under the policy in force and has by another under another policy.
+    fn expiring(&self, since: Time, policy: &Policy, until: Time) -> Result<Count> {
         let View { snapshot, gate, .. } = self;
-        let then = counters::dead_at_most(&**snapshot, gate.partition, policy, at)?;
-        let now = counters::dead_at_most(&**snapshot, gate.partition, &gate.policy, gate.now)?;
-        let tally = then.tally.saturating_minus(now.tally);
-        Ok(Count { tally, exact: then.exact && now.exact })
+        let then = counters::dead_at_most(&**snapshot, gate.partition, policy, until)?;
+        let before = counters::dead_at_most(&**snapshot, gate.partition, &gate.policy, since)?;
+        let tally = then.tally.saturating_minus(before.tally);
+        Ok(Count { tally, exact: then.exact && before.exact })
     }
 }

@@ -1,8 +1,8 @@
 //! The question before something that cannot be undone: what will happen, in numbers, and a form that says it is meant.
 //!
 //! The first form asks, this page answers it with a second one that carries the same fields and the number that was shown. So it
-//! works without script, and both forms carry the session's secret. If more would happen by then than was shown, it is
-//! asked again.
+//! works without script, and both forms carry the session's secret. If far more would happen by then than was shown, it is
+//! asked again. A little more is to be expected: other clients write meanwhile.
 
 use engine::{Count, Holder};
 use maud::html;
@@ -16,14 +16,17 @@ use crate::visit::Visit;
 /// The field that says how much was agreed to.
 const CONFIRMED: &str = "confirmed";
 
+/// By how much a small number may grow until it is agreed to.
+const GROWTH: u64 = 10;
+
 /// What is about to happen.
 pub(crate) struct Question {
     /// What is done.
     pub(crate) title: String,
     /// What comes of it, in sentences with numbers.
     pub(crate) effects: Vec<String>,
-    /// How many things it concerns: whoever agrees, agrees to so many.
-    pub(crate) number: u64,
+    /// How many things it concerns, if an agreement to fewer is not enough.
+    pub(crate) number: Option<u64>,
     /// What the button says.
     pub(crate) button: &'static str,
     /// The page to go back to.
@@ -34,15 +37,16 @@ impl Question {
     /// The page that asks; none if it was answered.
     pub(crate) async fn ask(self, visit: &Visit, holder: Option<&Holder>) -> Result<Option<Answer>, Fault> {
         let agreed = visit.form.text(CONFIRMED).and_then(|text| text.parse::<u64>().ok());
-        if agreed.is_some_and(|agreed| agreed >= self.number) {
+        if agreed.is_some_and(|agreed| self.number.is_none_or(|number| number <= covered_by(agreed))) {
             return Ok(None);
         }
-        let Question { title, effects, number, button, back } = self;
+        let Question { title, effects, button, back, .. } = self;
+        let number = self.number.unwrap_or_default();
         let fields = visit.form.iter().filter(|(name, _)| ![CSRF, CONFIRMED].contains(name));
         let inner = html! {
             section.card.warn #confirm data-number=(number) {
                 h1 { (title) "?" }
-                @if agreed.is_some() { p.refusal role="alert" { "It is more by now than what you were shown. Nothing was done." } }
+                @if agreed.is_some() { p.refusal role="alert" { "It is far more by now than what you were shown. Nothing was done." } }
                 @for effect in &effects { p { (effect) } }
                 p { "This cannot be undone." }
                 form.stack method="post" {
@@ -58,6 +62,11 @@ impl Question {
         };
         visit.show(&title, holder, &inner).await.map(Some)
     }
+}
+
+/// How much an agreement to so much covers: numbers grow between the two forms, and an answer to them must be possible.
+fn covered_by(agreed: u64) -> u64 {
+    agreed.saturating_mul(2).saturating_add(GROWTH)
 }
 
 /// `3 items (1.2 KiB)`, `up to 3 items` where they are not counted exactly.

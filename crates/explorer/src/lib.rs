@@ -198,7 +198,7 @@ impl Explorer {
     }
 }
 
-/// The page for somebody for whom there is no place now.
+/// Returns the page of a request that admission control has refused, with how long to wait.
 pub fn busy(retry_after_ms: u64) -> Response<Bytes> {
     let inner = maud::html! {
         section.fault {

@@ -206,7 +206,8 @@ mod tests {
     #[test]
     fn t34_a_suspicion_is_logged_with_the_command_that_accepts_and_without_a_second_line() {
         let mut logged = Logged::default();
-        let suspicion = Suspicion { leap: Leap::Running, wall: Time::ZERO, ahead_ms: 7_200_000 };
+        let suspicion =
+            Suspicion { leap: Leap::Running, wall: Time::ZERO, ahead_ms: 7_200_000, accepted: NOW };
         let suspect = ClockStatus { suspect: Some(suspicion), ..ClockStatus::trusted_at(NOW, -7_200_000) };
         let lines = logged.news(&suspect, Duration::ZERO);
         let [Line::Error(text)] = lines.as_slice() else { panic!("{lines:?}") };

@@ -2,7 +2,7 @@
 
 use engine::TestClock;
 use maud::html;
-use storage::Time;
+use storage::{ClockStatus, Time};
 
 use crate::answer::{Answer, Fault};
 use crate::confirm::{Question, are};
@@ -84,29 +84,63 @@ pub(crate) async fn show(visit: &Visit) -> Result<Answer, Fault> {
     visit.show("Clock", None, &inner).await
 }
 
-/// Asks whether it is to be that time; none if it was answered.
-async fn ask(visit: &Visit, title: String, until: Time) -> Result<Option<Answer>, Fault> {
+/// Asks whether the clock is to be moved to a time; none if it was answered.
+async fn ask_to_move(visit: &Visit, seconds: u64, until: Time) -> Result<Option<Answer>, Fault> {
     let expiring = visit.engine(move |engine| engine.expiring_until(until)).await?;
     let question = Question {
-        title,
+        title: format!("Move the clock forward by {}", format::span(seconds)),
         effects: vec![
             format!("It becomes {} UTC. The clock never goes back.", format::utc(until)),
             format!("{} at once.", are(expiring, ["expires", "expire"])),
         ],
-        number: expiring.tally.items,
+        number: Some(expiring.tally.items),
         button: "Move the clock",
         back: "/_explorer/clock".to_owned(),
     };
     question.ask(visit, None).await
 }
 
+/// Asks whether the time of a suspect clock is to be accepted; none if it was answered or the clock is not suspect.
+async fn ask_to_accept(visit: &Visit) -> Result<Option<Answer>, Fault> {
+    let status = visit.engine(engine::Engine::clock_status).await?;
+    let Some(suspicion) = status.suspect else { return Ok(None) };
+    let expiring = visit.engine(engine::Engine::expiring_by_acceptance).await?;
+    let question = Question {
+        title: "Accept the new time".to_owned(),
+        effects: vec![
+            after_acceptance(&status, suspicion.accepted),
+            format!(
+                "{} for good.",
+                are(expiring, ["expires by then and is removed", "expire by then and are removed"])
+            ),
+        ],
+        number: Some(expiring.tally.items),
+        button: "Accept the time",
+        back: "/_explorer/clock".to_owned(),
+    };
+    question.ask(visit, None).await
+}
+
+/// How time goes on once it is accepted.
+fn after_acceptance(status: &ClockStatus, accepted: Time) -> String {
+    let at = format::utc(accepted);
+    if accepted < status.now {
+        return format!(
+            "The system clock has come back from its leap: the time is set back to {at} UTC, and what only the leap has hidden is shown again."
+        );
+    }
+    if status.ahead_ms > 0 && status.offset().is_noteworthy() {
+        return format!(
+            "The time goes on from {at} UTC, more slowly until the system clock has caught up. The clock never goes back."
+        );
+    }
+    format!("It becomes {at} UTC, and what has expired by then may be destroyed. The clock never goes back.")
+}
+
 pub(crate) async fn steer(visit: &Visit) -> Result<Answer, Fault> {
     let said = match (visit.form.text("do"), visit.form.filled("advance")) {
         (Some("accept"), _) => {
-            let status = visit.engine(engine::Engine::clock_status).await?;
-            if let Some(suspicion) = &status.suspect
-                && let Some(page) = ask(visit, "Accept the new time".to_owned(), suspicion.wall).await?
-            {
+            if let Some(page) = ask_to_accept(visit).await? {
                 return Ok(page);
             }
             visit.engine(engine::Engine::accept_clock).await?;
@@ -122,11 +156,10 @@ pub(crate) async fn steer(visit: &Visit) -> Result<Answer, Fault> {
                 .map_err(|_| Fault::wrong("The clock is moved by a whole number of seconds."))?;
             let status = visit.engine(engine::Engine::clock_status).await?;
             let until = status.now.plus_millis(u64::saturating_mul(seconds, 1000));
-            let title = format!("Move the clock forward by {}", format::span(seconds));
             // Where it cannot be moved, or not so far, the engine says so.
             if status.test_clock.is_on()
                 && until.seconds() <= LAST_SECOND
-                && let Some(page) = ask(visit, title, until).await?
+                && let Some(page) = ask_to_move(visit, seconds, until).await?
             {
                 return Ok(page);
             }

@@ -146,7 +146,7 @@ async fn ask(visit: &Visit, holder: &Holder, hold: &str, overdue: Count) -> Resu
     let question = Question {
         title: format!("Lift {hold}"),
         effects: vec![format!("{at_most}{} {verbs} now.", format::items(number))],
-        number,
+        number: Some(number),
         button: "Lift the hold",
         back: link(holder, "holds"),
     };

@@ -359,7 +359,7 @@ async fn ask(visit: &Visit, holder: &Holder, item: &Seen) -> Result<Option<Answe
     let question = Question {
         title: format!("Delete {}", json::preview(&name(item), 120)),
         effects: vec![format!("{effect} at once.")],
-        number: 1,
+        number: Some(1),
         button: "Delete",
         back: link(holder, &format!("item/{}", item.number.0)),
     };

@@ -86,7 +86,7 @@ fn replacing(visit: &Visit, kind: Kind) -> Option<Question> {
                 .to_owned(),
             format!("{} {plural} of this explorer signed in with it {}.", sessions, if sessions == 1 { "ends" } else { "end" }),
         ],
-        number: sessions,
+        number: Some(sessions),
         button: "Replace the key",
         back: "/_explorer/keys".to_owned(),
     })

@@ -139,7 +139,8 @@ pub(crate) async fn ask(
             "{} removed from the store for good. They have expired, and no request sees them.",
             are(backlog, ["is", "are"])
         )],
-        number: backlog.tally.items,
+        // What has expired since is removed as well, and no request sees it either.
+        number: None,
         button: "Purge now",
         back,
     };

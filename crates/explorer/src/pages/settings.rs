@@ -262,7 +262,7 @@ pub(crate) async fn delete(visit: &Visit) -> Result<Answer, Fault> {
         effects: vec![format!(
             "{living} that live and {expired} that have expired are gone for good, with every index and setting."
         )],
-        number: usage.living.items,
+        number: Some(usage.living.items),
         button: "Delete for good",
         back: link(&holder, "settings"),
     };

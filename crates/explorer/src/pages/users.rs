@@ -281,7 +281,7 @@ async fn ask(
     let question = Question {
         title: format!("Remove the user '{user}' of '{database}'"),
         effects: vec![effect],
-        number,
+        number: Some(number),
         button: "Remove the user",
         back: "/_explorer/users".to_owned(),
     };

@@ -10,9 +10,12 @@ use explorer::{Doors, Explorer, Transport};
 use hyper::header::{CONTENT_SECURITY_POLICY, COOKIE, LOCATION, SET_COOKIE};
 use hyper::{Request, Response, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use storage::{ClockOptions, ManualClock, MemoryStore, TestClock, Time};
+use storage::{ClockOptions, ManualClock, MemoryDisk, MemoryStore, TestClock, Time};
 
 pub(crate) const KEY: &str = "cHJpbWFyeQ==";
+
+/// When a world begins.
+pub(crate) const START: u64 = 1_800_000_000;
 pub(crate) const READ_ONLY_KEY: &str = "cmVhZGVy";
 
 /// What the policy of every page must say.
@@ -26,6 +29,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) keys: Keyring,
     pub(crate) explorer: Explorer,
+    disk: MemoryDisk,
 }
 
 impl World {
@@ -34,16 +38,29 @@ impl World {
     }
 
     pub(crate) fn with_clock(test_clock: TestClock) -> World {
-        let clock = Arc::new(ManualClock::new(Time::from_seconds(1_800_000_000)));
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(START)));
+        World::open(MemoryDisk::new(), clock, test_clock)
+    }
+
+    /// The same store under a new process.
+    pub(crate) fn restart(self) -> World {
+        let test_clock = self.engine.clock_status().unwrap().test_clock;
+        let World { engine, explorer, disk, clock, .. } = self;
+        // Only one process has a store open.
+        drop((engine, explorer));
+        World::open(disk, clock, test_clock)
+    }
+
+    fn open(disk: MemoryDisk, clock: Arc<ManualClock>, test_clock: TestClock) -> World {
         let mut options = ClockOptions::new(Arc::clone(&clock) as Arc<_>);
         options.test_clock = test_clock;
-        let store = Arc::new(MemoryStore::new(options).unwrap());
+        let store = Arc::new(MemoryStore::open(disk.clone(), options).unwrap());
         let engine = Arc::new(Engine::open(store).unwrap());
         let entry = |kind, text| Entry { kind, key: Key::parse(text).unwrap(), origin: Origin::Made };
         let entries = [entry(Kind::Primary, KEY), entry(Kind::PrimaryReadonly, READ_ONLY_KEY)];
         let keys = Keyring::new(entries, Forgetful);
         let doors = Doors { engine: Arc::clone(&engine), keys: keys.clone(), shell: None };
-        World { engine, clock, keys, explorer: Explorer::new(doors) }
+        World { engine, clock, keys, explorer: Explorer::new(doors), disk }
     }
 
     /// A container `shop/orders` by `/pk`, with that time to live.

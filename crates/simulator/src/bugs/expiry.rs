@@ -135,7 +135,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "the purge's hand goes too far",
         edits: &[edit(
             SWEEP,
-            "tx.put(keyspace, key, last.clone());",
+            "tx.put(keyspace, key, keys::behind_queue_entry(last)?);",
             "tx.put(keyspace, key, { let mut far = last.to_vec(); far[12] = far[12].saturating_add(16); far });",
         )],
     },

@@ -165,7 +165,7 @@ mod tests {
             advanced.offset().to_string(),
             "in step with the system clock (the test clock's advance apart)"
         );
-        let suspect = Suspicion { leap: Leap::Behind, wall: Time::ZERO, ahead_ms: 0 };
+        let suspect = Suspicion { leap: Leap::Behind, wall: Time::ZERO, ahead_ms: 0, accepted: NOW };
         let suspect =
             ClockStatus { suspect: Some(suspect), slewing: false, ..ClockStatus::trusted_at(NOW, 7_200_000) };
         assert_eq!(suspect.offset().to_string(), "2 h ahead of the system clock");
@@ -198,7 +198,8 @@ mod tests {
             (Leap::Behind, 0, 0, format!("{behind} agrees with the time shown now")),
             (Leap::Behind, 600_000, -600_000, format!("{behind} is 10 m ahead of the time shown now")),
         ] {
-            let suspect = Some(Suspicion { leap, wall: Time::ZERO, ahead_ms: ahead_of_trusted_ms });
+            let suspect =
+                Some(Suspicion { leap, wall: Time::ZERO, ahead_ms: ahead_of_trusted_ms, accepted: NOW });
             let status = ClockStatus { suspect, ..ClockStatus::trusted_at(NOW, shown_ahead_ms) };
             assert_eq!(status.suspicion(), Some(text));
         }

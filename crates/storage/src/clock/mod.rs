@@ -239,6 +239,7 @@ impl Clock {
                 leap: doubt.leap,
                 wall,
                 ahead_ms: wall.millis_since(trusted),
+                accepted: state.accepted(wall, self.options.max_clock_jump).plus_millis(advanced_ms),
             }),
             test_clock: self.options.test_clock,
             advanced_ms,

@@ -178,13 +178,18 @@ impl State {
         self.boot.id.map(|id| BootLine { id, boot_ms, line })
     }
 
-    /// An operator takes the wall clock's word: time goes on from it, or slews towards it. If the wall clock has come back
-    /// from a leap that is shown since, its word is that the leap was wrong: then time goes on from the trusted time, so
-    /// that nothing is destroyed by the leap.
-    pub(super) fn accept(&self, record: &mut ClockRecord, wall: Time, jump: Duration) -> Turn {
+    /// The time that goes on once an operator takes the wall clock's word: that of the wall clock, or the time shown, which slews
+    /// towards it. If the wall clock has come back from a leap that is shown since, its word is that the leap was wrong: then
+    /// time goes on from the trusted time, so that nothing is destroyed by the leap.
+    pub(super) fn accepted(&self, wall: Time, jump: Duration) -> Time {
         let came_back = wall.plus(jump) < self.time();
         let floor = if came_back { self.trusted(self.time()) } else { self.time() };
-        let at = floor.max(wall);
+        floor.max(wall)
+    }
+
+    /// An operator takes the wall clock's word.
+    pub(super) fn accept(&self, record: &mut ClockRecord, wall: Time, jump: Duration) -> Turn {
+        let at = self.accepted(wall, jump);
         self.turn(
             record,
             wall,

@@ -23,6 +23,9 @@ pub struct Suspicion {
     pub wall: Time,
     /// How far the wall clock is ahead of the trusted time, without the test clock's advance; zero if it is behind.
     pub ahead_ms: u64,
+    /// The time that goes on once an operator accepts the wall clock's word. It lies before the time shown if the wall clock has
+    /// come back from a leap that is shown since.
+    pub accepted: Time,
 }
 
 /// The state of a store's clock.
