@@ -14,7 +14,7 @@
 //!   megabytes of them would pile up.
 
 use super::database::{Database, cannot};
-use super::merging::lists_agree;
+use super::merging::Lists;
 use crate::writer::Shared;
 use crate::{Error, Result};
 use fjall::compaction::Leveled;
@@ -153,13 +153,14 @@ impl Compactor {
     pub(super) fn start(database: Arc<Database>, shared: Arc<Shared>, bell: Arc<Bell>) -> Result<Self> {
         let ear = Arc::clone(&bell);
         let body = move || {
+            let mut lists = Lists::Agree;
             while ear.wait(database.merging.pause()) {
-                let work = || compact(&database, &ear);
+                let work = || merge(&database, &ear, &mut lists);
                 let panicked = |_| Error::Internal { message: "a compaction panicked".to_owned() };
                 match catch_unwind(AssertUnwindSafe(work)).map_err(panicked) {
                     Ok(Ok(())) => database.merging.succeeded(),
-                    Ok(Err(error)) if lists_agree(&database) => database.merging.failed(&error),
-                    // Nobody knows what the store is: as fjall does when one of its own workers fails.
+                    Ok(Err(error)) if lists != Lists::Differ => database.merging.failed(&error),
+                    // What the store is cannot be told: writes stop, as when one of fjall's own workers fails.
                     Ok(Err(error)) | Err(error) => {
                         shared.stop(&error);
                         return;
@@ -189,6 +190,25 @@ impl Compactor {
 fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     let thread = thread::Builder::new().name(name.to_owned()).spawn(body);
     thread.map_err(|error| Error::io("start a thread of the store", &error))
+}
+
+/// Compacts once it is known that disk and memory have the same lists of tables; a failure has them compared.
+fn merge(database: &Database, bell: &Bell, lists: &mut Lists) -> Result<()> {
+    if *lists != Lists::Agree {
+        *lists = Lists::compare(database);
+    }
+    let outcome = match lists {
+        Lists::Agree => compact(database, bell),
+        Lists::Unread(error) => return Err(error.clone()),
+        Lists::Differ => {
+            let what = "a list of tables on the disk is not the one in memory".to_owned();
+            return Err(Error::Corrupt { what });
+        }
+    };
+    if outcome.is_err() {
+        *lists = Lists::compare(database);
+    }
+    outcome
 }
 
 /// Compacts until there is nothing left to compact. A keyspace in which that fails keeps no other from it; the first failure is
@@ -233,7 +253,7 @@ fn shape(keyspace: &fjall::Keyspace) -> (usize, u64, Vec<usize>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bell, Compactor, FIRST_LEVEL_TABLES, compact, compact_into, lists_agree, shape};
+    use super::{Bell, Compactor, FIRST_LEVEL_TABLES, Lists, compact, compact_into, merge, shape};
     use crate::embedded::database::{Committer, Database};
     use crate::embedded::pace::pause;
     use crate::embedded::{Durability, EmbeddedOptions};
@@ -339,7 +359,7 @@ mod tests {
         for _ in 0..3 {
             assert!(matches!(compact(&database, &bell), Err(Error::Io { .. })));
             assert_eq!(shape(keyspace), before);
-            assert!(lists_agree(&database));
+            assert_eq!(Lists::compare(&database), Lists::Agree);
         }
         hide_tables(&directory, false);
         compact(&database, &bell).unwrap();
@@ -359,16 +379,63 @@ mod tests {
         let (database, mut commit) = open(&directory, &bell);
         commit(1);
         database.flush().unwrap();
-        assert!(lists_agree(&database));
+        assert_eq!(Lists::compare(&database), Lists::Agree);
         let current = database.made_already(Keyspace::Item).unwrap().path().join("current");
-        let mut plant = |_| {
+        let plant = || {
             let mut bytes = std::fs::read(&current).unwrap();
             bytes[0] += 1;
             std::fs::write(&current, bytes).unwrap();
-            lists_agree(&database)
+            Lists::compare(&database)
         };
         // fjall's worker may move the flushed table meanwhile, and then the list is a new one.
-        assert!(!(0..5).all(&mut plant));
+        assert!((0..5).any(|_| plant() == Lists::Differ));
+    }
+
+    /// Puts the lists of tables out of sight, as a mount that has gone does, or back.
+    fn hide_lists(database: &Database, hide: bool) {
+        for keyspace in database.made() {
+            let [current, hidden] = ["current", "hidden-current"].map(|name| keyspace.path().join(name));
+            let (from, to) = if hide { (current, hidden) } else { (hidden, current) };
+            std::fs::rename(from, to).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_list_of_tables_that_cannot_be_read_is_a_failed_merge_and_stops_nothing() {
+        let (directory, bell) = (tempfile::tempdir().unwrap(), Arc::new(Bell::default()));
+        let database = with_first_level_tables(&directory, &bell);
+        let clock = ClockOptions::new(Arc::new(ManualClock::new(Time::from_seconds(1))));
+        let shared = Shared::start(None, clock).unwrap();
+        hide_tables(&directory, true);
+        hide_lists(&database, true);
+        assert!(matches!(Lists::compare(&database), Lists::Unread(Error::Io { .. })));
+        let mut lists = Lists::Agree;
+        for _ in 0..3 {
+            assert!(matches!(merge(&database, &bell, &mut lists), Err(Error::Io { .. })));
+            assert!(matches!(lists, Lists::Unread(_)));
+        }
+        // The thread tries it again by itself until the cause is gone.
+        let error = Error::io("compact", &"no space");
+        database.merging.failed(&error);
+        let first = database.merging.pause();
+        let compactor =
+            Compactor::start(Arc::clone(&database), Arc::clone(&shared), Arc::clone(&bell)).unwrap();
+        let wait_until = |is_so: &dyn Fn() -> bool| {
+            (0..30_000).any(|_| {
+                is_so() || {
+                    pause();
+                    false
+                }
+            })
+        };
+        assert!(wait_until(&|| database.merging.pause() > first), "it fails again");
+        hide_tables(&directory, false);
+        hide_lists(&database, false);
+        assert!(wait_until(&|| !database.merging.fails()), "it succeeds");
+        assert!(shared.poison().is_none());
+        compactor.stop().unwrap();
+        let keyspace = database.made_already(Keyspace::Item).unwrap();
+        assert_eq!((keyspace.tree.l0_run_count(), keyspace.table_count()), (0, 1));
     }
 
     #[test]

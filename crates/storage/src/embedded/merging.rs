@@ -6,7 +6,8 @@
 //! end, so jobs are refused before that until a merge succeeds.
 //!
 //! The one exception is a list of tables that reached the disk although its writer was told that it did not: then memory and disk
-//! disagree about what the store is, and it takes no more writes until it is opened again.
+//! disagree about what the store is, and it takes no more writes until it is opened again. They are compared after each failure;
+//! where the disk cannot be read they are compared again before the next merge.
 //!
 //! A flush that fails is another matter: fjall's own worker ends with it and sets a flag that nothing resets
 //! (decision 0038).
@@ -26,8 +27,11 @@ const RETRY_MAX: Duration = Duration::from_mins(1);
 /// Runs in the first level from which on jobs are refused while merges fail. fjall slows writes down at 20.
 const RUNS_MAX: usize = 18;
 
-/// How often disk and memory are compared before they are taken to disagree: a flush may be changing both.
+/// How often disk and memory are compared before they are taken to differ: a flush may be changing both.
 const LOOKS: usize = 1000;
+
+/// What cannot be done where no number of a list can be read.
+const READING: &str = "read the file 'current' of a keyspace";
 
 /// Whether merges fail.
 #[derive(Default)]
@@ -81,18 +85,41 @@ impl Merging {
     }
 }
 
-/// Whether the lists of tables on the disk are those in memory, so that the store can go on after a merge that failed.
-pub(super) fn lists_agree(database: &Database) -> bool {
-    database.made().all(|keyspace| {
-        for _ in 0..LOOKS {
-            let current = manifest::current(keyspace.path());
-            if current.is_ok_and(|number| number == Some(keyspace.tree.current_version().id())) {
-                return true;
+/// What is known of the lists of tables: whether those on the disk are those in memory, so that the store can go on after a
+/// merge that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Lists {
+    Agree,
+    /// A list on the disk is another one than in memory.
+    Differ,
+    /// Which list counts on the disk could not be read, which says nothing of it: they are compared again before the next merge.
+    Unread(Error),
+}
+
+impl Lists {
+    pub(super) fn compare(database: &Database) -> Lists {
+        let mut all = Lists::Agree;
+        for keyspace in database.made() {
+            match Lists::compare_in(keyspace) {
+                Lists::Agree => {}
+                Lists::Unread(error) => all = Lists::Unread(error),
+                Lists::Differ => return Lists::Differ,
             }
-            pause();
         }
-        false
-    })
+        all
+    }
+
+    fn compare_in(keyspace: &fjall::Keyspace) -> Lists {
+        for _ in 0..LOOKS {
+            match manifest::current(keyspace.path()) {
+                Ok(Some(number)) if number == keyspace.tree.current_version().id() => return Lists::Agree,
+                Ok(Some(_)) => pause(),
+                Ok(None) => return Lists::Unread(Error::io(READING, &"it is missing or names no list")),
+                Err(error) => return Lists::Unread(error),
+            }
+        }
+        Lists::Differ
+    }
 }
 
 #[cfg(test)]

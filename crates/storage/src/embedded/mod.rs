@@ -14,12 +14,13 @@
 //! | `readers.rs` | who reads, to wait for those who began before |
 //! | `scrub.rs` | getting removed bytes out of the files |
 //! | `pace.rs` | waits and rests: merging keeps up with writing |
-//! | `place.rs` | which directories may be a store's |
+//! | `data_directory.rs` | which directories may be a store's |
 //! | `restore.rs` | a store made of a backup |
 //! | `journal.rs`, `manifest.rs` | what fjall does not look at when it opens a store |
 //! | `rescue.rs` | what a recovery cut off the journal, kept and reported |
 
 mod compactor;
+mod data_directory;
 mod database;
 mod journal;
 mod manifest;
@@ -28,7 +29,6 @@ mod merging;
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
 mod pace;
-mod place;
 mod queue;
 mod readers;
 mod rescue;
@@ -127,7 +127,7 @@ impl EmbeddedStore {
     /// Opens the store in `options.path`, a new one if there is none.
     pub fn open(options: EmbeddedOptions) -> Result<Self> {
         let path = options.path.clone();
-        place::check(&path)?;
+        data_directory::check(&path)?;
         database::make_directory(&path).map_err(|error| Error::io("make the data directory", &error))?;
         let lock = lock(&path)?;
         let found = Marker::read(&path)?;

@@ -1,6 +1,6 @@
 //! Whether a directory may be a store's: one that is there, or an empty one for a new store.
 //!
-//! A path that was mistyped may be somebody's home. A new store is made only where nothing else is: what file systems put into
+//! A mistyped path may be a user's home directory. A new store is made only where nothing else is: what file systems put into
 //! their roots and names with a dot do not count, nor does what the server keeps beside its store. It is looked at before
 //! anything is written.
 
