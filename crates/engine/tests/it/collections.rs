@@ -786,3 +786,36 @@ fn collections_and_indexes_of_older_stores_keep_the_order_of_their_keys() {
         world.restart();
     }
 }
+
+/// `skies` is `ski` to the rules of older stores, and `sky` to those of today.
+#[test]
+fn text_indexes_of_older_stores_keep_their_terms() {
+    let mut world = World::new();
+    let spec = Document::new().with("key", Document::new().with("t", "text")).with("name", "t");
+    let old = IndexSpec::parse_stored(spec.view()).expect("of a store before format 10");
+    let new = IndexSpec::parse(spec.view()).expect("a new one");
+    let mut numbers = Vec::new();
+    for (name, spec) in [("old", old), ("new", new)] {
+        let made =
+            world.engine.create_collection("db", name, CollectionDefinition::default(), None).expect("made");
+        for (id, word) in [(1, "skies"), (2, "skj")] {
+            world.put(&made, &Document::new().with("_id", id).with("t", word)).expect("free");
+        }
+        let made_indexes = world.engine.create_indexes(&made, vec![spec]).expect("made");
+        while !world.engine.build_indexes_step(&made, &made_indexes, 2).expect("built").done {}
+        numbers.push((name, made_indexes[0]));
+    }
+    for id in [3, 4] {
+        world.restart();
+        for (name, number) in &numbers {
+            let found = world.engine.collection("db", name).expect("there");
+            assert_eq!(world.index(&found, &spec), *number, "an application makes sure of its indexes");
+            world.put(&found, &Document::new().with("_id", id).with("t", "skies")).expect("free");
+            let hits = world.hits(&found, *number, Direction::Forward);
+            let skies: Vec<i32> = [1].into_iter().chain(3..=id).collect();
+            let expected =
+                if *name == "old" { [&skies[..], &[2]].concat() } else { [&[2], &skies[..]].concat() };
+            assert_eq!(hits, expected, "{name}");
+        }
+    }
+}

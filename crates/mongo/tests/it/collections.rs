@@ -183,6 +183,8 @@ async fn options_that_are_not_here_are_refused_by_name() {
         (r#"{"explain": {"count": "v"}}"#, 166, "view"),
         (r#"{"explain": {"distinct": "v", "key": "a"}}"#, 166, "view"),
         (r#"{"drop": "system.views"}"#, 73, "system.views"),
+        (r#"{"drop": "system.js"}"#, 73, "system.js"),
+        (r#"{"drop": "system.profile"}"#, 73, "system.profile"),
     ] {
         let (code, words) = client.fails("db", json(command)).await;
         assert_eq!(code, expected, "{command}: {words}");

@@ -81,6 +81,23 @@ async fn an_index_key_is_told_where_an_index_led_to_the_document() {
         let find = format!(r#"{{"find": "c", {asked}, "projection": {key}}}"#);
         assert_eq!(batch(&mut client, &find).await, list(expected), "{asked}");
     }
+    // Keys that are not made of values are not shown: they are not those of MongoDB.
+    index(&mut client, r#"{"h": "hashed"}"#, "h").await;
+    index(&mut client, r#"{"w.$**": 1}"#, "w").await;
+    index(&mut client, r#"{"t": "text"}"#, "t").await;
+    index(&mut client, r#"{"g": "2dsphere"}"#, "g").await;
+    let insert =
+        r#"{"insert": "c", "documents": [{"_id": 9, "h": 1, "w": {"x": 1}, "t": "word", "g": [1, 1]}]}"#;
+    client.done("db", json(insert)).await;
+    for filter in [
+        r#"{"h": 1}"#,
+        r#"{"w.x": 1}"#,
+        r#"{"$text": {"$search": "word"}}"#,
+        r#"{"g": {"$geoIntersects": {"$geometry": {"type": "Point", "coordinates": [1, 1]}}}}"#,
+    ] {
+        let find = format!(r#"{{"find": "c", "filter": {filter}, "projection": {key}}}"#);
+        assert_eq!(batch(&mut client, &find).await, list(r#"[{"_id": 9}]"#), "{filter}");
+    }
     let aggregate = format!(
         r#"{{"aggregate": "c", "pipeline": [{{"$match": {{"a": 30}}}}, {{"$addFields": {{"c": 1}}}}, {{"$project": {key}}}], "cursor": {{}}}}"#
     );

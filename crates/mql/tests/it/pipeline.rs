@@ -286,17 +286,22 @@ fn a_stage_that_keeps_too_much_is_refused() {
     let text = "x".repeat(4 * 1024 * 1024);
     let documents: Vec<Document> =
         (0..30).map(|number| Document::new().with("_id", number).with("t", text.as_str())).collect();
-    for (pipeline, stage) in [
-        (r#"[{"$sort": {"_id": -1}}]"#, "$sort"),
-        (r#"[{"$group": {"_id": null, "t": {"$push": "$t"}}}]"#, "$group"),
-        (r#"[{"$bucketAuto": {"groupBy": "$_id", "buckets": 2}}]"#, "$bucketAuto"),
-        (r#"[{"$setWindowFields": {"output": {"n": {"$sum": 1}}}}]"#, "$setWindowFields"),
-        (r#"[{"$limit": 1}, {"$lookup": {"from": "docs", "as": "d", "pipeline": []}}]"#, "$lookup"),
-        (r#"[{"$sample": {"size": 30}}]"#, "$sample"),
+    let graph = r#"[{"$limit": 1}, {"$graphLookup": {"from": "docs", "startWith": "$t", "connectFromField": "t",
+        "connectToField": "t", "as": "d"}}]"#;
+    for (pipeline, stage, code) in [
+        (r#"[{"$sort": {"_id": -1}}]"#, "$sort", 292),
+        (r#"[{"$group": {"_id": null, "t": {"$push": "$t"}}}]"#, "$group", 292),
+        (r#"[{"$bucketAuto": {"groupBy": "$_id", "buckets": 2}}]"#, "$bucketAuto", 292),
+        (r#"[{"$setWindowFields": {"output": {"n": {"$sum": 1}}}}]"#, "$setWindowFields", 292),
+        (r#"[{"$limit": 1}, {"$lookup": {"from": "docs", "as": "d", "pipeline": []}}]"#, "$lookup", 292),
+        (r#"[{"$sample": {"size": 30}}]"#, "$sample", 292),
+        (r#"[{"$densify": {"field": "_id", "range": {"step": 1, "bounds": "full"}}}]"#, "$densify", 292),
+        (r#"[{"$facet": {"all": []}}]"#, "$facet", 4_031_700),
+        (graph, "$graphLookup", 40099),
     ] {
         let error =
             run(&stages(pipeline), &settings(), &mut memory(&documents), &Context::at(0)).unwrap_err();
-        assert_eq!(error.code.0, 292, "{pipeline}");
+        assert_eq!(error.code.0, code, "{pipeline}: {}", error.message);
         assert!(error.message.contains(stage), "{}", error.message);
     }
     let few = r#"[{"$sort": {"_id": -1}}, {"$limit": 2}, {"$project": {"t": 0}}]"#;

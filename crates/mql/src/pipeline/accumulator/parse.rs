@@ -181,7 +181,7 @@ fn parse_percentiles(name: &str, argument: ValueRef<'_>, around: &Surroundings) 
     };
     let input = around.formula(required("input")?)?;
     let method = required("method")?;
-    if !matches!(method.as_str(), Some("approximate" | "discrete")) {
+    if method.as_str() != Some("approximate") {
         let message = format!(
             "Currently only 'approximate' can be used as percentile 'method', found {}",
             text(method)
