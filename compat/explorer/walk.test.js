@@ -133,6 +133,26 @@ describe("the explorer", () => {
     assert.match(await editor.inputValue(), /an hour of work/);
   });
 
+  test("an item is deleted once it was asked for", async () => {
+    const open = async () => {
+      await session.open("c/nosql/shop/carts?id=q2");
+      await page.getByRole("link", { name: "q2", exact: true }).click();
+      await page.getByText("Delete this item").click();
+      await page.getByRole("button", { name: "Delete", exact: true }).click();
+      await page.getByRole("heading", { name: /^Delete .*q2.*\?$/ }).waitFor();
+      await page.getByText("This cannot be undone.").waitFor();
+    };
+    await open();
+    await session.picture("delete");
+    await page.getByRole("link", { name: "Leave it as it is" }).click();
+    await page.getByLabel("The item as JSON").waitFor();
+    await open();
+    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    await page.getByText("Deleted.").waitFor();
+    await session.open("c/nosql/shop/carts?id=q2");
+    assert.equal(await page.getByRole("link", { name: "q2", exact: true }).count(), 0);
+  });
+
   test("hostile ids, bodies and names stay text", async () => {
     const id = HOSTILE.replaceAll("/", "");
     await session.createItem("nosql/shop/carts", { id, pk: HOSTILE, [HOSTILE]: HOSTILE, html: "</textarea></pre><script>alert(3)</script>" });

@@ -11,7 +11,7 @@ from azure.cosmos import PartitionKey, exceptions
 from test_server import MEBIBYTE, resident
 from wire import Wire, signed
 
-SECONDS = 20.0
+SECONDS = 40.0
 LIMIT_MEBIBYTES = 64
 
 
