@@ -191,7 +191,7 @@ mod tests {
         ("ro", "absurdităţii:absurd"),
         ("ru", "важнейшие:важн повадками:повадк"),
         ("es", "toreando:tor chicharrones:chicharron"),
-        ("sv", "klostergården:klostergård jaktkarlarnes:jaktkarl"),
+        ("sv", "klostergården:klostergård jaktkarlarne:jaktkarl jaktkarlarnes:jaktkarlarn"),
         ("tr", "kitaplarımızdan:kitap"),
     ];
 }
