@@ -113,6 +113,7 @@ impl Answers {
             handles.iter().filter_map(|(_, handle)| handle.as_ref()).collect();
         let batch = room.read(&collections, |reading| self.fill(room, reading, &handles, context, count));
         self.scans.rest();
+        self.running.rest();
         self.batches += 1;
         if batch.is_err()
             && let Some(staged) = self.scans.output.take()

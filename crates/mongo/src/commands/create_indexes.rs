@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use bson::{Document, RawDocument};
+use bson::{Collation, Document, RawDocument};
 use engine::collection::{Collection, Reading};
 use mql::Code;
-use mql::index::{IndexSpec, Relation, compare_specs};
+use mql::index::{IndexSpec, Relation, UnknownOptions, compare_specs};
 use storage::Direction;
 
 use crate::call::Call;
@@ -96,14 +96,10 @@ fn refusal(error: engine::Error, namespace: &str) -> Error {
 
 /// An index takes over the collation of its collection unless it names one.
 fn parse(spec: &RawDocument, lenient: bool, collection: Option<&Collection>) -> Result<IndexSpec> {
-    let mut spec = spec.to_document();
-    let options = collection.map(|collection| collection.definition.options.to_document());
-    if let Some(collation) = options.and_then(|options| options.get("collation").cloned())
-        && !spec.contains("collation")
-    {
-        spec.push("collation", collation);
-    }
-    Ok(if lenient { IndexSpec::parse_ignoring_unknown(spec.view())? } else { IndexSpec::parse(spec.view())? })
+    let unknown = if lenient { UnknownOptions::Ignored } else { UnknownOptions::Refused };
+    let simple = Collation::simple();
+    let collation = collection.map_or(&simple, |collection| &collection.definition.collation);
+    Ok(IndexSpec::parse_in(spec.view(), unknown, collation)?)
 }
 
 /// Indexes of a whole set: that on `_id` must be among them, and needs no making.

@@ -102,7 +102,8 @@ pub(crate) fn language(
     if let Some(view) = named.filter(|named| catalog::view(named).is_some()) {
         let own = &view.definition.collation;
         let asked = fields.document("collation")?.is_some_and(|asked| !asked.is_empty());
-        if asked && settings.collation != *own {
+        // By its options: the order of what was stored before format 9 cannot be named.
+        if asked && settings.collation.to_document() != own.to_document() {
             let text = format!("Cannot override a view's default collation: {}.{name}", call.database);
             return Err(Error::new(Code::OPTION_NOT_SUPPORTED_ON_VIEW, text));
         }

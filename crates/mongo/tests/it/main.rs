@@ -7,6 +7,7 @@ mod bulk_write;
 mod change_streams;
 mod charges;
 mod client;
+mod collations;
 mod collections;
 mod corpus;
 mod cursors;

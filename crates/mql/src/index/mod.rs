@@ -55,6 +55,15 @@ pub struct IndexSpec {
     kept: Document,
 }
 
+/// What becomes of options of a specification that are not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnknownOptions {
+    /// They are refused by name.
+    Refused,
+    /// `ignoreUnknownIndexOptions`.
+    Ignored,
+}
+
 #[derive(Debug, Clone)]
 struct Partial {
     expression: Document,
@@ -64,12 +73,17 @@ struct Partial {
 impl IndexSpec {
     /// Reads a specification and checks all of it.
     pub fn parse(spec: DocumentRef<'_>) -> Result<IndexSpec> {
-        parse::parse(spec, parse::Origin::Client)
+        IndexSpec::parse_in(spec, UnknownOptions::Refused, &Collation::simple())
     }
 
-    /// The same, passing over options that are not known: `ignoreUnknownIndexOptions`.
-    pub fn parse_ignoring_unknown(spec: DocumentRef<'_>) -> Result<IndexSpec> {
-        parse::parse(spec, parse::Origin::LenientClient)
+    /// The same for an index of a collection with that collation, which it takes over unless it names one. The collation is
+    /// given as it is: what a collection of before format 9 has cannot be named.
+    pub fn parse_in(
+        spec: DocumentRef<'_>,
+        unknown: UnknownOptions,
+        collation: &Collation,
+    ) -> Result<IndexSpec> {
+        parse::parse(spec, parse::Origin::Client(unknown), collation)
     }
 
     /// The index on `_id`, with the collation of its collection.
@@ -165,7 +179,7 @@ impl IndexSpec {
 
     /// Reads what [`IndexSpec::to_stored`] wrote.
     pub fn parse_stored(spec: DocumentRef<'_>) -> Result<IndexSpec> {
-        parse::parse(spec, parse::Origin::Store)
+        parse::parse(spec, parse::Origin::Store, &Collation::simple())
     }
 
     /// The specification as it is stored: as it is listed, with the name of the order its keys are in and of the rules its terms

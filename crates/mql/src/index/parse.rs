@@ -5,17 +5,15 @@ use bson::{Collation, Document, DocumentRef, Value, ValueRef};
 use super::pattern::{self, Part, PartKind};
 use super::text::{self, TextRules};
 use super::wildcard::WildcardRules;
-use super::{ID_INDEX_NAME, IndexSpec, Partial, as_double, cannot_create, show, ttl};
+use super::{ID_INDEX_NAME, IndexSpec, Partial, UnknownOptions, as_double, cannot_create, show, ttl};
 use crate::error::{Code, Error, Result};
 use crate::filter::{Comparison, Filter, Node, Settings, Test};
 
 /// Where a specification comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A client; an unknown option is refused.
-    Client,
-    /// A client that asked for unknown options to be ignored.
-    LenientClient,
+    /// A client.
+    Client(UnknownOptions),
     /// The store: collations name the order of the keys on disk, text indexes the rules of their terms.
     Store,
 }
@@ -44,8 +42,9 @@ const BASIC_OPTIONS: &[&str] = &["key", "name", "v", "ns", "collation"];
 const UNSUPPORTED_OPTIONS: &[&str] =
     &["prepareUnique", "clustered", "columnstoreProjection", "bits", "min", "max", "bucketSize"];
 
-pub(super) fn parse(spec: DocumentRef<'_>, origin: Origin) -> Result<IndexSpec> {
-    parse_fields(spec, origin).map_err(|error| in_context(error, spec))
+/// `inherited` is the collation of an index that names none.
+pub(super) fn parse(spec: DocumentRef<'_>, origin: Origin, inherited: &Collation) -> Result<IndexSpec> {
+    parse_fields(spec, origin, inherited).map_err(|error| in_context(error, spec))
 }
 
 /// Errors of the TTL option and of unknown options carry the specification themselves.
@@ -57,7 +56,7 @@ fn in_context(error: Error, spec: DocumentRef<'_>) -> Error {
     Error { message, ..error }
 }
 
-fn parse_fields(spec: DocumentRef<'_>, origin: Origin) -> Result<IndexSpec> {
+fn parse_fields(spec: DocumentRef<'_>, origin: Origin, inherited: &Collation) -> Result<IndexSpec> {
     let key = key(spec)?;
     let is_id = match pattern::id_direction(&key) {
         Some(direction) if direction.total_cmp(&1.0).is_ne() => {
@@ -71,7 +70,7 @@ fn parse_fields(spec: DocumentRef<'_>, origin: Origin) -> Result<IndexSpec> {
     check_options(spec, origin, is_id)?;
     let name = name(spec, is_id)?;
     check_version(spec)?;
-    let collation = collation(spec, origin)?;
+    let collation = collation(spec, origin, inherited)?;
     if is_id {
         return Ok(IndexSpec::id(collation));
     }
@@ -138,7 +137,8 @@ fn check_options(spec: DocumentRef<'_>, origin: Origin, is_id: bool) -> Result<(
             ));
         }
         let is_stored = origin == Origin::Store && name == text::TERMS;
-        if !OPTIONS.contains(&name) && !is_stored && origin != Origin::LenientClient {
+        let is_ignored = origin == Origin::Client(UnknownOptions::Ignored);
+        if !OPTIONS.contains(&name) && !is_stored && !is_ignored {
             return refused(format!(
                 "The field '{name}' is not valid for an index specification. Specification: {}",
                 show(spec)
@@ -179,10 +179,10 @@ fn check_version(spec: DocumentRef<'_>) -> Result<()> {
     Err(cannot_create(message))
 }
 
-fn collation(spec: DocumentRef<'_>, origin: Origin) -> Result<Collation> {
+fn collation(spec: DocumentRef<'_>, origin: Origin, inherited: &Collation) -> Result<Collation> {
     let read = if origin == Origin::Store { Collation::parse_stored } else { Collation::parse };
     match spec.get("collation") {
-        None => Ok(Collation::simple()),
+        None => Ok(inherited.clone()),
         Some(ValueRef::Document(collation)) if collation.is_empty() => {
             Err(Error::bad_value("The field 'collation' cannot be an empty object."))
         }
@@ -425,7 +425,8 @@ mod tests {
             "Error in specification { key: { a: 0 }, name: \"x\" } :: caused by :: Values in the index key pattern cannot be 0."
         );
         let ignored = parse_extended_json(r#"{"key":{"a":1},"name":"x","foo":1}"#).expect("json");
-        assert!(IndexSpec::parse_ignoring_unknown(ignored.as_document().expect("a document").view()).is_ok());
+        let ignored = ignored.as_document().expect("a document").view();
+        assert!(IndexSpec::parse_in(ignored, UnknownOptions::Ignored, &Collation::simple()).is_ok());
     }
 
     fn with_expiry(key: &str, seconds: &str) -> Result<IndexSpec> {

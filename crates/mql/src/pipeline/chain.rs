@@ -37,6 +37,8 @@ pub(crate) trait Step: Send {
     fn pop(&mut self, world: &mut World<'_>) -> Result<Flow>;
     /// Lets go of what is open at the source.
     fn close(&mut self, _source: &mut dyn Source) {}
+    /// Ends a request: lets go of what only that request could use.
+    fn rest(&mut self) {}
 }
 
 /// Steps that follow each other; itself a step.
@@ -84,6 +86,10 @@ impl Step for Chain {
     fn close(&mut self, source: &mut dyn Source) {
         self.steps.iter_mut().for_each(|step| step.close(source));
     }
+
+    fn rest(&mut self) {
+        self.steps.iter_mut().for_each(|step| step.rest());
+    }
 }
 
 /// Rows that wait to be asked for, and whether more can come.
@@ -114,6 +120,8 @@ impl Outbox {
 /// What makes of a row another one, or nothing, without looking at the rows before.
 pub(crate) trait Each: Send {
     fn apply(&mut self, row: Row, world: &mut World<'_>) -> Result<Option<Row>>;
+    /// Ends a request: lets go of what only that request could use.
+    fn rest(&mut self) {}
 }
 
 /// The step of an [`Each`].
@@ -144,6 +152,10 @@ impl<E: Each> Step for EachRow<E> {
 
     fn pop(&mut self, _world: &mut World<'_>) -> Result<Flow> {
         Ok(self.outbox.pop())
+    }
+
+    fn rest(&mut self) {
+        self.each.rest();
     }
 }
 

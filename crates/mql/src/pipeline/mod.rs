@@ -11,8 +11,8 @@
 //! [`Running`] pulls rows through the stages; it keeps no borrow of the source, so it can wait in a cursor for the next
 //! request, which brings a source of its own.
 //!
-//! Stages that must see all rows before they give one count the bytes they keep. `$sort` and `$group` go on on disk where that is
-//! allowed (`sorter`); the others refuse to keep too many.
+//! Stages that must see all rows before they give one count the bytes they keep (`memory.rs`). Sorts and groups move what
+//! exceeds their memory to scratch files (`sorter.rs`), the others are refused by name.
 
 mod accumulator;
 mod asked;

@@ -20,21 +20,30 @@ const ORIGIN: u8 = 1;
 const META: u8 = 2;
 const TAG: u8 = 4;
 
-/// How many bytes are written or read at once.
-const BUFFER_BYTES: usize = 128 * 1024;
+/// How many bytes are written or read at once: a small part of a stage's memory, as many runs are read at the same time.
+const BUFFER_BYTES_MIN: usize = 4 * 1024;
+const BUFFER_BYTES_MAX: usize = 128 * 1024;
+const BUFFER_PART: usize = 256;
 /// What a BSON document has at least: its length and its end.
 const DOCUMENT_BYTES_MIN: usize = 5;
+
+/// How many bytes of a run are in memory while it is written or read, beside a record that has more.
+pub(crate) fn buffer_bytes(context: &Context) -> usize {
+    (context.stage_bytes_max / BUFFER_PART).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX)
+}
 
 /// A run that rows are appended to.
 pub(crate) struct RunWriter {
     file: Box<dyn ScratchFile>,
     buffer: Vec<u8>,
+    buffer_bytes: usize,
     written: u64,
 }
 
 impl RunWriter {
-    pub(crate) fn new(file: Box<dyn ScratchFile>) -> RunWriter {
-        RunWriter { file, buffer: Vec::with_capacity(BUFFER_BYTES), written: 0 }
+    pub(crate) fn new(file: Box<dyn ScratchFile>, context: &Context) -> RunWriter {
+        let buffer_bytes = buffer_bytes(context);
+        RunWriter { file, buffer: Vec::with_capacity(buffer_bytes), buffer_bytes, written: 0 }
     }
 
     pub(crate) fn append(&mut self, (tag, row): Tagged, context: &Context) -> Result<()> {
@@ -52,7 +61,7 @@ impl RunWriter {
             self.buffer.extend_from_slice(RawDocument::from_document(&document).as_bytes());
         }
         self.buffer.extend_from_slice(row.body.into_raw().as_bytes());
-        if self.buffer.len() >= BUFFER_BYTES {
+        if self.buffer.len() >= self.buffer_bytes {
             self.flush()?;
         }
         Ok(())
@@ -61,13 +70,16 @@ impl RunWriter {
     /// Ends the run; it is read from its beginning.
     pub(crate) fn finish(mut self) -> Result<RunReader> {
         self.flush()?;
-        Ok(RunReader { file: self.file, length: self.written, offset: 0, buffer: Vec::new(), at: 0 })
+        let RunWriter { file, buffer_bytes, written: length, .. } = self;
+        Ok(RunReader { file, length, offset: 0, buffer: Vec::new(), buffer_bytes, at: 0 })
     }
 
     fn flush(&mut self) -> Result<()> {
         self.file.append(&self.buffer)?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
+        // One large record must not keep its room to the end of the run.
+        self.buffer.shrink_to(self.buffer_bytes);
         Ok(())
     }
 }
@@ -79,6 +91,7 @@ pub(crate) struct RunReader {
     /// How much of the file has been read into the buffer so far.
     offset: u64,
     buffer: Vec<u8>,
+    buffer_bytes: usize,
     /// Where the next record begins in the buffer.
     at: usize,
 }
@@ -112,7 +125,9 @@ impl RunReader {
             return Err(damaged());
         }
         let bytes = bytes::Bytes::copy_from_slice(self.take(length)?);
-        RawDocument::parse(bytes).map_err(|_| damaged())
+        // This process wrote it, to a file that no other can open. What is read is checked against the bounds of the record;
+        // a look at each element would find no flipped bit in a value either.
+        RawDocument::from_stored(bytes).map_err(|_| damaged())
     }
 
     fn take(&mut self, length: usize) -> Result<&[u8]> {
@@ -131,7 +146,10 @@ impl RunReader {
             }
             self.buffer.drain(..self.at);
             self.at = 0;
-            let (kept, more) = (self.buffer.len(), missing.max(BUFFER_BYTES).min(left));
+            let (kept, more) = (self.buffer.len(), missing.max(self.buffer_bytes).min(left));
+            // Exactly as much as is read: what a large record needed is given back behind it.
+            self.buffer.shrink_to(kept + more);
+            self.buffer.reserve_exact(more);
             self.buffer.resize(kept + more, 0);
             self.file.read_at(self.offset, &mut self.buffer[kept..])?;
             self.offset += more as u64;
@@ -142,4 +160,52 @@ impl RunReader {
 
 fn damaged() -> Error {
     Error::new(Code::INTERNAL_ERROR, "a scratch file holds other bytes than were written to it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct InMemory(Vec<u8>);
+
+    impl ScratchFile for InMemory {
+        fn append(&mut self, bytes: &[u8]) -> Result<()> {
+            self.0.extend_from_slice(bytes);
+            Ok(())
+        }
+
+        fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+            let begin = usize::try_from(offset).expect("small");
+            buffer.copy_from_slice(&self.0[begin..begin + buffer.len()]);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_large_record_does_not_keep_its_room_in_the_buffer() {
+        let context = Context::at(0).with_stage_bytes_max(1024 * 1024);
+        let mut writer = RunWriter::new(Box::new(InMemory(Vec::new())), &context);
+        let (count, large) = (2_000, 1_000);
+        for number in 0..count {
+            let pad = "x".repeat(if number == large { 1024 * 1024 } else { 10 });
+            let row = Row::from(Document::new().with("_id", number).with("pad", pad));
+            writer.append((None, row), &context).expect("appended");
+            let most = if number == large { 2 * 1024 * 1024 } else { 2 * BUFFER_BYTES_MIN };
+            assert!(writer.buffer.capacity() <= most, "{number}: {}", writer.buffer.capacity());
+        }
+        let mut reader = writer.finish().expect("a run");
+        for number in 0..count {
+            let (_, row) = reader.next(&context).expect("read").expect("a row");
+            assert_eq!(row.view().get("_id").map(ValueRef::to_value), Some(Value::Int32(number)));
+            // It is given back when the buffer is filled the next time.
+            if number > large + 200 {
+                assert!(
+                    reader.buffer.capacity() <= 2 * BUFFER_BYTES_MIN,
+                    "{number}: {}",
+                    reader.buffer.capacity()
+                );
+            }
+        }
+        assert!(reader.next(&context).expect("read").is_none());
+    }
 }

@@ -73,6 +73,13 @@ impl Running {
         matches!(self.state, State::Done)
     }
 
+    /// Ends a request of a cursor: lets go of what only that request could use.
+    pub fn rest(&mut self) {
+        if let State::Open { chain, .. } = &mut self.state {
+            chain.rest();
+        }
+    }
+
     /// Lets go of all scans. What is not closed stays open at the source.
     pub fn close(&mut self, source: &mut dyn Source) {
         if let State::Open { feed, chain } = &mut self.state {

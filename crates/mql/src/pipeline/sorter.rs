@@ -5,8 +5,12 @@
 //!   next <--- the smallest head among all runs and what is left in memory
 //! ```
 //!
-//! The sort is stable: runs are made one after the other, and among equal heads the older run goes first. It holds one buffer
-//! for each run, so when there are [`RUNS_MAX`] of them they are merged into one.
+//! The sort is stable: runs are made one after the other, only neighbours are merged, and among equal heads the older run goes
+//! first.
+//!
+//! A merge holds a buffer and a row for each run, which count against the memory as rows do: runs are merged in groups that
+//! fit, again and again until all that are left fit. Two runs are merged in any case, so the bound is that of the memory or of
+//! two of the largest rows, whichever is more.
 
 use std::cmp::Ordering;
 
@@ -16,7 +20,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::pipeline::memory::Memory;
 use crate::pipeline::row::{Row, value_bytes};
-use crate::pipeline::run::{RunReader, RunWriter, Tagged};
+use crate::pipeline::run::{RunReader, RunWriter, Tagged, buffer_bytes};
 
 /// What rows are sorted by.
 pub(crate) trait SortOrder: Send {
@@ -33,7 +37,7 @@ pub(crate) trait SortOrder: Send {
     }
 }
 
-/// How many runs there are at most: with their buffers of 128 KiB, 8 MiB.
+/// How many runs, and with them open files, there are at most.
 const RUNS_MAX: usize = 64;
 /// How many rows beyond those wanted are gathered before the rest is thrown away.
 const SLACK_MIN: usize = 256;
@@ -42,8 +46,22 @@ const SLACK_MIN: usize = 256;
 pub(crate) struct Sorter<O: SortOrder> {
     order: O,
     entries: Vec<Entry<O::Key>>,
-    runs: Vec<RunReader>,
+    runs: Vec<Run>,
     memory: Memory,
+}
+
+/// Rows on disk, in order.
+struct Run {
+    reader: RunReader,
+    /// How many bytes the largest of them takes, with its key.
+    largest: usize,
+}
+
+impl Run {
+    /// How many bytes a merge holds of it: a row with its key, and the bytes of the next one in a buffer.
+    fn merge_bytes(&self, context: &Context) -> usize {
+        self.largest.saturating_mul(2).saturating_add(buffer_bytes(context))
+    }
 }
 
 struct Entry<K> {
@@ -93,23 +111,50 @@ impl<O: SortOrder> Sorter<O> {
 
     /// Moves everything from memory to a run.
     fn spill(&mut self, context: &Context) -> Result<()> {
-        if self.runs.len() + 1 >= RUNS_MAX {
-            self.merge_runs(context)?;
-        }
         self.sort(context)?;
-        let mut writer = RunWriter::new(self.memory.scratch(context)?.create()?);
+        let mut writer = RunWriter::new(self.memory.scratch(context)?.create()?, context);
+        let mut largest = 0;
         for entry in self.entries.drain(..) {
             self.memory.give_back(entry.bytes);
+            largest = largest.max(entry.bytes);
             writer.append((entry.tag, entry.row), context)?;
         }
-        self.runs.push(writer.finish()?);
+        self.runs.push(Run { reader: writer.finish()?, largest });
+        if self.runs.len() >= RUNS_MAX {
+            self.merge_neighbours(context)?;
+        }
         Ok(())
     }
 
-    fn merge_runs(&mut self, context: &Context) -> Result<()> {
-        let sources = std::mem::take(&mut self.runs).into_iter().map(Input::Run).collect();
-        let mut merge = Merge::new(sources, &self.order, context)?;
-        let mut writer = RunWriter::new(self.memory.scratch(context)?.create()?);
+    /// Merges runs that follow each other into one, as many at a time as fit into memory and two at least.
+    fn merge_neighbours(&mut self, context: &Context) -> Result<()> {
+        let (mut group, mut group_bytes) = (Vec::new(), 0_usize);
+        for run in std::mem::take(&mut self.runs) {
+            let bytes = run.merge_bytes(context);
+            if group.len() > 1 && !self.memory.fits(group_bytes.saturating_add(bytes), context) {
+                let merged = self.merge(std::mem::take(&mut group), context)?;
+                self.runs.push(merged);
+                group_bytes = 0;
+            }
+            group_bytes = group_bytes.saturating_add(bytes);
+            group.push(run);
+        }
+        let merged = if group.len() > 1 { vec![self.merge(group, context)?] } else { group };
+        self.runs.extend(merged);
+        Ok(())
+    }
+
+    /// Whether a merge of all runs fits into memory.
+    fn fits_merge(&self, context: &Context) -> bool {
+        let bytes = self.runs.iter().map(|run| run.merge_bytes(context)).fold(0, usize::saturating_add);
+        self.runs.len() <= 2 || self.memory.fits(bytes, context)
+    }
+
+    fn merge(&self, runs: Vec<Run>, context: &Context) -> Result<Run> {
+        let largest = runs.iter().map(|run| run.largest).max().unwrap_or_default();
+        let inputs = runs.into_iter().map(|run| Input::Run(run.reader)).collect();
+        let mut merge = Merge::new(inputs, &self.order, context)?;
+        let mut writer = RunWriter::new(self.memory.scratch(context)?.create()?, context);
         let mut left = self.order.limit().unwrap_or(usize::MAX);
         while left > 0
             && let Some((_, tagged)) = merge.next(&self.order, context)?
@@ -117,8 +162,7 @@ impl<O: SortOrder> Sorter<O> {
             writer.append(tagged, context)?;
             left -= 1;
         }
-        self.runs.push(writer.finish()?);
-        Ok(())
+        Ok(Run { reader: writer.finish()?, largest })
     }
 
     /// Ends the pushing. If some rows are on disk, all are: a cursor may rest on them for minutes.
@@ -126,9 +170,13 @@ impl<O: SortOrder> Sorter<O> {
         if !self.runs.is_empty() && !self.entries.is_empty() {
             self.spill(context)?;
         }
+        while !self.fits_merge(context) {
+            self.merge_neighbours(context)?;
+        }
         self.sort(context)?;
         let left = self.order.limit().unwrap_or(usize::MAX);
-        let mut sources: Vec<Input<O::Key>> = self.runs.into_iter().map(Input::Run).collect();
+        let mut sources: Vec<Input<O::Key>> =
+            self.runs.into_iter().map(|run| Input::Run(run.reader)).collect();
         sources.push(Input::Memory(self.entries.into_iter()));
         let merge = Merge::new(sources, &self.order, context)?;
         Ok(SortedRows { order: self.order, merge, left })

@@ -779,15 +779,46 @@ fn a_join_without_an_index_reads_the_other_collection_twice() {
         {"$match": {"$expr": {"$eq": ["$k", "$$i"]}}}], "as": "f"}}]"#;
     let cases =
         [(by_fields, false, 3), (by_fields, true, 51), (by_expression, false, 3), (by_expression, true, 51)];
-    for (lookup, serves_joins, scans) in cases {
-        let lookup = stages(lookup);
-        let mut memory = memory(&documents);
-        memory.serves_joins = serves_joins;
-        run(&lookup, &settings(), &mut memory, &Context::at(0)).unwrap();
-        assert_eq!(memory.asked.len(), scans, "an index: {serves_joins}");
+    let stored = json(r#"{"locale": "sv", "version": "57.1"}"#);
+    let before_format_9 = Collation::parse_stored(stored.view()).unwrap();
+    for collation in [Collation::simple(), before_format_9] {
+        for (lookup, serves_joins, scans) in cases {
+            let lookup = stages(lookup);
+            let mut memory = memory(&documents);
+            memory.serves_joins = serves_joins;
+            let settings = Settings { collation: collation.clone(), ..settings() };
+            run(&lookup, &settings, &mut memory, &Context::at(0)).unwrap();
+            assert_eq!(memory.asked.len(), scans, "an index: {serves_joins}, {collation:?}");
+        }
     }
     // What is too large to be kept is looked for row by row, and so it is with a request of another time.
     let mut memory = memory(&documents);
     run(&stages(by_fields), &settings(), &mut memory, &Context::at(0).with_stage_bytes_max(5000)).unwrap();
     assert_eq!(memory.asked.len(), 52);
+}
+
+/// A table is good for one request, so a cursor that rests keeps none. The next request makes its own.
+#[test]
+fn a_resting_pipeline_keeps_no_join_table() {
+    let rows: Vec<Document> =
+        (0..50).map(|number| json(&format!(r#"{{"_id": {number}, "k": {}}}"#, number % 7))).collect();
+    let lookup =
+        stages(r#"[{"$lookup": {"from": "r", "localField": "_id", "foreignField": "k", "as": "f"}}]"#);
+    let views: Vec<_> = lookup.iter().map(Document::view).collect();
+    let mut running = Pipeline::parse(&views, &settings()).unwrap().start();
+    let mut memory = memory(&rows);
+    // One owner is here, one is the source; a third one is the table.
+    let foreign = RawDocument::from_document(&json(r#"{"_id": 1, "k": 49}"#)).into_bytes();
+    memory.collections.insert("r".to_owned(), vec![RawDocument::parse(foreign.clone()).unwrap()]);
+    let context = Context::at(0);
+    for _ in 0..3 {
+        running.next(&mut memory, &context).unwrap().unwrap();
+    }
+    assert_eq!(memory.asked.len(), 3, "the rows, the first look, and the table");
+    memory.collections.clear();
+    assert!(!foreign.is_unique(), "the table has the document");
+    running.rest();
+    assert!(foreign.is_unique(), "nothing has it any more");
+    running.next(&mut memory, &context).unwrap().unwrap();
+    assert_eq!(memory.asked.len(), 4, "the next request has its own table");
 }

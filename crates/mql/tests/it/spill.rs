@@ -15,12 +15,14 @@ use crate::pipeline::{LEADING, Memory, settings};
 struct Files {
     bytes_max: usize,
     bytes: Arc<AtomicUsize>,
+    /// How many there are now.
+    open: Arc<AtomicUsize>,
     made: AtomicUsize,
 }
 
 impl Files {
     fn new(bytes_max: usize) -> Arc<Files> {
-        Arc::new(Files { bytes_max, bytes: Arc::default(), made: AtomicUsize::new(0) })
+        Arc::new(Files { bytes_max, bytes: Arc::default(), open: Arc::default(), made: AtomicUsize::new(0) })
     }
 }
 
@@ -28,12 +30,15 @@ struct File {
     content: Vec<u8>,
     bytes_max: usize,
     bytes: Arc<AtomicUsize>,
+    open: Arc<AtomicUsize>,
 }
 
 impl Scratch for Files {
     fn create(&self) -> Result<Box<dyn ScratchFile>> {
         self.made.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::new(File { content: Vec::new(), bytes_max: self.bytes_max, bytes: Arc::clone(&self.bytes) }))
+        self.open.fetch_add(1, Ordering::Relaxed);
+        let (bytes, open) = (Arc::clone(&self.bytes), Arc::clone(&self.open));
+        Ok(Box::new(File { content: Vec::new(), bytes_max: self.bytes_max, bytes, open }))
     }
 }
 
@@ -57,6 +62,7 @@ impl ScratchFile for File {
 impl Drop for File {
     fn drop(&mut self) {
         self.bytes.fetch_sub(self.content.len(), Ordering::Relaxed);
+        self.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -175,6 +181,35 @@ fn a_group_that_is_made_by_chance_stays_what_it_was() {
         other => panic!("{other:?}"),
     };
     assert_eq!(rows.iter().map(counted).sum::<i32>(), 5_000);
+}
+
+/// A merge holds a row and a buffer of every run: with large rows only a few runs are merged at a time.
+#[test]
+fn a_merge_keeps_within_the_memory_of_the_stage() {
+    const ROW_BYTES: usize = 16 * 1024;
+    const STAGE_BYTES: usize = 256 * 1024;
+    let document = |number: i32| {
+        let k = number.wrapping_mul(2_654_435_761_u32 as i32);
+        Document::new().with("_id", number).with("k", k).with("pad", "x".repeat(ROW_BYTES))
+    };
+    let documents: Vec<RawDocument> =
+        (0..1_000).map(|number| RawDocument::from_document(&document(number))).collect();
+    let files = Files::new(usize::MAX);
+    let scratch: Arc<dyn Scratch> = files.clone();
+    let context = Context::at(0).with_stage_bytes_max(STAGE_BYTES).with_scratch(Some(scratch));
+    let (stages, mut source) = (stages(r#"[{"$sort": {"k": 1}}]"#), collection(documents));
+    let views: Vec<_> = stages.iter().map(Document::view).collect();
+    let mut running = Pipeline::parse(&views, &settings()).expect("a pipeline").start();
+    let (mut before, mut count) = (i32::MIN, 0);
+    while let Some(row) = running.next(&mut source, &context).expect("a row") {
+        let Some(bson::ValueRef::Int32(k)) = row.view().get("k") else { panic!("{row:?}") };
+        assert!(before <= k);
+        (before, count) = (k, count + 1);
+        let merged = files.open.load(Ordering::Relaxed);
+        assert!(merged * 2 * ROW_BYTES <= STAGE_BYTES, "{merged} runs are merged at a time");
+    }
+    assert_eq!(count, 1_000);
+    assert!(files.made.load(Ordering::Relaxed) > 64, "there were more runs than are open at once");
 }
 
 #[test]

@@ -158,4 +158,8 @@ impl Step for Faceting {
     fn close(&mut self, source: &mut dyn Source) {
         self.parts.iter_mut().for_each(|part| part.chain.close(source));
     }
+
+    fn rest(&mut self) {
+        self.parts.iter_mut().for_each(|part| part.chain.rest());
+    }
 }

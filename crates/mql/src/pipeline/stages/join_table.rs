@@ -12,7 +12,7 @@ use bson::{Collation, Document, Timestamp, Value};
 use crate::context::Context;
 use crate::error::Result;
 use crate::filter::Filter;
-use crate::index::{self, Available, IndexSpec};
+use crate::index::{self, Available, IndexSpec, UnknownOptions};
 use crate::pipeline::row::Body;
 
 /// How many bytes a table takes at most, if a stage may keep that much.
@@ -44,11 +44,8 @@ impl JoinTable {
     /// An empty table by that field; none if no index could be made on it.
     pub(super) fn new(field: &str, collation: &Collation) -> Option<JoinTable> {
         let key = Document::new().with(field, 1);
-        let mut spec = Document::new().with("key", key).with("name", "join");
-        if !collation.is_simple() {
-            spec.push("collation", Value::Document(collation.to_document()));
-        }
-        let index = IndexSpec::parse(spec.view()).ok()?;
+        let spec = Document::new().with("key", key).with("name", "join");
+        let index = IndexSpec::parse_in(spec.view(), UnknownOptions::Refused, collation).ok()?;
         let (documents, by_key) = (Vec::new(), BTreeMap::new());
         Some(JoinTable { index, documents, by_key, multikey: false, cut: false, bytes: 0 })
     }

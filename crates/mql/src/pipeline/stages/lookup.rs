@@ -410,6 +410,14 @@ impl Each for Looking {
         self.lookup.output.set(&mut document, Value::Array(found));
         row.with_made(document).map(Some)
     }
+
+    /// What one request has read is not for the next one to see, so there is no use in keeping it.
+    fn rest(&mut self) {
+        self.kept = None;
+        if let Joins::ByTable(made) = &mut self.joins {
+            *made = None;
+        }
+    }
 }
 
 /// Everything that a `$lookup` may join with, by the joined field; none if that is too much to keep, or has no keys.

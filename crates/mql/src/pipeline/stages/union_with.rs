@@ -114,4 +114,10 @@ impl Step for Uniting {
             other.close(source);
         }
     }
+
+    fn rest(&mut self) {
+        if let Some(other) = &mut self.other {
+            other.rest();
+        }
+    }
 }
