@@ -109,7 +109,7 @@ pub use operation::{
 };
 pub use patch::Patch;
 pub use purge::{
-    Backlog, Neighbours, Observation, Pace, PaceStatus, PurgeFigures, PurgeReport, PurgeStatus,
+    Backlog, DiskCopy, Neighbours, Observation, Pace, PaceStatus, PurgeFigures, PurgeReport, PurgeStatus,
     RetentionReport, RetentionStatus, Slice,
 };
 pub use resources::{Owner, Resource};

@@ -155,12 +155,11 @@ impl Call {
         self.body.as_bytes().len() + documents.map(|document| document.as_bytes().len()).sum::<usize>()
     }
 
-    /// The world as evaluation sees it during this command.
+    /// The world as evaluation sees it during this command, without a place for scratch files.
     pub(crate) fn context(&self) -> mql::Context {
         let millis = i64::try_from(self.now.millis()).unwrap_or(i64::MAX);
         mql::Context::new(millis, self.timestamp, random::seed(), Arc::clone(&self.brake.pulled))
             .with_stage_bytes_max(self.service.settings.limits.stage_bytes)
-            .with_scratch(self.service.settings.scratch.clone())
     }
 
     /// Whose a cursor is that this command opens.

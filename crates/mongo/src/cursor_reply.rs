@@ -37,7 +37,7 @@ pub(crate) fn open(call: &Call, mut answers: Answers, opening: &Opening<'_>) -> 
     let room = call.room.clone();
     let size = opening.batch_size.unwrap_or(FIRST_BATCH);
     let only_walks = answers.only_walks() && !room.is_transaction();
-    let mut first_batch = || answers.batch(&room, &call.context(), Some(size));
+    let mut first_batch = || answers.batch(&room, &mut call.context(), Some(size));
     let batch = if only_walks { first_batch() } else { call.blocking(first_batch) }?;
     let finished = batch.finished || opening.single_batch;
     let id = if finished { 0 } else { keep(call, opening, Rest::Answers(Box::new(answers)))? };

@@ -116,10 +116,10 @@ impl Inquiry {
     }
 
     /// Goes through the answers of that `find`, and changes nothing.
-    pub(crate) fn walk(&self, mut answers: Answers, room: &Room, context: &Context) -> Result<Walked> {
+    pub(crate) fn walk(&self, mut answers: Answers, room: &Room, context: &mut Context) -> Result<Walked> {
         let started = tokio::time::Instant::now();
         let mut walked = Walked::default();
-        answers.each(room, context, |document| {
+        answers.each(room, context, |document, context| {
             walked.found += 1;
             if let Purpose::Update { update, .. } = &self.purpose
                 && update.apply(document, Some(&self.filter), false, context)?.is_some()

@@ -48,7 +48,7 @@ pub(crate) fn count(call: &Call, fields: Fields<'_>, name: &str) -> Result<u64> 
 }
 
 fn find(call: &Call, fields: Fields<'_>, name: &str, mut wanted: Wanted<'_>) -> Result<()> {
-    let (room, context) = (&call.room, call.context());
+    let (room, mut context) = (&call.room, call.context());
     let (on, stages) = catalog::resolve(&call.engine, &call.database, call.collection()?)?;
     let Some(collection) = call.engine.collection(&call.database, &on) else { return Ok(()) };
     let settings = statements::language(call, fields, call.collection()?, Some(&collection))?;
@@ -58,7 +58,7 @@ fn find(call: &Call, fields: Fields<'_>, name: &str, mut wanted: Wanted<'_>) -> 
         let condition = RawDocument::from_document(&Document::new().with("$match", filter.to_document()));
         let stages: Vec<RawDocument> = stages.into_iter().chain([condition]).collect();
         let mut answers = crate::commands::aggregate::build(call, Some(&on), &stages, &settings, None)?;
-        return answers.each(room, &context, |document| wanted.take(document.view()));
+        return answers.each(room, &mut context, |document, _| wanted.take(document.view()));
     }
     let filter = Arc::new(Filter::parse(filter, &settings)?);
     let hint = access::hint(fields)?;

@@ -88,6 +88,11 @@ impl Context {
         Context { scratch, ..self }
     }
 
+    /// Sets the place for what exceeds that bound.
+    pub fn set_scratch(&mut self, scratch: Option<Arc<dyn Scratch>>) {
+        self.scratch = scratch;
+    }
+
     /// Counts work; an error once the request is cancelled or has done too much.
     pub fn spend(&self, steps: u64) -> Result<()> {
         let before = self.steps.get();

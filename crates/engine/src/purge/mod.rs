@@ -17,6 +17,7 @@
 //!
 //! Partitions take turns, so that a large one does not starve a small one.
 
+mod copies;
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
@@ -52,6 +53,7 @@ use crate::gate::{Gate, View};
 use crate::holder::Holder;
 use crate::keys::{self, Key, PartitionId};
 
+pub use copies::DiskCopy;
 pub use figures::PurgeFigures;
 pub(crate) use figures::Purged;
 pub use pace::{Backlog, Observation, Pace, PaceStatus, Slice};
@@ -558,6 +560,7 @@ pub(crate) struct PurgeState {
     figures: Mutex<PurgeStatus>,
     last_visited: Mutex<Option<PartitionId>>,
     retention: retention::RetentionState,
+    copies: Arc<copies::Copies>,
 }
 
 impl PurgeState {

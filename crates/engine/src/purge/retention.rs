@@ -14,7 +14,8 @@
 //! the first look at a promise scrubs. A scrub rewrites whole keyspaces, so one serves every container.
 //!
 //! A hold, an archive that cannot be written, a paused purge and a suspect clock come before the promise; a miss is told all
-//! the same. So does a reader who holds an old snapshot: what it may see is not taken from it.
+//! the same. So does a reader who holds an old snapshot: what it may see is not taken from it. Copies of items outside of the
+//! store are removed in time by `copies`; one that was removed too late is told as a miss if a scrub came before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -72,8 +73,14 @@ impl Engine {
         let mut report = RetentionReport::default();
         let mut scrub: Option<(Time, u64)> = None;
         let now = self.store.now()?;
+        let copies = self.purge.copies.remove_due(now);
+        report.next_due = copies.next_due;
         for (holder, partition) in self.catalog().holdings() {
             let Some(bound_ms) = bound_ms(partition) else { continue };
+            let mut late = copies.late.iter().filter(|(late, _)| *late == partition.id);
+            if late.any(|(_, as_of)| partition.remains.was_scrubbed_since(*as_of)) {
+                report.missed.push(format!("{}/{}", holder.database(), holder.name()));
+            }
             let removed = partition.remains.oldest();
             let look = || {
                 let view = View::open(&*self.store, partition)?;
@@ -143,9 +150,10 @@ impl Engine {
         if let Some(counter) = counter {
             counter.fetch_add(1, Ordering::Relaxed);
         }
-        if outcome != Ok(Scrubbed::Done) {
-            for (partition, oldest) in taken {
-                partition.remains.give_back(oldest);
+        for (partition, removed) in taken {
+            match outcome {
+                Ok(Scrubbed::Done) => partition.remains.scrubbed(removed),
+                _ => partition.remains.give_back(removed),
             }
         }
         Ok(outcome?)
@@ -160,7 +168,7 @@ fn keyspaces_of_items() -> Vec<Keyspace> {
 }
 
 /// The bound that the owner of a partition was promised.
-fn bound_ms(partition: &Partition) -> Option<u64> {
+pub(super) fn bound_ms(partition: &Partition) -> Option<u64> {
     partition.policy.read().lifecycle.max_purge_delay.map(|seconds| u64::from(seconds) * 1000)
 }
 
@@ -177,8 +185,19 @@ pub(super) fn is_urgent(view: &View) -> Result<bool> {
 pub(crate) struct Remains {
     /// Milliseconds; 0 as long as nobody knows, because the store was opened since.
     oldest: AtomicU64,
+    /// When the newest item expired that was removed, in milliseconds.
+    newest: AtomicU64,
+    /// When the newest item expired that a scrub got out of the files.
+    scrubbed: AtomicU64,
     /// The death up to which misses were told.
     told: AtomicU64,
+}
+
+/// What a scrub is about to get out of the files: the expiries of the oldest and the newest.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    oldest: u64,
+    newest: u64,
 }
 
 /// Removed bytes that may still be in files.
@@ -204,11 +223,12 @@ impl Remains {
 
     /// Of a partition from which nothing was ever removed.
     pub(crate) fn nothing() -> Remains {
-        Remains { oldest: AtomicU64::new(Self::NOTHING), told: AtomicU64::new(0) }
+        Remains { oldest: AtomicU64::new(Self::NOTHING), ..Remains::default() }
     }
 
     /// An item that died then was removed.
     pub(crate) fn note(&self, death: Time) {
+        self.newest.fetch_max(death.millis(), Ordering::AcqRel);
         self.oldest.fetch_min(death.millis().max(1), Ordering::AcqRel);
     }
 
@@ -227,12 +247,22 @@ impl Remains {
         }
     }
 
-    fn take(&self) -> u64 {
-        self.oldest.swap(Self::NOTHING, Ordering::AcqRel)
+    fn take(&self) -> Taken {
+        let oldest = self.oldest.swap(Self::NOTHING, Ordering::AcqRel);
+        Taken { oldest, newest: self.newest.load(Ordering::Acquire) }
     }
 
-    fn give_back(&self, oldest: u64) {
-        self.oldest.fetch_min(oldest, Ordering::AcqRel);
+    fn give_back(&self, taken: Taken) {
+        self.oldest.fetch_min(taken.oldest, Ordering::AcqRel);
+    }
+
+    fn scrubbed(&self, taken: Taken) {
+        self.scrubbed.fetch_max(taken.newest, Ordering::AcqRel);
+    }
+
+    /// Whether a scrub got an item out of the files that expired after that time.
+    fn was_scrubbed_since(&self, time: Time) -> bool {
+        self.scrubbed.load(Ordering::Acquire) > time.millis()
     }
 
     /// Whether the miss of an item that died then is news.

@@ -9,9 +9,11 @@ use mql::filter::Filter;
 use mql::index::Hint;
 use mql::pipeline::{Namespace, Pipeline, Row, Running};
 use mql::projection::{Beside, Projection};
-use mql::{Code, Context};
+use mql::{Code, Context, Scratch};
+use storage::Time;
 
 use super::library::Library;
+use super::request_scratch::RequestScratch;
 use super::scans::Scans;
 use super::walk::Examined;
 use crate::error::{Error, Result};
@@ -107,11 +109,19 @@ impl Answers {
     }
 
     /// The next documents: at most `count`, and no more than fit into a reply. One batch sees one time (T16).
-    pub(crate) fn batch(&mut self, room: &Room, context: &Context, count: Option<usize>) -> Result<Batch> {
+    pub(crate) fn batch(
+        &mut self,
+        room: &Room,
+        context: &mut Context,
+        count: Option<usize>,
+    ) -> Result<Batch> {
         let handles = self.handles(room)?;
         let collections: Vec<&Arc<Collection>> =
             handles.iter().filter_map(|(_, handle)| handle.as_ref()).collect();
-        let batch = room.read(&collections, |reading| self.fill(room, reading, &handles, context, count));
+        let batch = room.read(&collections, |reading| {
+            context.set_scratch(self.scratch(&collections, reading.now()));
+            self.fill(room, reading, &handles, context, count)
+        });
         self.scans.rest();
         self.running.rest();
         self.batches += 1;
@@ -127,12 +137,12 @@ impl Answers {
     pub(crate) fn each(
         &mut self,
         room: &Room,
-        context: &Context,
-        mut visit: impl FnMut(&RawDocument) -> Result<()>,
+        context: &mut Context,
+        mut visit: impl FnMut(&RawDocument, &Context) -> Result<()>,
     ) -> Result<()> {
         loop {
             let batch = self.batch(room, context, None)?;
-            batch.documents.iter().try_for_each(&mut visit)?;
+            batch.documents.iter().try_for_each(|document| visit(document, context))?;
             if batch.finished {
                 return Ok(());
             }
@@ -142,6 +152,15 @@ impl Answers {
     /// What was looked at in the leading collection.
     pub(crate) fn examined(&self) -> Examined {
         self.scans.examined()
+    }
+
+    /// Where stages put what exceeds their memory, for a request that reads these collections.
+    fn scratch(&self, collections: &[&Arc<Collection>], as_of: Time) -> Option<Arc<dyn Scratch>> {
+        let service = &self.reads.service;
+        let files = Arc::clone(service.settings.scratch.as_ref()?);
+        let (engine, collections) =
+            (Arc::clone(&service.engine), collections.iter().copied().cloned().collect());
+        Some(Arc::new(RequestScratch { files, engine, collections, as_of }))
     }
 
     fn fill(

@@ -7,6 +7,7 @@ mod answers;
 mod choose;
 mod library;
 mod output;
+mod request_scratch;
 mod scans;
 mod walk;
 

@@ -71,7 +71,7 @@ fn walk(call: &Call, inquiry: &Inquiry) -> Result<Walked> {
     let parse = |settings: &Settings| Pipeline::find(&[], &find, settings);
     let name = Some(collection.name.as_str());
     let answers = super::aggregate::ready(call, name, &inquiry.language, inquiry.hint.clone(), parse)?;
-    inquiry.walk(answers, &call.room, &call.context())
+    inquiry.walk(answers, &call.room, &mut call.context())
 }
 
 fn reply(call: &Call, told: Document) -> Reply {

@@ -101,7 +101,7 @@ fn next_in_time(
     let started = Instant::now();
     let limit = time_left.map(|left| limited(call, left)).transpose()?.flatten();
     let _timer = limit.map(|left| Timer::start(left, call.brake.clone()));
-    let batch = answers.batch(&call.room, &call.context(), size);
+    let batch = answers.batch(&call.room, &mut call.context(), size);
     *time_left = time_left.map(|left| left.saturating_sub(started.elapsed()));
     batch
 }

@@ -29,6 +29,7 @@ mod refusals;
 mod roles;
 mod scram;
 mod sessions;
+mod spill;
 mod sweep;
 mod text;
 mod tls;
