@@ -71,7 +71,8 @@ pub const TRANSACTIONS: usize = 1000;
 /// How long a transaction may last (`transactionLifetimeLimitSeconds` at the start).
 pub const TRANSACTION_LIFETIME: Duration = Duration::from_mins(1);
 
-/// Writes that wait for open transactions at once. Each keeps its place among the statements that run, of which there are more.
+/// Writes that wait for open transactions at once. Each keeps its place among the statements that run, so where fewer than twice
+/// as many may run, half of those.
 pub const WAITING_WRITES: usize = 32;
 
 /// The window that zstd may ask for; drivers compress at levels that need a fraction of it.

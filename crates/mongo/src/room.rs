@@ -20,6 +20,7 @@ use crate::limits::WAITING_WRITES;
 use crate::meter::Meter;
 use crate::operations::Brake;
 use crate::provisional::{Held, Provisional};
+use crate::write_errors::DetailBudget;
 
 /// A place to read and write in, and what that has cost so far.
 #[derive(Clone)]
@@ -28,6 +29,7 @@ pub(crate) struct Room {
     /// One snapshot, one time, and what was written in it. Without one every statement stands for itself.
     transaction: Option<Arc<OpenTransaction>>,
     meter: Arc<Meter>,
+    details: Arc<DetailBudget>,
     /// What stops the command while it waits.
     brake: Brake,
 }
@@ -43,12 +45,14 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    pub(crate) fn new(engine: Arc<Engine>) -> Common {
+    /// For a server that runs so many statements at once. A write that waits keeps its place among them, so at most half of
+    /// them wait: the commands that end what is waited for need places too.
+    pub(crate) fn new(engine: Arc<Engine>, statements: usize) -> Common {
         Common {
             engine,
             provisional: Provisional::default(),
             index_uses: IndexUses::default(),
-            waiters: Semaphore::new(WAITING_WRITES),
+            waiters: Semaphore::new(WAITING_WRITES.min(statements / 2)),
         }
     }
 }
@@ -84,7 +88,13 @@ impl OpenTransaction {
 impl Room {
     /// The database as it is, or a transaction in it.
     pub(crate) fn new(common: &Arc<Common>, transaction: Option<Arc<OpenTransaction>>) -> Room {
-        Room { common: Arc::clone(common), transaction, meter: Arc::default(), brake: Brake::default() }
+        Room {
+            common: Arc::clone(common),
+            transaction,
+            meter: Arc::default(),
+            details: Arc::default(),
+            brake: Brake::default(),
+        }
     }
 
     /// The same for a command that this brake stops.
@@ -100,6 +110,11 @@ impl Room {
     /// What was read and written here.
     pub(crate) fn meter(&self) -> &Meter {
         &self.meter
+    }
+
+    /// How much the details of refused documents take.
+    pub(crate) fn details(&self) -> &DetailBudget {
+        &self.details
     }
 
     /// How often indexes were used.
@@ -164,7 +179,7 @@ impl Room {
     ) -> Result<Modified> {
         let modified = match &self.transaction {
             None => {
-                self.wait_for_transactions(collection, std::slice::from_ref(&target)).await?;
+                self.wait_for_transactions(collection, || vec![target.clone()]).await?;
                 self.engine().modify(collection, target, decide, receipt).await
             }
             Some(transaction) => {
@@ -184,15 +199,22 @@ impl Room {
 
     /// Waits until no open transaction has written one of the targets, or the command is to stop. How long a transaction lasts
     /// is bounded, and so is the number of writes that wait: one too many goes ahead, and the transaction conflicts.
-    async fn wait_for_transactions(&self, collection: &Collection, targets: &[Target]) -> Result<()> {
-        for target in targets {
-            loop {
+    async fn wait_for_transactions(
+        &self,
+        collection: &Collection,
+        targets: impl FnOnce() -> Vec<Target>,
+    ) -> Result<()> {
+        let engine = self.engine();
+        if !engine.has_claims() {
+            return Ok(());
+        }
+        for target in targets() {
+            while engine.is_claimed(collection, &target) {
+                let Ok(_permit) = self.common.waiters.try_acquire() else { return Ok(()) };
                 let ended = Arc::new(Notify::new());
                 let rung = Arc::clone(&ended);
-                if !self.engine().when_released(collection, target, move || rung.notify_one()) {
-                    break;
-                }
-                let Ok(_permit) = self.common.waiters.try_acquire() else { return Ok(()) };
+                let wait = engine.when_released(collection, &target, move || rung.notify_one());
+                let Some(_wait) = wait else { break };
                 tokio::select! {
                     () = ended.notified() => {}
                     () = self.brake.stopped() => {
@@ -215,8 +237,8 @@ impl Room {
         let inserted = match &self.transaction {
             None => {
                 let id = |document: &RawDocument| document.get("_id").map(|id| Target::Id(id.to_value()));
-                let targets: Vec<Target> = documents.iter().filter_map(id).collect();
-                self.wait_for_transactions(collection, &targets).await?;
+                let targets = || documents.iter().filter_map(id).collect();
+                self.wait_for_transactions(collection, targets).await?;
                 self.engine().insert(collection, documents, ordered, receipts).await?
             }
             Some(transaction) => {

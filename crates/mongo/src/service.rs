@@ -8,6 +8,7 @@ use bson::ObjectId;
 use engine::Engine;
 use storage::Time;
 use tokio::time::Instant;
+use transport::Work;
 
 use crate::access;
 use crate::auth::{AccountKeys, Users};
@@ -64,10 +65,11 @@ impl Service {
     /// A front end over that engine. Its figures are on the registry's page from now on.
     pub fn new(engine: Arc<Engine>, settings: Settings) -> Arc<Service> {
         access::remove_leftovers(&engine);
+        let statements = settings.load.limit(Work::Statement);
         let started_at = engine.now().unwrap_or(Time::from_seconds(0));
         let service = Arc::new(Service {
             account_keys: AccountKeys::new(&settings.account),
-            common: Arc::new(Common::new(Arc::clone(&engine))),
+            common: Arc::new(Common::new(Arc::clone(&engine), statements)),
             engine,
             traffic: Traffic::new(Arc::clone(&settings.registry)),
             clock: ClusterClock::default(),

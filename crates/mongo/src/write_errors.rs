@@ -1,5 +1,7 @@
 //! How a write tells of the statements that failed: the command itself has succeeded.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bson::{Document, RawDocument, Value};
 use mql::Code;
 
@@ -20,6 +22,25 @@ pub(crate) struct WriteErrors {
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     said_bytes: usize,
+}
+
+/// How much the details of refused documents take in one command. Beyond the bound on all failures nothing is explained: it
+/// would not be told.
+#[derive(Debug, Default)]
+pub(crate) struct DetailBudget {
+    used_bytes: AtomicUsize,
+}
+
+impl DetailBudget {
+    /// Whether no further details are told.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.used_bytes.load(Ordering::Relaxed) >= WORDS_BYTES_MAX
+    }
+
+    /// Counts details that are told.
+    pub(crate) fn spend(&self, details: &Document) {
+        self.used_bytes.fetch_add(RawDocument::from_document(details).as_bytes().len(), Ordering::Relaxed);
+    }
 }
 
 impl Words {

@@ -17,6 +17,7 @@ pub mod path;
 pub mod pipeline;
 pub mod projection;
 mod scratch;
+mod size;
 pub mod sort;
 pub mod update;
 

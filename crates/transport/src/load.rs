@@ -220,6 +220,11 @@ impl Load {
         self.bodies.shed.load(Ordering::Relaxed) + self.refused_for_answers.load(Ordering::Relaxed)
     }
 
+    /// How much work of that kind is done at once.
+    pub fn limit(&self, work: Work) -> usize {
+        self.line(work).limit
+    }
+
     /// How much work is done, how much waits, and how much was sent away since the start.
     pub fn figures(&self, work: Work) -> Figures {
         let line = self.line(work);

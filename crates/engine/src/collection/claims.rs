@@ -2,8 +2,9 @@
 //! not commit after the first anyway. Writes outside of transactions claim nothing. Their callers may ask here first, and wait
 //! until the transaction has ended; a write that does not wait wins over a transaction that is open.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use document::ItemNumber;
 use parking_lot::Mutex;
@@ -24,23 +25,57 @@ type Ring = Box<dyn FnOnce() + Send>;
 
 /// Claims of all open transactions.
 #[derive(Default)]
-pub(crate) struct Claims(Mutex<Held>);
+pub(crate) struct Claims {
+    held: Mutex<Held>,
+    /// How many there are, for writes that ask without a lock whether there is any.
+    count: AtomicUsize,
+}
 
 #[derive(Default)]
 struct Held {
     last_claimant: u64,
     by_document: HashMap<Claim, u64>,
-    /// Who waits for the end of which transaction.
-    waiting: HashMap<u64, Vec<Ring>>,
+    last_waiter: u64,
+    /// What is called at the end of which transaction, by the number of the waiter.
+    waiting: HashMap<u64, BTreeMap<u64, Ring>>,
 }
 
 impl Claims {
-    /// Has `ring` called when the transaction that has written the document ends. False, and nothing is called, if there is none.
-    pub(super) fn when_released(&self, claim: &Claim, ring: Ring) -> bool {
-        let mut held = self.0.lock();
-        let Some(holder) = held.by_document.get(claim).copied() else { return false };
-        held.waiting.entry(holder).or_default().push(ring);
-        true
+    /// Whether nothing is claimed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether an open transaction has written the document.
+    pub(super) fn holds(&self, claim: &Claim) -> bool {
+        self.held.lock().by_document.contains_key(claim)
+    }
+
+    /// Has `ring` called when the transaction that has written the document ends; none, and nothing is called, if there is no
+    /// such transaction.
+    pub(super) fn when_released(self: &Arc<Self>, claim: &Claim, ring: Ring) -> Option<ReleaseWait> {
+        let mut held = self.held.lock();
+        let holder = held.by_document.get(claim).copied()?;
+        held.last_waiter += 1;
+        let number = held.last_waiter;
+        held.waiting.entry(holder).or_default().insert(number, ring);
+        Some(ReleaseWait { claims: Arc::clone(self), holder, number })
+    }
+}
+
+/// A wait for the end of a transaction. Dropping this ends the wait: nothing is called any more, and nothing is kept.
+pub struct ReleaseWait {
+    claims: Arc<Claims>,
+    holder: u64,
+    number: u64,
+}
+
+impl Drop for ReleaseWait {
+    fn drop(&mut self) {
+        let mut held = self.claims.held.lock();
+        let ring = held.waiting.get_mut(&self.holder).and_then(|waiting| waiting.remove(&self.number));
+        drop(held);
+        drop(ring);
     }
 }
 
@@ -53,18 +88,19 @@ pub(super) struct Claimant {
 
 impl Claimant {
     pub(super) fn new(claims: &Arc<Claims>) -> Claimant {
-        let mut held = claims.0.lock();
+        let mut held = claims.held.lock();
         held.last_claimant += 1;
         Claimant { claims: Arc::clone(claims), number: held.last_claimant, held: Vec::new() }
     }
 
     /// Claims a document; false if another transaction holds it.
     pub(super) fn claim(&mut self, document: Claim) -> bool {
-        let mut held = self.claims.0.lock();
+        let mut held = self.claims.held.lock();
         if let Some(holder) = held.by_document.get(&document) {
             return *holder == self.number;
         }
         held.by_document.insert(document.clone(), self.number);
+        self.claims.count.fetch_add(1, Ordering::Release);
         self.held.push(document);
         true
     }
@@ -72,12 +108,47 @@ impl Claimant {
 
 impl Drop for Claimant {
     fn drop(&mut self) {
-        let mut held = self.claims.0.lock();
+        let mut held = self.claims.held.lock();
         for document in &self.held {
             held.by_document.remove(document);
         }
+        self.claims.count.fetch_sub(self.held.len(), Ordering::Release);
         let waiting = held.waiting.remove(&self.number);
         drop(held);
-        waiting.into_iter().flatten().for_each(|ring| ring());
+        waiting.into_iter().flatten().for_each(|(_, ring)| ring());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(byte: u8) -> Claim {
+        Claim::Id(vec![byte])
+    }
+
+    #[test]
+    fn a_wait_that_is_given_up_leaves_nothing_behind() {
+        let claims = Arc::new(Claims::default());
+        assert!(claims.is_empty());
+        let mut transaction = Claimant::new(&claims);
+        assert!(transaction.claim(claim(1)) && transaction.claim(claim(1)));
+        assert!(!claims.is_empty() && claims.holds(&claim(1)) && !claims.holds(&claim(2)));
+        assert!(claims.when_released(&claim(2), Box::new(|| {})).is_none());
+        let rung = Arc::new(AtomicUsize::new(0));
+        let ring = || -> Ring {
+            let rung = Arc::clone(&rung);
+            Box::new(move || {
+                rung.fetch_add(1, Ordering::Relaxed);
+            })
+        };
+        let kept = claims.when_released(&claim(1), ring()).expect("it is claimed");
+        let given_up = claims.when_released(&claim(1), ring()).expect("it is claimed");
+        drop(given_up);
+        assert_eq!(claims.held.lock().waiting.values().map(BTreeMap::len).sum::<usize>(), 1);
+        drop(transaction);
+        assert_eq!(rung.load(Ordering::Relaxed), 1, "the one that went on waiting");
+        drop(kept);
+        assert!(claims.is_empty() && claims.held.lock().waiting.is_empty());
     }
 }

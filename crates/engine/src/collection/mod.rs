@@ -32,6 +32,7 @@ pub use build::BuildProgress;
 pub use check::CollectionCheck;
 pub(crate) use check::{Inventory, Twins};
 pub(crate) use claims::Claims;
+pub use claims::ReleaseWait;
 pub use definition::{Collection, CollectionDefinition};
 pub(crate) use indexes::index_names;
 pub use indexes::{Build, CollectionIndex, IndexList, IndexState};

@@ -24,7 +24,7 @@ use bson::{RawDocument, ValueRef};
 use document::{ItemNumber, Sequence};
 use storage::{Lanes, Read, Scratch, Ticket, Time, Transaction, transact};
 
-use super::claims::{Claim, Claimant};
+use super::claims::{Claim, Claimant, ReleaseWait};
 use super::keys;
 use super::receipts::{Ledger, Receipt};
 use super::reliance::Reliance;
@@ -132,21 +132,34 @@ impl Engine {
 }
 
 impl Engine {
-    /// Has `ring` called when the open transaction that has written the target ends, by a commit or without. False, and nothing
-    /// is called, if there is no such transaction. A transaction may come between this answer and a write: then that write
-    /// wins, and the transaction conflicts.
+    /// Whether open transactions have written anything at all. Costs next to nothing.
+    pub fn has_claims(&self) -> bool {
+        !self.claims.is_empty()
+    }
+
+    /// Whether an open transaction has written the target.
+    pub fn is_claimed(&self, collection: &Collection, target: &Target) -> bool {
+        self.claims.holds(&claim_of(collection, target))
+    }
+
+    /// Has `ring` called when the open transaction that has written the target ends, by a commit or without, unless the answer
+    /// is dropped before. None, and nothing is called, if there is no such transaction. A transaction may come between this
+    /// answer and a write: then that write wins, and the transaction conflicts.
     pub fn when_released(
         &self,
         collection: &Collection,
         target: &Target,
         ring: impl FnOnce() + Send + 'static,
-    ) -> bool {
-        let partition = collection.partition.id;
-        let claim = match target {
-            Target::Id(id) => Claim::Id(keys::id(partition, id.view(), &collection.definition.collation)),
-            Target::Number(number) => Claim::Item(partition, *number),
-        };
-        self.claims.when_released(&claim, Box::new(ring))
+    ) -> Option<ReleaseWait> {
+        self.claims.when_released(&claim_of(collection, target), Box::new(ring))
+    }
+}
+
+fn claim_of(collection: &Collection, target: &Target) -> Claim {
+    let partition = collection.partition.id;
+    match target {
+        Target::Id(id) => Claim::Id(keys::id(partition, id.view(), &collection.definition.collation)),
+        Target::Number(number) => Claim::Item(partition, *number),
     }
 }
 

@@ -118,7 +118,7 @@ pub(super) fn stage(
     let documents: Vec<RawDocument> = documents.iter().map(prepare).collect::<mql::Result<_>>()?;
     for document in &documents {
         let checked = validator.check_insert(document, context);
-        checked.map_err(|error| validator.explained(error.into(), document.get("_id")))?;
+        checked.map_err(|error| validator.explained(error.into(), room.details(), context))?;
     }
     let namespace = target.to_string();
     let inserted = room.engine().insert(collection, documents, true, None).wait()?;
@@ -318,7 +318,7 @@ fn modify(
     let modified = room.engine().modify(collection, aim, decide, None).wait();
     let modified = modified.map_err(|error| {
         let error = Error::in_namespace(error, &collection.namespace());
-        told.validator.explained(error, told.document.get("_id"))
+        told.validator.explained(error, room.details(), context)
     })?;
     room.meter().wrote(modified.charge);
     room.meter().committed(modified.position);

@@ -100,6 +100,10 @@ pub(crate) struct Walk {
     chunk: usize,
     /// How many more rows this request can show, where rows are shown as they come.
     wanted: Option<usize>,
+    /// How many it could show at first, where that was told.
+    wanted_first: Option<usize>,
+    /// Rows of this request that were given out.
+    given: usize,
     /// Documents of this request that did not meet the filter.
     rejected: usize,
     /// Documents, spans and legs that this request has come by.
@@ -132,6 +136,8 @@ impl Walk {
             read_to: Position::Start,
             chunk: limit.map_or(FIRST_CHUNK, |limit| limit.clamp(1, FIRST_CHUNK as u64) as usize),
             wanted: None,
+            wanted_first: None,
+            given: 0,
             rejected: 0,
             looked: 0,
             met: HashSet::new(),
@@ -148,9 +154,19 @@ impl Walk {
     }
 
     /// Says how many more rows can be shown: no more are read ahead, but for those that make up for documents that do not
-    /// meet the filter.
+    /// meet the filter, and for rows that a stage has dropped.
     pub(crate) fn wants(&mut self, rows: Option<usize>) {
         self.wanted = rows;
+        self.wanted_first = self.wanted_first.or(rows);
+    }
+
+    /// How many documents are read ahead at most. As many as were in vain are read once more: what is dropped by a stage
+    /// behind the walk, as by `$skip`, is found in a few large steps.
+    fn read_ahead_max(&self) -> usize {
+        let Some(wanted) = self.wanted else { return usize::MAX };
+        let shown = self.wanted_first.unwrap_or(wanted).saturating_sub(wanted);
+        let dropped = self.given.saturating_sub(shown);
+        wanted.max(1).saturating_add(self.rejected).saturating_add(dropped)
     }
 
     /// The next document that meets the filter.
@@ -164,6 +180,7 @@ impl Walk {
                     if let Some(collection) = &self.collection {
                         reading.rely_on(collection, found.number)?;
                     }
+                    self.given += 1;
                     return Ok(Some(found));
                 }
                 self.rejected += 1;
@@ -238,7 +255,8 @@ impl Walk {
             self.read_to = self.position.clone();
         }
         self.chunk = FIRST_CHUNK;
-        (self.wanted, self.rejected, self.looked) = (None, 0, 0);
+        (self.wanted, self.wanted_first) = (None, None);
+        (self.given, self.rejected, self.looked) = (0, 0, 0);
     }
 
     fn read_ahead(&mut self, reading: &Reading<'_>, context: &Context) -> Result<()> {
@@ -246,8 +264,7 @@ impl Walk {
             self.read_to = Position::End;
             return Ok(());
         };
-        let most = self.wanted.map_or(usize::MAX, |wanted| wanted.max(1) + self.rejected);
-        let room = self.chunk.min(most);
+        let room = self.chunk.min(self.read_ahead_max());
         self.chunk = (self.chunk * 4).min(LAST_CHUNK);
         match &self.way {
             Way::Nothing => self.read_to = Position::End,
@@ -445,7 +462,7 @@ mod tests {
         for outcome in engine.insert(&collection, documents, false, None).wait().unwrap() {
             outcome.unwrap();
         }
-        (Room::new(&Arc::new(Common::new(engine)), None), collection)
+        (Room::new(&Arc::new(Common::new(engine, 64)), None), collection)
     }
 
     fn branch(random: &mut fastrand::Rng) -> String {
@@ -527,6 +544,38 @@ mod tests {
             }
         }
         assert!(several > 20, "only {several} of 200 filters were answered by several indexes");
+    }
+
+    /// A stage behind the walk, as `$skip`, drops rows that the walk gave out: as many as that are read at once.
+    #[test]
+    fn rows_that_are_dropped_behind_the_walk_are_read_in_larger_and_larger_chunks() {
+        let (room, collection) = filled(&mut fastrand::Rng::with_seed(1));
+        let document = |id: i32| RawDocument::from_document(&Document::new().with("_id", id));
+        let more = (60..3_000).map(document).collect();
+        room.engine().insert(&collection, more, true, None).wait().unwrap();
+        let filter = Arc::new(Filter::parse(Document::new().view(), &Settings::default()).unwrap());
+        let reads = |shown_before: usize, wanted: usize| {
+            let way = Way::Natural(Direction::Forward);
+            let mut walk = Walk::new(Some(Arc::clone(&collection)), Arc::clone(&filter), way, None);
+            room.read(&[&collection], |reading| {
+                let mut given = 0;
+                while given < 2_000 {
+                    // So many are shown, all others are dropped.
+                    walk.wants(Some(wanted - given.min(shown_before)));
+                    assert!(walk.next(reading, &Context::at(0))?.is_some());
+                    given += 1;
+                }
+                Ok(())
+            })
+            .unwrap();
+            let ahead = walk.ahead.len();
+            (walk.looked - walk.documents as usize - ahead, ahead)
+        };
+        for (shown_before, wanted) in [(0, 1), (3, 5)] {
+            let (reads, ahead) = reads(shown_before, wanted);
+            assert!(reads < 25, "{reads} scans for 2,000 documents");
+            assert!(ahead <= LAST_CHUNK, "{ahead} are read ahead");
+        }
     }
 
     #[test]

@@ -60,7 +60,7 @@ async fn attempt(call: &Call, batch: &Batch<'_>, documents: &[RawDocument]) -> R
     let validator = Validator::of(&collection, bypass)?;
     // Who restores what was stored elsewhere wants it as it was.
     let now = (!call.fields().is_set("bypassEmptyTsReplacement")?).then_some(call.timestamp);
-    let (drafts, positions, errors) = prepare(call, batch, documents, &validator, now);
+    let (drafts, positions, errors) = prepare(call, batch, documents, &validator, now)?;
     let receipts = call.receipts(positions.iter().map(|position| *position as i32).collect());
     let outcomes = call.room.insert(&collection, drafts, batch.ordered, receipts).await?;
     let mut inserted = 0;
@@ -80,14 +80,14 @@ async fn attempt(call: &Call, batch: &Batch<'_>, documents: &[RawDocument]) -> R
 }
 
 /// The documents that may be stored, with their positions, and what is wrong with the others. A document that cannot be
-/// stored is refused before the store hears of it; an ordered insert ends there.
+/// stored is refused before the store hears of it; an ordered insert ends there. A command that is stopped stores nothing.
 fn prepare(
     call: &Call,
     batch: &Batch<'_>,
     documents: &[RawDocument],
     validator: &Validator,
     now: Option<Timestamp>,
-) -> (Vec<RawDocument>, Vec<usize>, WriteErrors) {
+) -> Result<(Vec<RawDocument>, Vec<usize>, WriteErrors)> {
     let context = call.context();
     let (mut drafts, mut positions, mut errors) = (Vec::new(), Vec::new(), WriteErrors::default());
     for (position, document) in documents.iter().enumerate() {
@@ -96,13 +96,14 @@ fn prepare(
             .map_err(Error::from)
             .and_then(|draft| match validator.check_insert(&draft, &context) {
                 Ok(()) => Ok(draft),
-                Err(error) => Err(validator.explained(error.into(), draft.get("_id"))),
+                Err(error) => Err(validator.explained(error.into(), call.room.details(), &context)),
             });
         match prepared {
             Ok(draft) => {
                 drafts.push(draft);
                 positions.push(position);
             }
+            Err(error) if is_fatal(&error, false) => return Err(error),
             Err(error) => {
                 errors.push(position, error);
                 if batch.ordered {
@@ -111,5 +112,5 @@ fn prepare(
             }
         }
     }
-    (drafts, positions, errors)
+    Ok((drafts, positions, errors))
 }

@@ -129,7 +129,6 @@ pub(crate) fn update(
         upsert,
         validator: Validator::of(collection, bypass)?,
         moment: Moment::of(call),
-        refused: parking_lot::Mutex::default(),
     })
 }
 

@@ -6,7 +6,6 @@ use bson::{Document, RawDocument, Value};
 use engine::collection::{Collection, Decision, Found, Modified, Receipt, Target, Verdict};
 use mql::Context;
 use mql::update::{self, Update};
-use parking_lot::Mutex;
 
 use super::{LOOKS_MAX, Moment, Selection, Validator, recorded, too_many_looks};
 use crate::error::{Error, Result};
@@ -21,8 +20,6 @@ pub(crate) struct UpdateStatement {
     pub(crate) validator: Validator,
     /// The context of the request, for every evaluation of the statement.
     pub(crate) moment: Moment,
-    /// The `_id` of the document that the validator has refused.
-    pub(crate) refused: Mutex<Option<Value>>,
 }
 
 /// What a statement did.
@@ -123,7 +120,7 @@ impl UpdateStatement {
             let decide =
                 move |found: Option<&Found>, now: storage::Time| statement.decide(found, now, &tried, images);
             let modified = room.modify(collection, target, decide, receipt.clone()).await;
-            let modified = modified.map_err(|error| self.explained(error))?;
+            let modified = modified.map_err(|error| self.explained(error, room))?;
             let lost = !modified.repeated && modified.answer.is_none();
             if !lost {
                 return Ok(Updated::of(modified));
@@ -141,7 +138,7 @@ impl UpdateStatement {
                 statement.decide(found, now, &tried, Images::NotRecorded)
             };
             let modified = room.modify(collection, target, decide, None).await;
-            let modified = modified.map_err(|error| self.explained(error))?;
+            let modified = modified.map_err(|error| self.explained(error, room))?;
             if modified.answer.is_some() {
                 let one = Updated::of(modified);
                 updated.matched += one.matched;
@@ -170,8 +167,7 @@ impl UpdateStatement {
                 // A replacement by the same is checked too; an update that changes nothing is not.
                 let same = self.update.is_replacement().then_some(&found.document);
                 if let Some(changed) = changed.as_ref().or(same) {
-                    let checked = self.validator.check_update(&found.document, changed, &context);
-                    self.note_refusal(checked, changed)?;
+                    self.validator.check_update(&found.document, changed, &context)?;
                 }
                 let after = changed.as_ref().unwrap_or(&found.document);
                 let shown = if images == Images::Recorded {
@@ -196,23 +192,16 @@ impl UpdateStatement {
         }
     }
 
-    /// Remembers which document was refused: an error that comes out of the store says only why.
-    fn note_refusal(&self, checked: mql::Result<()>, document: &RawDocument) -> mql::Result<()> {
-        if checked.is_err() {
-            *self.refused.lock() = document.get("_id").map(bson::ValueRef::to_value);
-        }
-        checked
-    }
-
-    fn explained(&self, error: Error) -> Error {
-        let refused = self.refused.lock();
-        self.validator.explained(error, refused.as_ref().map(Value::view))
+    /// What the validator says of a refusal that came out of the store. No rule of a schema asks for the time.
+    fn explained(&self, error: Error, room: &Room) -> Error {
+        let context = self.moment.context(storage::Time::from_seconds(0));
+        self.validator.explained(error, room.details(), &context)
     }
 
     /// The document that an upsert inserts.
     fn insertion(&self, context: &Context, images: Images) -> engine::Result<Verdict> {
         let document = self.upsert_document(context)?;
-        self.note_refusal(self.validator.check_insert(&document, context), &document)?;
+        self.validator.check_insert(&document, context)?;
         let id = document.get("_id").map(bson::ValueRef::to_value);
         let shown = if images == Images::Recorded { (None, Some(&document)) } else { (None, None) };
         let answer = Updated::record(false, false, id, shown);
@@ -248,7 +237,7 @@ impl UpdateStatement {
             }
         };
         let modified = room.modify(collection, Target::Id(id), decide, receipt).await;
-        Ok(Updated::of(modified.map_err(|error| self.explained(error))?))
+        Ok(Updated::of(modified.map_err(|error| self.explained(error, room))?))
     }
 
     /// Nothing matches and nothing is inserted. With a receipt this is all the same a write, one that keeps what

@@ -11,6 +11,7 @@ use mql::{Code, Context};
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
+use crate::write_errors::{DetailBudget, is_fatal};
 
 const FAILED: &str = "Document failed validation";
 
@@ -94,25 +95,111 @@ impl Validator {
         }
     }
 
-    /// What the document does not meet which was refused last.
-    fn details(&self) -> Option<Document> {
-        let refused = self.refused.lock().take()?;
-        explain_filter(self.rules.view(), refused.view(), &Context::at(0)).ok()
-    }
-
-    /// A refusal with what clients look at besides its message: which document, and what it does not meet.
-    pub(crate) fn explained(&self, error: Error, id: Option<ValueRef<'_>>) -> Error {
+    /// A refusal with what clients look at besides its message: which document, and what it does not meet. What it does not
+    /// meet is found out within the context of the command, and only as long as the command has room to tell it.
+    pub(crate) fn explained(&self, error: Error, budget: &DetailBudget, context: &Context) -> Error {
         if error.code != Code::DOCUMENT_VALIDATION_FAILURE {
             return error;
         }
-        let details = self.details().unwrap_or_else(|| {
-            let rules = self.rules.clone();
-            Document::new().with("specifiedAs", rules).with("reason", "the document does not match")
-        });
+        let Some(refused) = self.refused.lock().take() else { return error };
         let mut info = Document::new();
-        if let Some(id) = id {
+        if let Some(id) = refused.get("_id") {
             info.push("failingDocumentId", id.to_value());
         }
-        error.with("errInfo", info.with("details", details))
+        if budget.is_spent() {
+            return error.with("errInfo", info);
+        }
+        match self.details(&refused, context) {
+            Ok(details) => {
+                budget.spend(&details);
+                error.with("errInfo", info.with("details", details))
+            }
+            Err(stopped) => stopped,
+        }
+    }
+
+    /// What a refused document does not meet; an error if the command was stopped meanwhile.
+    fn details(&self, refused: &RawDocument, context: &Context) -> Result<Document> {
+        match explain_filter(self.rules.view(), refused.view(), context).map_err(Error::from) {
+            Err(stopped) if is_fatal(&stopped, false) => Err(stopped),
+            // What cannot be explained is refused all the same.
+            Err(_) => {
+                let rules = self.rules.clone();
+                Ok(Document::new().with("specifiedAs", rules).with("reason", "the document does not match"))
+            }
+            explained => explained,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use bson::{Timestamp, Value};
+
+    use super::*;
+
+    fn validator(rules: &str) -> Validator {
+        let Value::Document(rules) = bson::parse_extended_json(rules).unwrap() else { panic!("{rules}") };
+        let filter = Filter::parse(rules.view(), &Settings::default()).unwrap();
+        Validator { filter: Some(Arc::new(filter)), rules, ..Validator::default() }
+    }
+
+    fn refusal(validator: &Validator, pad: &str, budget: &DetailBudget, context: &Context) -> Error {
+        let document = Document::new().with("_id", 7).with("a", pad);
+        let document = RawDocument::from_document(&document);
+        let error = validator.check_insert(&document, &Context::at(0)).unwrap_err();
+        validator.explained(error.into(), budget, context)
+    }
+
+    fn details(error: &Error) -> Option<&Value> {
+        error.extra.get("errInfo").and_then(Value::as_document)?.get("details")
+    }
+
+    #[test]
+    fn refusals_are_explained_as_long_as_there_is_room_to_tell_them() {
+        let validator = validator(r#"{"$jsonSchema": {"properties": {"a": {"bsonType": "int"}}}}"#);
+        let (budget, context) = (DetailBudget::default(), Context::at(0));
+        let pad = "x".repeat(3_000);
+        let explained: Vec<bool> =
+            (0..1_000).map(|_| details(&refusal(&validator, &pad, &budget, &context)).is_some()).collect();
+        let count = explained.iter().filter(|explained| **explained).count();
+        assert!((300..400).contains(&count), "a megabyte of explanations, not {count}");
+        assert!(explained[..count].iter().all(|explained| *explained));
+        let last = refusal(&validator, &pad, &budget, &context);
+        let id = last.extra.get("errInfo").and_then(Value::as_document).unwrap().get("failingDocumentId");
+        assert_eq!(id, Some(&Value::Int32(7)), "which document it was is told of all");
+    }
+
+    #[test]
+    fn a_large_value_is_left_out_of_an_explanation() {
+        for (rules, reason) in [
+            (r#"{"$jsonSchema": {"maxProperties": 1}}"#, "specified number of properties"),
+            (r#"{"a": {"$type": "int"}}"#, "type did not match"),
+        ] {
+            let validator = validator(rules);
+            for (bytes, shown) in [(100, true), (100_000, false)] {
+                let pad = "x".repeat(bytes);
+                let error = refusal(&validator, &pad, &DetailBudget::default(), &Context::at(0));
+                let text = format!("{:?}", details(&error));
+                assert!(text.contains(reason) && text.contains("consideredType"), "{text}");
+                assert_eq!(text.contains("consideredValue"), shown, "{rules}: {bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_explanation_ends_with_its_command() {
+        let properties: Vec<String> =
+            (0..2_000).map(|number| format!(r#""p{number}": {{"pattern": "^a"}}"#)).collect();
+        let rules = format!(
+            r#"{{"$jsonSchema": {{"properties": {{"a": {{"bsonType": "int"}}, {}}}}}}}"#,
+            properties.join(", ")
+        );
+        let cancelled = Arc::new(AtomicBool::new(true));
+        let context = Context::new(0, Timestamp { seconds: 0, increment: 0 }, 1, cancelled);
+        let error = refusal(&validator(&rules), "x", &DetailBudget::default(), &context);
+        assert_eq!(error.code, Code::MAX_TIME_MS_EXPIRED);
     }
 }

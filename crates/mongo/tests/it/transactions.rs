@@ -1,10 +1,14 @@
 //! Transactions: what stays of them, and what does not.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bson::{Binary, Document, Value};
 use engine::collection::Receipt;
 use tokio::net::TcpStream;
+use transport::{Bounds, Load, Work};
 
-use crate::client::{Client, Server, code, inner, json, labels, text};
+use crate::client::{Client, Server, code, inner, json, labels, settings, text};
 
 /// One client's transaction.
 struct Transaction {
@@ -299,4 +303,40 @@ async fn a_write_waits_for_a_transaction_no_longer_than_either_may_last() {
     let found = stored(&mut client).await;
     let found = found.as_array().unwrap()[0].as_document().unwrap().clone();
     assert_eq!(found.get("n"), Some(&Value::Int32(1)), "{found:?}");
+}
+
+/// On a small server a few statements run at once. Those that wait for a transaction must leave places to others.
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_that_wait_do_not_take_every_place() {
+    let load = Arc::new(Load::new(Bounds { statements: 4, ..Bounds::default() }));
+    let server = Server::with(mongo::Settings { load: Arc::clone(&load), ..settings() }).await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#)).await;
+    let mut transaction = Transaction::new(&server, 1).await;
+    transaction.done(r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"x": 1}}}]}"#).await;
+    let mut waiting = Vec::new();
+    for _ in 0..8 {
+        let mut client = server.connect().await;
+        let update = json(r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]}"#);
+        waiting.push(tokio::spawn(async move { client.done("db", update).await }));
+    }
+    // Two wait, which is half of the places, and the others go ahead: the transaction will conflict.
+    let settled = async {
+        while load.figures(Work::Statement).working != 2
+            || waiting.iter().filter(|it| it.is_finished()).count() != 6
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), settled).await.expect("half of the places are free");
+    client
+        .done("db", json(r#"{"update": "c", "updates": [{"q": {"_id": 2}, "u": {"$set": {"x": 1}}}]}"#))
+        .await;
+    transaction.end("abortTransaction").await;
+    for waited in waiting {
+        waited.await.unwrap();
+    }
+    let found = client.done("db", json(r#"{"find": "c", "filter": {"_id": 1}}"#)).await;
+    let found = inner(&found, "cursor.firstBatch").as_array().unwrap()[0].as_document().unwrap().clone();
+    assert_eq!(found.get("n"), Some(&Value::Int32(8)));
 }

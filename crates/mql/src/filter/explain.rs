@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use bson::{Document, DocumentRef, Kind, Value, ValueRef};
 
 use super::schema::explain_schema;
+use super::shown::{push_shown, spend_on};
 use super::{Filter, Settings};
 use crate::context::Context;
 use crate::error::Result;
@@ -19,7 +20,7 @@ const DEPTH_MAX: usize = 32;
 /// How many values of an array are shown.
 const VALUES_MAX: usize = 10;
 
-/// What of a filter a document does not meet.
+/// What of a filter a document does not meet. The work counts in the context, and ends with it.
 pub fn explain_filter(
     filter: DocumentRef<'_>,
     document: DocumentRef<'_>,
@@ -119,6 +120,7 @@ impl Explainer<'_> {
     }
 
     fn clause(self, clause: &Clause, sense: Sense) -> Result<Document> {
+        spend_on(&clause.written, self.context)?;
         let name = clause.operator.as_str();
         let inner = Explainer { depth: self.depth.saturating_sub(1), ..self };
         match (name, &clause.operand) {
@@ -171,6 +173,7 @@ impl Explainer<'_> {
     fn matches(self, clauses: &[Clause]) -> Result<bool> {
         let settings = Settings::default();
         for clause in clauses {
+            spend_on(&clause.written, self.context)?;
             if !Filter::parse(clause.written.view(), &settings)?.matches(self.document, self.context)? {
                 return Ok(false);
             }
@@ -197,7 +200,7 @@ impl Explainer<'_> {
         };
         let mut shown = told(clause).with("reason", reason);
         if let Some(result) = result {
-            shown.push("expressionResult", result);
+            push_shown(&mut shown, "expressionResult", result);
         }
         Ok(shown)
     }
@@ -225,8 +228,8 @@ impl Explainer<'_> {
             let is_cut = found.len() > VALUES_MAX;
             found.truncate(VALUES_MAX);
             match found.len() {
-                1 => shown.push("consideredValue", found.remove(0)),
-                _ => shown.push("consideredValues", found),
+                1 => push_shown(&mut shown, "consideredValue", found.remove(0)),
+                _ => push_shown(&mut shown, "consideredValues", Value::Array(found)),
             }
             if is_cut {
                 shown.push("consideredValuesTruncated", true);
@@ -257,7 +260,9 @@ impl Explainer<'_> {
 }
 
 fn told(clause: &Clause) -> Document {
-    Document::new().with("operatorName", clause.operator.as_str()).with("specifiedAs", clause.written.clone())
+    let mut told = Document::new().with("operatorName", clause.operator.as_str());
+    push_shown(&mut told, "specifiedAs", Value::Document(clause.written.clone()));
+    told
 }
 
 /// Whether the operator asks for the opposite of what it looks for.

@@ -18,6 +18,7 @@ mod parse;
 mod pattern;
 mod pcre;
 mod schema;
+mod shown;
 mod text;
 mod types;
 

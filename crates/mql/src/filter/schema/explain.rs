@@ -9,6 +9,7 @@ use super::Schema;
 use crate::context::Context;
 use crate::error::Result;
 use crate::filter::pattern::PatternRoom;
+use crate::filter::shown::{is_shown, push_shown, spend_on};
 
 /// How deep properties are gone into.
 const DEPTH_MAX: usize = 32;
@@ -25,7 +26,7 @@ const COMPANIONS: &[(&str, &str)] = &[
 /// Keywords that name properties, and so say which ones are additional.
 const NAMED: [&str; 2] = ["properties", "patternProperties"];
 
-/// Every rule of a schema that a document does not keep.
+/// Every rule of a schema that a document does not keep. The work counts in the context, and ends with it.
 pub(crate) fn explain_schema(
     schema: DocumentRef<'_>,
     document: DocumentRef<'_>,
@@ -46,13 +47,17 @@ fn broken_rules(
             continue;
         }
         let alone = with_companions(schema, keyword, asked);
+        spend_on(&alone, context)?;
         if Schema::parse(Value::Document(alone.clone()).view(), &PatternRoom::default())?
             .accepts(value, context)?
         {
             continue;
         }
         let shown = Document::new().with("operatorName", keyword);
-        let specified = |shown: Document| shown.with("specifiedAs", alone.clone());
+        let specified = |mut shown: Document| {
+            push_shown(&mut shown, "specifiedAs", Value::Document(alone.clone()));
+            shown
+        };
         broken.push(match (keyword, value, asked) {
             ("properties", ValueRef::Document(document), ValueRef::Document(asked)) if depth > 0 => {
                 let properties = broken_properties(asked, document, depth - 1, context)?;
@@ -69,10 +74,13 @@ fn broken_rules(
                 let missing: Vec<Value> = missing.map(ValueRef::to_value).collect();
                 specified(shown).with("missingProperties", missing)
             }
-            _ => specified(shown)
-                .with("reason", reason(keyword))
-                .with("consideredValue", value.to_value())
-                .with("consideredType", value.kind().alias()),
+            _ => {
+                let mut shown = specified(shown).with("reason", reason(keyword));
+                if is_shown(value) {
+                    shown.push("consideredValue", value.to_value());
+                }
+                shown.with("consideredType", value.kind().alias())
+            }
         });
     }
     Ok(broken)
