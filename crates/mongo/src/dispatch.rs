@@ -449,6 +449,11 @@ fn explain_stop(error: Error, brake: &Brake) -> Error {
         (Code::MAX_TIME_MS_EXPIRED, Some(Stop::Killed)) => {
             Error::new(Code::INTERRUPTED, "operation was interrupted")
         }
+        (Code::MAX_TIME_MS_EXPIRED, Some(Stop::TransactionExpired)) => {
+            let text = "operation was interrupted because the transaction exceeded the configured \
+                        'transactionLifetimeLimitSeconds'";
+            Error::new(Code::TRANSACTION_EXCEEDED_LIFETIME, text).with_label(TRANSIENT_TRANSACTION)
+        }
         _ => error,
     }
 }

@@ -22,6 +22,8 @@ pub(crate) enum Stop {
     Killed = 2,
     /// Nobody waits for its answer.
     Abandoned = 3,
+    /// The lifetime of its transaction is over.
+    TransactionExpired = 4,
 }
 
 /// The way to stop a command.
@@ -55,7 +57,7 @@ impl Brake {
 
     /// Why the command was stopped, if it was.
     pub(crate) fn why(&self) -> Option<Stop> {
-        [Stop::TimeLimit, Stop::Killed, Stop::Abandoned]
+        [Stop::TimeLimit, Stop::Killed, Stop::Abandoned, Stop::TransactionExpired]
             .into_iter()
             .find(|stop| *stop as u8 == self.why.load(Ordering::Acquire))
     }

@@ -105,7 +105,12 @@ impl Sessions {
     pub(crate) fn sweep(&self, now: Instant, most: usize) -> Swept<Arc<Session>> {
         let mut known = self.known.lock();
         let expired = expired(&mut known, now, most);
-        let next_due = known.values().map(|session| *session.used.lock() + SESSION_LIFETIME).min();
+        // One that a command uses is not over before the command is.
+        let due = |session: &Arc<Session>| {
+            let used = if is_in_use(session) { now } else { *session.used.lock() };
+            used + SESSION_LIFETIME
+        };
+        let next_due = known.values().map(due).min();
         Swept { expired, next_due }
     }
 
@@ -124,9 +129,14 @@ impl Sessions {
 fn expired(known: &mut HashMap<SessionId, Arc<Session>>, now: Instant, most: usize) -> Vec<Arc<Session>> {
     let is_expired = |session: &Arc<Session>| {
         let unused = now.saturating_duration_since(*session.used.lock());
-        unused >= SESSION_LIFETIME && Arc::strong_count(session) == 1
+        unused >= SESSION_LIFETIME && !is_in_use(session)
     };
     known.extract_if(|_, session| is_expired(session)).map(|(_, session)| session).take(most).collect()
+}
+
+/// Whether a command uses the session.
+fn is_in_use(session: &Arc<Session>) -> bool {
+    Arc::strong_count(session) > 1
 }
 
 /// Whose a cursor is: only its owner may go on with it.
@@ -247,6 +257,19 @@ mod tests {
         assert_eq!(sessions.count(), 2);
         assert_eq!(sessions.end(|id| id.uuid[0] == 2).len(), 1);
         assert_eq!(sessions.count(), 1);
+    }
+
+    #[test]
+    fn a_session_that_a_command_uses_for_long_is_not_due_before_a_lifetime_has_passed() {
+        let sessions = Sessions::default();
+        let start = Instant::now();
+        let (used, _) = sessions.touch(id(1), start).unwrap();
+        let later = start + 2 * SESSION_LIFETIME;
+        let swept = sessions.sweep(later, 100);
+        assert!(swept.expired.is_empty());
+        assert_eq!(swept.next_due, Some(later + SESSION_LIFETIME), "the step does not run again and again");
+        drop(used);
+        assert_eq!(sessions.sweep(later, 100).expired.len(), 1);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! when it is next due; [`Service::sweep_due`] waits for that time, or for something that becomes due earlier. The loop that
 //! joins the two is the server's.
 
+use std::time::Duration;
+
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -18,6 +20,9 @@ use crate::session::SessionId;
 const TRANSACTIONS_PER_STEP: usize = 64;
 /// How many cursors one step closes at most, and how many sessions.
 const ENTRIES_PER_STEP: usize = 1024;
+
+/// When a step that has panicked is tried again.
+const RETRY_PAUSE: Duration = Duration::from_secs(10);
 
 /// What one kind of entry is left with after a step.
 pub(crate) struct Swept<T> {
@@ -44,6 +49,22 @@ impl SweepAlarm {
         }
     }
 
+    /// Runs a step, which begins without anything being due: what becomes due meanwhile is set again. If the step panics, it
+    /// is due again at `retry`, as whatever it did not come to still waits for it.
+    fn during<T>(&self, retry: Instant, step: impl FnOnce() -> T) -> T {
+        struct Retry<'a>(&'a SweepAlarm, Instant);
+        impl Drop for Retry<'_> {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    self.0.set(self.1);
+                }
+            }
+        }
+        *self.next.lock() = None;
+        let _retry = Retry(self, retry);
+        step()
+    }
+
     async fn wait(&self) {
         loop {
             let rung = self.bell.notified();
@@ -63,11 +84,14 @@ impl Service {
     /// Closes cursors, aborts transactions and ends sessions that have outlived their time at `now`. Returns when the next of
     /// them is due; none if there is nothing that could become due. One step is bounded: what is left is due at once.
     pub fn sweep(&self, now: Instant) -> Option<Instant> {
-        // Whatever begins during the step sets the alarm again.
-        *self.sweep_alarm.next.lock() = None;
+        self.sweep_alarm.during(now + RETRY_PAUSE, || self.sweep_step(now))
+    }
+
+    fn sweep_step(&self, now: Instant) -> Option<Instant> {
         let transactions = self.transactions.sweep(now, TRANSACTIONS_PER_STEP);
         for (session, number, _) in &transactions.expired {
-            self.operations.stop(|operation| is_in_transaction(operation, session, *number), Stop::Killed);
+            let is_meant = |operation: &Operation| is_in_transaction(operation, session, *number);
+            self.operations.stop(is_meant, Stop::TransactionExpired);
             self.cursors.kill_of_transaction(session, *number);
         }
         let cursors = self.cursors.sweep(now, self.cursor_idle(), ENTRIES_PER_STEP);
@@ -98,10 +122,23 @@ fn is_in_transaction(operation: &Operation, session: &SessionId, number: i64) ->
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
-    use std::time::Duration;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_step_that_panics_is_due_again() {
+        let alarm = SweepAlarm::default();
+        let retry = Instant::now() + RETRY_PAUSE;
+        alarm.set(Instant::now());
+        assert_eq!(alarm.during(retry, || 1), 1);
+        assert_eq!(*alarm.next.lock(), None, "nothing is due after a step that came to its end");
+        let panicked = catch_unwind(AssertUnwindSafe(|| alarm.during(retry, || panic!("as planned"))));
+        assert!(panicked.is_err());
+        alarm.wait().await;
+        assert_eq!(Instant::now(), retry);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_waiting_step_wakes_at_the_earliest_due_time() {

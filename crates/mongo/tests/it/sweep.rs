@@ -8,7 +8,7 @@ use engine::Engine;
 use storage::{ClockOptions, EmbeddedOptions, EmbeddedStore, Keyspace, ManualClock, Scrubbed, Store, Time};
 use tokio::time::Instant;
 
-use crate::client::{START, Server, code, inner, json, settings};
+use crate::client::{START, Server, code, inner, json, labels, settings};
 
 /// A command as the first one of a transaction.
 fn first(command: &str, session: u8) -> Document {
@@ -99,4 +99,36 @@ async fn a_shorter_timeout_of_cursors_is_due_at_once() {
     client.done("db", json(r#"{"find": "c", "batchSize": 1}"#)).await;
     client.ok(json(r#"{"setParameter": 1, "cursorTimeoutMillis": 1}"#)).await;
     tokio::time::timeout(Duration::from_mins(1), server.service.sweep_due()).await.unwrap();
+}
+
+/// Drivers repeat the whole transaction by the label; without it the application sees a failure that it cannot act on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_runs_when_its_transaction_expires_is_told_to_try_again() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1}]}"#)).await;
+    // Runs for minutes unless it is stopped.
+    let numbers = r#"{"$range": [0, 1000000]}"#;
+    let inner_sum = format!(r#"{{"$sum": {{"$map": {{"input": {numbers}, "in": "$$this"}}}}}}"#);
+    let pipeline = format!(r#"[{{"$set": {{"x": {{"$map": {{"input": {numbers}, "in": {inner_sum}}}}}}}}}]"#);
+    let aggregate = first(&format!(r#"{{"aggregate": "c", "pipeline": {pipeline}, "cursor": {{}}}}"#), 1);
+    let mut working = server.connect().await;
+    let answer = tokio::spawn(async move { working.on("db", aggregate).await });
+    let is_running = |status: &Document| {
+        let running = inner(status, "inprog").as_array().unwrap();
+        running.iter().filter_map(Value::as_document).any(|operation| {
+            operation
+                .get("command")
+                .and_then(Value::as_document)
+                .is_some_and(|body| body.contains("aggregate"))
+        })
+    };
+    let current = json(r#"{"currentOp": 1}"#);
+    while !is_running(&client.ok(current.clone()).await) {
+        tokio::task::yield_now().await;
+    }
+    server.service.sweep(after(61));
+    let reply = answer.await.unwrap();
+    assert_eq!(code(&reply), 290, "{reply:?}");
+    assert_eq!(labels(&reply), ["TransientTransactionError"]);
 }
