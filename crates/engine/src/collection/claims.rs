@@ -135,11 +135,11 @@ mod tests {
         assert!(transaction.claim(claim(1)) && transaction.claim(claim(1)));
         assert!(!claims.is_empty() && claims.holds(&claim(1)) && !claims.holds(&claim(2)));
         assert!(claims.when_released(&claim(2), Box::new(|| {})).is_none());
-        let rung = Arc::new(AtomicUsize::new(0));
+        let calls = Arc::new(AtomicUsize::new(0));
         let ring = || -> Ring {
-            let rung = Arc::clone(&rung);
+            let calls = Arc::clone(&calls);
             Box::new(move || {
-                rung.fetch_add(1, Ordering::Relaxed);
+                calls.fetch_add(1, Ordering::Relaxed);
             })
         };
         let kept = claims.when_released(&claim(1), ring()).expect("it is claimed");
@@ -147,7 +147,7 @@ mod tests {
         drop(given_up);
         assert_eq!(claims.held.lock().waiting.values().map(BTreeMap::len).sum::<usize>(), 1);
         drop(transaction);
-        assert_eq!(rung.load(Ordering::Relaxed), 1, "the one that went on waiting");
+        assert_eq!(calls.load(Ordering::Relaxed), 1, "the one that went on waiting");
         drop(kept);
         assert!(claims.is_empty() && claims.held.lock().waiting.is_empty());
     }

@@ -97,7 +97,9 @@ impl Copies {
             false
         });
         // Not under the lock: closing a large file takes a while.
-        due.iter().for_each(|remove| remove());
+        for remove in due {
+            remove();
+        }
         removed
     }
 }
