@@ -124,12 +124,16 @@ pub(super) const BUGS: &[Bug] = &[
                 "|| self.store.clock_status().is_err())",
             ),
             edit(PURGE, "Ok(gate) if !tx.clock_is_suspect() && granted", "Ok(gate) if granted"),
-            edit(GATE, "&record.header, tx.trusted_time())", "&record.header, tx.time())"),
+            edit(GATE, "is_dead(header, tx.trusted_time())", "is_dead(header, tx.time())"),
         ],
     },
     Bug {
         name: "a write takes the place of what only a suspect clock calls dead",
-        edits: &[edit(WRITE, "if !self.room.gate.may_destroy(tx, dead) {", "if false {")],
+        edits: &[edit(
+            WRITE,
+            "self.room.gate.check_expired(tx, &dead.header)?;",
+            "let _ = self.room.gate.check_expired(tx, &dead.header);",
+        )],
     },
     Bug {
         name: "the purge's hand goes too far",
