@@ -2,8 +2,8 @@
 //!
 //! Work of background priority waits apart. It is taken when nothing else waits, which between the requests of a few
 //! connections happens all the time: a writer that has answered a group is idle until the next requests are read. If other
-//! work never ends, background work joins the end of every few groups ([`PASSED_GROUPS`]), so that it is late but not
-//! starved.
+//! work never ends, background work joins the end of every few groups ([`PASSED_GROUPS`]); and where groups are full before they
+//! end, the beginning ([`STARVED_GROUPS`]). So it is late but not starved.
 
 use crate::sync::{self, Condvar, JoinHandle, Mutex};
 use crate::writer::{Backend, Shared, Work, Writer, refuse};
@@ -18,6 +18,8 @@ const MAX_WAITING: usize = if cfg!(feature = "shuttle") { 3 } else { 4096 };
 
 /// So many groups may run before background work that waits.
 const PASSED_GROUPS: u32 = 2;
+/// After so many it waits no longer for the end of one.
+const STARVED_GROUPS: u32 = 8;
 
 /// Work in the order of submission, background work apart.
 #[derive(Default)]
@@ -54,8 +56,11 @@ impl State {
 
     /// The work that a group goes on with.
     fn more(&mut self) -> Option<Work> {
-        let is_late = self.passed >= PASSED_GROUPS;
-        self.waiting.pop_front().or_else(|| if is_late { self.next_background() } else { None })
+        let (is_late, is_starved) = (self.passed >= PASSED_GROUPS, self.passed >= STARVED_GROUPS);
+        let background = if is_starved { self.next_background() } else { None };
+        background
+            .or_else(|| self.waiting.pop_front())
+            .or_else(|| if is_late { self.next_background() } else { None })
     }
 
     fn next_background(&mut self) -> Option<Work> {
@@ -237,7 +242,7 @@ impl Drop for End<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PASSED_GROUPS, Queue, State};
+    use super::{PASSED_GROUPS, Queue, STARVED_GROUPS, State};
     use crate::writer::Work;
     use crate::{Job, Priority, Result, Transaction, Verdict};
 
@@ -289,6 +294,22 @@ mod tests {
         push(&queue, Normal);
         assert_eq!(group(&queue), [Normal]);
         assert_eq!(group(&queue), [Background]);
+    }
+
+    #[test]
+    fn background_work_is_not_starved_by_groups_that_are_full_before_they_end() {
+        use Priority::{Background, Normal};
+        let queue = Queue::default();
+        push(&queue, Background);
+        let full_group = || {
+            push(&queue, Normal);
+            push(&queue, Normal);
+            let second = (queue.take(State::first), queue.take(State::more)).1;
+            second.map(|work| work.priority())
+        };
+        let groups: Vec<_> = (0..STARVED_GROUPS).map_while(|_| full_group()).collect();
+        assert_eq!(groups.iter().filter(|second| **second == Background).count(), 1);
+        assert_eq!(groups.last(), Some(&Background));
     }
 
     #[test]
