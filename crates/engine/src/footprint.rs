@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use document::{EffectiveKey, ItemNumber, PartitionKey, Path, ValueRef, encode_key};
-use storage::{Keyspace, Transaction};
+use storage::{Keyspace, Read as _, Transaction};
 
 use crate::check::{Claim, Claimed, ClaimedShape};
 use crate::counters::{self, Weight};
@@ -71,6 +71,13 @@ struct Entry {
     keyspace: Keyspace,
     key: Vec<u8>,
     value: Bytes,
+}
+
+impl Entry {
+    /// Whether it lies in the store with this value.
+    fn is_stored(&self, tx: &Transaction<'_>) -> Result<bool> {
+        Ok(tx.get(self.keyspace, &self.key)?.is_some_and(|stored| stored == self.value))
+    }
 }
 
 /// What every version of an item leaves, whatever the form of its body: the item itself, its places in the queues, its event
@@ -157,14 +164,30 @@ impl Traces {
         Ok(())
     }
 
+    /// Whether the item's id leads to it.
+    fn is_named(&self, tx: &Transaction<'_>) -> Result<bool> {
+        match self.entries.iter().find(|entry| entry.keyspace == Keyspace::Id) {
+            Some(entry) => entry.is_stored(tx),
+            None => Ok(false),
+        }
+    }
+
     /// Removes every trace. An entry that names another item by now is left alone (T22).
     pub(crate) fn remove(self, tx: &mut Transaction<'_>) -> Result<()> {
-        use storage::Read as _;
+        self.remove_named(tx, false)
+    }
+
+    /// The same where the item's id may be known to lead to it.
+    fn remove_named(self, tx: &mut Transaction<'_>, is_named: bool) -> Result<()> {
         counters::subtract(tx, &self.weight)?;
-        for Entry { keyspace, key, value } in self.entries {
-            let shared = matches!(keyspace, Keyspace::Id | Keyspace::Unique);
-            if !shared || tx.get(keyspace, &key)?.is_some_and(|owner| owner == value) {
-                tx.remove(keyspace, key);
+        for entry in self.entries {
+            let is_own = match entry.keyspace {
+                Keyspace::Id => is_named || entry.is_stored(tx)?,
+                Keyspace::Unique => entry.is_stored(tx)?,
+                _ => true,
+            };
+            if is_own {
+                tx.remove(entry.keyspace, entry.key);
             }
         }
         Ok(())
@@ -259,5 +282,15 @@ impl Footprint {
     pub(crate) fn remove(self, tx: &mut Transaction<'_>) -> Result<()> {
         self.traces.remove(tx)?;
         self.index.remove(tx)
+    }
+
+    /// Removes every trace if the item's id still leads to it; false, with nothing done, if not.
+    pub(crate) fn remove_if_named(self, tx: &mut Transaction<'_>) -> Result<bool> {
+        let is_named = self.traces.is_named(tx)?;
+        if is_named {
+            self.traces.remove_named(tx, true)?;
+            self.index.remove(tx)?;
+        }
+        Ok(is_named)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use document::ItemNumber;
 use storage::{Direction, Keyspace, Read, Time, Transaction};
 
-use super::prepare::Prepared;
+use super::prepare::{Prepared, Removal};
 use super::set_aside::{self, SetAside};
 use super::{from_hand, next_due};
 use crate::archive::{Batch, Leave, unarchived};
@@ -17,11 +17,11 @@ use crate::collection::Desk;
 use crate::container::{Container, Partition};
 use crate::error::{Error, Result};
 use crate::expiry::{Millis, Policy, Queue};
-use crate::footprint::{Footprint, Home};
+use crate::footprint::Footprint;
 use crate::gate::Gate;
 use crate::history;
 use crate::holder::Holder;
-use crate::index::{Drafted, Upkeep};
+use crate::index::Upkeep;
 use crate::keys::{self, Key};
 use crate::limits::SWEEP_ENTRIES;
 
@@ -103,13 +103,16 @@ pub(super) enum Undertaker<'a> {
 impl<'a> Undertaker<'a> {
     pub(super) fn new(
         tx: &Transaction<'_>,
+        gate: &Gate,
         holder: &'a Holder,
         partition: &Partition,
         prepared: Prepared,
     ) -> Result<Undertaker<'a>> {
         match holder {
             Holder::Container(container) => {
-                Ok(Undertaker::Container(container, Upkeep::load(tx, partition)?, RefCell::new(prepared)))
+                let upkeep = Upkeep::load(tx, partition)?;
+                let prepared = RefCell::new(prepared.under(gate, &upkeep));
+                Ok(Undertaker::Container(container, upkeep, prepared))
             }
             Holder::Collection(collection) => Ok(Undertaker::Collection(Desk::open(tx, collection)?)),
         }
@@ -119,22 +122,14 @@ impl<'a> Undertaker<'a> {
     fn remove(&self, tx: &mut Transaction<'_>, gate: &Gate, number: ItemNumber) -> Result<Option<Removed>> {
         match self {
             Undertaker::Container(container, upkeep, prepared) => {
+                if let Some(expected) = prepared.borrow_mut().take(number)
+                    && let Some(removed) = remove(tx, gate, container, expected, Footprint::remove_if_named)?
+                {
+                    return Ok(Some(removed));
+                }
                 let Some(record) = gate.by_number(tx, number)?.expired()? else { return Ok(None) };
-                let footprint = if let Some(prepared) = prepared.borrow_mut().take(&record, upkeep) {
-                    prepared
-                } else {
-                    let home = Home::of(gate.partition, &container.definition, &record)?;
-                    Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default())
-                };
-                let entries = footprint.entries() + burial::by_purge(tx, gate, *container, &record)?;
-                let charge = Charge::write(record.size(), footprint.terms());
-                footprint.remove(tx)?;
-                Ok(Some(Removed {
-                    died: gate.death_of(&record.header),
-                    bytes: record.size(),
-                    entries,
-                    charge,
-                }))
+                let found = Removal::new(gate, container, upkeep, record)?;
+                remove(tx, gate, container, found, |footprint, tx| footprint.remove(tx).map(|()| true))
             }
             Undertaker::Collection(desk) => {
                 let Some(record) = gate.by_number(tx, number)?.expired()? else { return Ok(None) };
@@ -151,6 +146,22 @@ impl<'a> Undertaker<'a> {
             }
         }
     }
+}
+
+/// Removes an item of a container; none, with nothing done, if its footprint says that it is not there any more.
+fn remove(
+    tx: &mut Transaction<'_>,
+    gate: &Gate,
+    container: &Container,
+    Removal { record, footprint }: Removal,
+    clear: impl FnOnce(Footprint, &mut Transaction<'_>) -> Result<bool>,
+) -> Result<Option<Removed>> {
+    let (entries, charge) = (footprint.entries(), Charge::write(record.size(), footprint.terms()));
+    if !clear(footprint, tx)? {
+        return Ok(None);
+    }
+    let entries = entries + burial::by_purge(tx, gate, container, &record)?;
+    Ok(Some(Removed { died: gate.death_of(&record.header), bytes: record.size(), entries, charge }))
 }
 
 pub(super) fn sweep(
