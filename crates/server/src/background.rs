@@ -67,12 +67,12 @@ enum Next {
 
 /// Steps of the purge.
 async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify, log: &ClockLog, share: f64) {
-    let mut watch = Watch::new(Arc::clone(engine), share);
-    let mut slice = watch.next(Neighbours::Present).await;
+    let mut observer = Observer::new(Arc::clone(engine), share);
+    let mut slice = observer.next(Neighbours::Present).await;
     // When this step was to begin. Sleeps are longer than asked for by up to a millisecond; the next one is shorter for it.
     let mut due = Instant::now();
     loop {
-        let next = step(engine, slice.items, log, &mut watch).await.unwrap_or_else(|error| {
+        let next = step(engine, slice.items, log, &mut observer).await.unwrap_or_else(|error| {
             tracing::error!("the purge failed and will be tried again: {error:#}");
             Next::Sleep(FAILURE_PAUSE)
         });
@@ -91,19 +91,19 @@ async fn remove(engine: &Arc<Engine>, bell: &Notify, stepped: &Notify, log: &Clo
                 if engine.operations() > before { Neighbours::Present } else { neighbours }
             }
             Next::Sleep(pause) => {
-                watch.rest(pause);
+                observer.rest(pause);
                 let _ = timeout(pause, bell.notified()).await;
                 due = Instant::now();
-                // Who came meanwhile is not known.
+                // Whether there were requests meanwhile is not known.
                 Neighbours::Present
             }
         };
-        slice = watch.next(neighbours).await;
+        slice = observer.next(neighbours).await;
     }
 }
 
 /// Observes what [`Pace`] decides by, and tells operators what it says.
-struct Watch {
+struct Observer {
     engine: Arc<Engine>,
     pace: Pace,
     processors: Processors,
@@ -112,24 +112,27 @@ struct Watch {
     /// When what waits is looked at again.
     next_look: Instant,
     purged_items: u64,
+    background_items: u64,
 }
 
-impl Watch {
-    fn new(engine: Arc<Engine>, share: f64) -> Watch {
+impl Observer {
+    fn new(engine: Arc<Engine>, share: f64) -> Observer {
         let (now, load) = (Instant::now(), engine.writer_load());
-        Watch {
+        Observer {
             engine,
             pace: Pace::new(share),
             processors: Processors::new(),
             observed: (now, load),
             next_look: now,
             purged_items: 0,
+            background_items: 0,
         }
     }
 
     /// A step has removed so many.
     fn stepped(&mut self, report: &PurgeReport) {
         self.purged_items += report.purged_items;
+        self.background_items += report.background_items;
     }
 
     /// Nothing is due for so long. What was told of the pace no longer holds.
@@ -148,6 +151,7 @@ impl Watch {
             elapsed: now - before,
             neighbours,
             purged_items: std::mem::take(&mut self.purged_items),
+            background_items: std::mem::take(&mut self.background_items),
             purging: load.background.saturating_sub(load_before.background),
             writing: load.normal.saturating_sub(load_before.normal),
             merging_lags: load.merging_lags,
@@ -192,13 +196,18 @@ impl Watch {
 }
 
 /// One step, and what comes after it.
-async fn step(engine: &Arc<Engine>, items: usize, log: &ClockLog, watch: &mut Watch) -> anyhow::Result<Next> {
+async fn step(
+    engine: &Arc<Engine>,
+    items: usize,
+    log: &ClockLog,
+    observer: &mut Observer,
+) -> anyhow::Result<Next> {
     let worker = Arc::clone(engine);
     let report = spawn_blocking(move || worker.purge_step(items)).await?;
     log_news(engine);
     let (report, clock) = (report?, engine.clock_status()?);
     log.log(&clock);
-    watch.stepped(&report);
+    observer.stepped(&report);
     Ok(after(&report, clock.now, engine.next_left_over()))
 }
 

@@ -89,6 +89,7 @@ pub fn run(load: Load, seconds: u64) -> Result<Waited, String> {
             elapsed: millis(elapsed_ms),
             neighbours: Neighbours::Present,
             purged_items: purged,
+            background_items: purged,
             purging: millis(work_ms),
             writing: millis(elapsed_ms * load.writing),
             merging_lags: false,

@@ -86,6 +86,8 @@ pub struct PurgeReport {
     pub purged_items: u64,
     /// Their bytes.
     pub purged_bytes: u64,
+    /// Items removed with background priority, so that the writer's time for them is known.
+    pub background_items: u64,
     /// Entries written or removed by other background work: index builds, and what dropped containers and old indexes left.
     pub other_entries: u64,
     /// When there is something to do again; none if nothing will ever be due as things stand.
@@ -291,6 +293,7 @@ impl Engine {
                 Ok(swept) => {
                     own += swept.own_operations;
                     if manners == Manners::Yield {
+                        report.background_items += swept.items;
                         budget.spend_left_over(swept.charge);
                     }
                     report.purged_items += swept.items;
@@ -356,7 +359,7 @@ impl Engine {
             // Not even what was dead before the hold may go; lifting it asks for a look.
             Ok(gate) if gate.policy.lifecycle.hold.is_some() => Ok(Swept::default()),
             Ok(gate) if !tx.clock_is_suspect() && granted.fits(&gate.policy) && fits(&gate.policy) => {
-                let undertaker = Undertaker::new(tx, &holder, &swept, prepared)?;
+                let undertaker = Undertaker::new(tx, &gate, &holder, &swept, prepared)?;
                 sweep(tx, &gate, &undertaker, &granted, limit)
             }
             // The clock has become suspect since the step began, or the owner wants another archive or record: the look is

@@ -4,14 +4,14 @@
 //!
 //! ```text
 //!   wanted    what expires, and the backlog within HORIZON               rate = min(wanted, max(spare, granted))
-//!   spare     a quarter of what is idle: of the writer, of the processors
+//!   spare     half of what is idle: of the writer, of the processors
 //!   granted   a twentieth of the writer's time; once the oldest has waited
 //!             for PATIENCE, the share that the operator set
 //! ```
 //!
 //! `wanted` keeps it from doing more than the backlog asks for; `spare` finds the capacity that is really left, and goes to
 //! zero where merging tables lags behind; `granted` bounds what users give up when nothing is left. What the purge uses itself
-//! is not idle, so it settles below a quarter of what users leave.
+//! is not idle, so it settles below half of what users leave.
 //!
 //! The rate is spent in slices so short that a write behind one hardly notices ([`SLICE`]); how many items fit into one
 //! follows from what removing one has cost. A pause in which nobody used the store lets slices grow, as far as [`ALONE_ITEMS`]; the
@@ -36,9 +36,9 @@ const GROWING_PAUSE_MIN: Duration = Duration::from_millis(5);
 const GROWING_PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// The writer's time that a slice beside users may take.
-const SLICE: Duration = Duration::from_micros(250);
+const SLICE: Duration = Duration::from_micros(400);
 /// Items of a slice beside users: at least, and at most.
-const SLICE_ITEMS_MIN: usize = 4;
+const SLICE_ITEMS_MIN: usize = 8;
 const SLICE_ITEMS_MAX: usize = 64;
 /// The period of slices beside users that is aimed at, and the longest. It is shorter where a slice has no room for what is due in
 /// such a period.
@@ -54,9 +54,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The share of the writer's time that is taken before that.
 const SHARE_AT_FIRST: f64 = 0.05;
 /// The part of what is idle that is used.
-const SPARE_PART: f64 = 0.25;
+const SPARE_PART: f64 = 0.5;
 /// The processor time of an item, preparing and merging included, for each unit of the writer's time that it takes.
-const PROCESSOR_TO_WRITER: f64 = 3.0;
+const PROCESSOR_TO_WRITER: f64 = 2.0;
 /// What an item is believed to cost until one was removed, and what an estimate is kept within, in seconds.
 const COST_AT_FIRST: f64 = 50e-6;
 const COST_MIN: f64 = 2e-6;
@@ -87,7 +87,9 @@ pub struct Observation {
     pub neighbours: Neighbours,
     /// Items that were removed.
     pub purged_items: u64,
-    /// The writer's time for them.
+    /// Those of them that were removed with background priority,
+    pub background_items: u64,
+    /// and the writer's time for these.
     pub purging: Duration,
     /// The writer's time for others.
     pub writing: Duration,
@@ -130,7 +132,7 @@ impl Slice {
 }
 
 /// What the purge's pace tells operators.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaceStatus {
     /// Items that expire in a second.
     pub expiring_per_second: u64,
@@ -157,6 +159,18 @@ impl Tally {
             seconds: self.seconds + other.seconds,
             expired: self.expired + other.expired,
             purged: self.purged + other.purged,
+        }
+    }
+}
+
+/// Of a purge that has nothing to do.
+impl Default for PaceStatus {
+    fn default() -> PaceStatus {
+        PaceStatus {
+            expiring_per_second: 0,
+            purging_per_second: 0,
+            drained_in_seconds: Some(0),
+            is_capacity_short: false,
         }
     }
 }
@@ -248,8 +262,8 @@ impl Pace {
             return;
         }
         let follow = |estimate: &mut f64, value: f64| toward(estimate, value, seconds / SMOOTHING_SECONDS);
-        if seen.purged_items > 0 {
-            let cost = seen.purging.as_secs_f64() / seen.purged_items as f64;
+        if seen.background_items > 0 {
+            let cost = seen.purging.as_secs_f64() / seen.background_items as f64;
             follow(&mut self.cost, cost.clamp(COST_MIN, COST_MAX));
         }
         let busy = (seen.writing + seen.purging).as_secs_f64() / seconds;

@@ -199,7 +199,7 @@ pub(crate) static TABLE: &[Setting] = &[
     number(Storage, "disk-reserve", 0, 1_099_511_627_776,
         "Bytes of the data directory's disk, a twentieth of it at most, that only deletions, the purge and the store's own work may use").or("268435456"),
     number(Storage, "purge-share", 1, 90,
-        "Percent of the time of the store's writer that the purge takes when expired items have waited for seconds and users leave nothing unused").or("5"),
+        "Percent of the time of the store's writer that the purge takes when expired items have waited for seconds and users leave nothing unused").or("25"),
     number(Storage, "partitions", 1, 200,
         "The fewest physical partitions of a new container; its throughput may ask for more").or("1"),
     text(Storage, "archive-root", "DIR",
