@@ -25,6 +25,6 @@ pub(super) const BUGS: &[Bug] = &[
     },
     Bug {
         name: "a write does not know that its item was touched",
-        edits: &[edit(GATE, "touch::look_up(reader, self.partition, number, &mut record.header)?;", "")],
+        edits: &[edit(GATE, "touch::look_up(reader, self.partition, number, &mut header)?;", "")],
     },
 ];
