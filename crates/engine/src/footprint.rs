@@ -280,17 +280,20 @@ impl Footprint {
 
     /// Removes every trace.
     pub(crate) fn remove(self, tx: &mut Transaction<'_>) -> Result<()> {
-        self.traces.remove(tx)?;
-        self.index.remove(tx)
+        self.remove_named(tx, false)
     }
 
     /// Removes every trace if the item's id still leads to it; false, with nothing done, if not.
     pub(crate) fn remove_if_named(self, tx: &mut Transaction<'_>) -> Result<bool> {
         let is_named = self.traces.is_named(tx)?;
         if is_named {
-            self.traces.remove_named(tx, true)?;
-            self.index.remove(tx)?;
+            self.remove_named(tx, true)?;
         }
         Ok(is_named)
+    }
+
+    fn remove_named(self, tx: &mut Transaction<'_>, is_named: bool) -> Result<()> {
+        self.traces.remove_named(tx, is_named)?;
+        self.index.remove(tx)
     }
 }

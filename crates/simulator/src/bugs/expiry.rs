@@ -108,11 +108,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "the purge removes entries that a living item has taken over",
         edits: &[
             edit(WRITE, "self.footprint(dead, Drafted::default()).remove(tx)", "let _ = tx;\n        Ok(())"),
-            edit(
-                FOOTPRINT,
-                "if !shared || tx.get(keyspace, &key)?.is_some_and(|owner| owner == value) {",
-                "if !shared || tx.get(keyspace, &key)?.is_some() || value.is_empty() {",
-            ),
+            edit(FOOTPRINT, "if is_own {", "if is_own || !entry.key.is_empty() {"),
         ],
     },
     Bug {
@@ -151,8 +147,8 @@ pub(super) const BUGS: &[Bug] = &[
         name: "a purged item stays in the feed",
         edits: &[edit(
             FOOTPRINT,
-            "let shared = matches!(keyspace, Keyspace::Id | Keyspace::Unique);",
-            "if keyspace == Keyspace::Feed { continue; }\n            let shared = matches!(keyspace, Keyspace::Id | Keyspace::Unique);",
+            "Keyspace::Unique => entry.is_stored(tx)?,",
+            "Keyspace::Unique => entry.is_stored(tx)?,\n                Keyspace::Feed => false,",
         )],
     },
     Bug {
