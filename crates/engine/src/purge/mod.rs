@@ -29,6 +29,7 @@ mod pace_tests;
 mod prepare;
 mod retention;
 pub(crate) mod set_aside;
+mod shortage;
 mod sweep;
 
 use std::collections::VecDeque;

@@ -22,6 +22,7 @@
 use std::time::Duration;
 
 use super::Neighbours;
+use super::shortage::{Look, PATIENCE, Shortage};
 
 /// Items of a slice when users have long been gone.
 const ALONE_ITEMS: usize = 4096;
@@ -49,8 +50,6 @@ const PERIOD_MAX: Duration = Duration::from_millis(100);
 const HORIZON_SECONDS: f64 = 5.0;
 /// The least that is wanted while anything waits.
 const WANTED_MIN: f64 = 800.0;
-/// How long the oldest may wait before the share that the operator set is taken.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// The share of the writer's time that is taken before that.
 const SHARE_AT_FIRST: f64 = 0.05;
 /// The part of what is idle that is used.
@@ -65,9 +64,6 @@ const COST_MAX: f64 = 0.1;
 /// rates are taken over several.
 const SMOOTHING_SECONDS: f64 = 1.0;
 const RATE_SMOOTHING_SECONDS: f64 = 5.0;
-/// Capacity is called short when the backlog has grown over so long, by more than one part in so many of what expired meanwhile.
-const SHORT_AFTER: Duration = Duration::from_secs(30);
-const SHORT_PART: u64 = 20;
 
 /// What waits for the purge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -140,27 +136,9 @@ pub struct PaceStatus {
     pub purging_per_second: u64,
     /// When the backlog will be gone if both go on; none while it grows.
     pub drained_in_seconds: Option<u64>,
-    /// Whether the backlog has grown for half a minute, although all was used that may be: it will go on to grow until less is
-    /// written or the purge is granted more.
+    /// Whether the backlog grows and its oldest gets older, although all is used that may be (`shortage.rs`): it will go on to
+    /// grow until less is written or the purge is granted more.
     pub is_capacity_short: bool,
-}
-
-/// What has expired and what was removed in so many seconds.
-#[derive(Debug, Clone, Copy, Default)]
-struct Tally {
-    seconds: f64,
-    expired: u64,
-    purged: u64,
-}
-
-impl Tally {
-    fn plus(self, other: Tally) -> Tally {
-        Tally {
-            seconds: self.seconds + other.seconds,
-            expired: self.expired + other.expired,
-            purged: self.purged + other.purged,
-        }
-    }
 }
 
 /// Of a purge that has nothing to do.
@@ -194,9 +172,7 @@ pub struct Pace {
     /// Since the backlog was last looked at.
     since_look: Duration,
     purged_since_look: u64,
-    /// What was counted since what expires is more than what is removed, or since that was last judged.
-    behind: Option<Tally>,
-    is_short: bool,
+    shortage: Shortage,
     /// Items that are due by the rate; below zero where a slice was ahead of it.
     credit: f64,
 }
@@ -216,8 +192,7 @@ impl Pace {
             purging: 0.0,
             since_look: Duration::ZERO,
             purged_since_look: 0,
-            behind: None,
-            is_short: false,
+            shortage: Shortage::default(),
             credit: 0.0,
         }
     }
@@ -252,7 +227,7 @@ impl Pace {
             } else {
                 0
             }),
-            is_capacity_short: self.is_short,
+            is_capacity_short: self.shortage.is_short(),
         }
     }
 
@@ -289,30 +264,10 @@ impl Pace {
         let expired = (backlog.items + gone).saturating_sub(self.backlog.items);
         if seconds > 0.0 {
             toward(&mut self.expiring, expired as f64 / seconds, seconds / RATE_SMOOTHING_SECONDS);
-            self.judge(backlog.age, Tally { seconds, expired, purged: gone });
+            self.shortage.look(Look { seconds, expired, purged: gone, backlog });
         }
         self.backlog = backlog;
         (self.since_look, self.purged_since_look) = (Duration::ZERO, 0);
-    }
-
-    /// Decides whether capacity is short. The estimated rates only say when to begin counting: both go to zero where nothing happens, and
-    /// one is always the larger. A backlog that merely waits, for units that users leave or for an operator to resume the purge,
-    /// does not grow.
-    fn judge(&mut self, age: Duration, seen: Tally) {
-        let is_behind = age >= PATIENCE && self.expiring > self.purging;
-        // After a rest nothing is known of the time between.
-        self.behind = match self.behind {
-            Some(before) if is_behind && seen.seconds < SHORT_AFTER.as_secs_f64() => Some(before.plus(seen)),
-            _ => is_behind.then(Tally::default),
-        };
-        match self.behind {
-            Some(counted) if counted.seconds >= SHORT_AFTER.as_secs_f64() => {
-                self.is_short = counted.expired.saturating_sub(counted.purged) > counted.expired / SHORT_PART;
-                self.behind = Some(Tally::default());
-            }
-            Some(_) => {}
-            None => self.is_short = false,
-        }
     }
 
     /// What is due after so long. A slice that waited for the writer is followed by a larger one, so that the rate is kept.
