@@ -236,10 +236,16 @@ impl Desk {
     fn bring_in(&self, tx: &mut Transaction<'_>, record: &BsonRecord, numbers: &[u32]) -> Result<usize> {
         let was_in = |index: &CollectionIndex| index.has(record.number);
         let is_in = |index: &CollectionIndex| was_in(index) || numbers.contains(&index.number);
-        let document_keys = DocumentKeys::extract(&self.list, &record.body, is_in)?;
         let is_living = !self.gate.policy.is_dead(&record.header, self.gate.now);
-        // Whom only a suspect clock calls dead may live again (T34), and must have its date then.
+        // An item that only a suspect clock calls expired may come back (T34), and must have its date and its keys then.
         let may_live = !self.gate.may_destroy(tx, &record.header);
+        let document_keys = match (is_living, may_live) {
+            (true, _) => DocumentKeys::extract(&self.list, &record.body, is_in)?,
+            (false, true) => {
+                DocumentKeys::extract(&self.list, &record.body, is_in).map_err(without_contents)?
+            }
+            (false, false) => DocumentKeys::stored(&self.list, &record.body, is_in),
+        };
         let mut next = record.clone();
         for number in numbers {
             let Some(index) = self.list.get(*number) else { continue };
@@ -257,6 +263,17 @@ impl Desk {
         let entries = numbers.iter().map(|number| document_keys.of(*number).len()).sum();
         after.replace(before, tx)?;
         Ok(entries)
+    }
+}
+
+/// The error about a hidden item that an index cannot hold: what is in the item is not told (T14).
+fn without_contents(error: Error) -> Error {
+    match error {
+        Error::Language(error) => Error::Language(mql::Error::new(
+            error.code,
+            "the index cannot hold a document that a suspect clock calls expired: accept or reject the clock's time first",
+        )),
+        other => other,
     }
 }
 

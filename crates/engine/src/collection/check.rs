@@ -93,7 +93,7 @@ impl Inventory {
     pub(crate) fn claims(&self, record: &BsonRecord) -> Result<Claims> {
         let (partition, number) = (self.partition(), record.number);
         let is_in = |index: &CollectionIndex| index.has(number);
-        let document_keys = DocumentKeys::extract(&self.list, &record.body, is_in)?;
+        let document_keys = DocumentKeys::stored(&self.list, &record.body, is_in);
         let id = record.body.get("_id");
         let id_key =
             keys::id(partition, id.unwrap_or(bson::ValueRef::Null), &self.collection.definition.collation);

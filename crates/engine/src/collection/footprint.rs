@@ -58,6 +58,23 @@ impl DocumentKeys {
         Ok(DocumentKeys { version: Some(list.version), by_index })
     }
 
+    /// Extracts the keys that a stored document has. It has none in an index that cannot hold it: only documents that had
+    /// expired when the index was built are stored in spite of that (T15). The sum is not bounded, since it was when the
+    /// document was written, and an expired document must not stop the build of another index.
+    pub(super) fn stored(
+        list: &IndexList,
+        document: &RawDocument,
+        is_in: impl Fn(&CollectionIndex) -> bool,
+    ) -> DocumentKeys {
+        let context = Context::at(0);
+        let entries = |index: &CollectionIndex| {
+            let entries = index.spec.entries(document.view(), &context).ok().flatten()?;
+            Some((index.number, entries))
+        };
+        let by_index = list.kept().filter(|index| is_in(index)).filter_map(entries).collect();
+        DocumentKeys { version: Some(list.version), by_index }
+    }
+
     /// Extracts the keys of a document before its transaction, for all indexes that are known. What cannot be extracted is
     /// left to the transaction: it knows whether the index is still there.
     pub(super) fn ahead(list: &IndexList, document: &RawDocument) -> DocumentKeys {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bson::{Binary, Collation, Document, DocumentRef, RawDocument, Value, ValueRef};
 use bytes::Bytes;
 use document::ItemNumber;
-use mql::index::IndexSpec;
+use mql::index::{IndexSpec, TextRules};
 use parking_lot::{Mutex, RwLock};
 use storage::{Read, Transaction};
 
@@ -130,6 +130,11 @@ impl IndexList {
     /// The index of that name.
     pub fn named(&self, name: &str) -> Option<&CollectionIndex> {
         self.indexes.iter().find(|index| index.spec.name() == name)
+    }
+
+    /// The rules of the text index, if there is one.
+    pub fn text_rules(&self) -> Option<Arc<TextRules>> {
+        self.indexes.iter().find_map(|index| index.spec.text_rules().cloned()).map(Arc::new)
     }
 
     /// Those whose entries lie in `Index`.

@@ -105,6 +105,41 @@ fn t22_the_purge_leaves_no_entry_behind() {
     assert_eq!(world.left(&collection), []);
 }
 
+/// T15: what an index could not hold does not stop its build once it has expired, and is purged like everything else.
+#[test]
+fn t15_an_index_build_ignores_an_expired_document_that_it_could_not_hold() {
+    let array = || vec![Value::Int32(1), Value::Int32(2)];
+    let unfit = Document::new().with("_id", 1).with("a", array()).with("b", array()).with("t", "secret");
+    for key in [
+        Document::new().with("a", 1).with("t", "text"),
+        Document::new().with("a", 1).with("b", 1),
+        Document::new().with("a", "hashed"),
+        Document::new().with("t", "2dsphere"),
+    ] {
+        let world = world();
+        let collection = world.engine.create_collection("db", "c", CollectionDefinition::default(), None);
+        let collection = collection.expect("made");
+        world.index(&collection, "_ts", &[("expireAfterSeconds", Value::Int32(100))]);
+        let documents = vec![RawDocument::from_document(&unfit)];
+        world.engine.insert(&collection, documents, true, None).wait().expect("inserted");
+        let build = || {
+            let spec = Document::new().with("key", key.clone()).with("name", "new");
+            let spec = IndexSpec::parse(spec.view()).expect("valid");
+            let numbers = world.engine.create_indexes(&collection, vec![spec]).expect("made");
+            while !world.engine.build_indexes_step(&collection, &numbers, 3)?.done {}
+            crate::Result::Ok(())
+        };
+        let refused = build().expect_err("a living document that does not fit").to_string();
+        assert_eq!(refused.contains("secret"), key.contains("t") && key.len() == 1, "{refused}");
+        world.clock.advance(Duration::from_secs(101));
+        build().expect("the expired document is ignored");
+        let check = world.engine.check_collection(&collection).expect("a check");
+        assert!(check.faults.is_empty(), "{key:?}: {:?}", check.faults);
+        world.run_background();
+        assert_eq!(world.left(&collection), [], "{key:?}");
+    }
+}
+
 /// A dropped index leaves no entry, whatever state it was in; neither does a dropped collection.
 #[test]
 fn what_is_dropped_is_cleared_away() {

@@ -316,7 +316,7 @@ impl Desk {
 
     /// Removes an item with every trace; returns how many entries it had.
     pub(crate) fn clear(&self, tx: &mut Transaction<'_>, record: &BsonRecord) -> Result<usize> {
-        let footprint = self.footprint(record)?;
+        let footprint = self.footprint(record);
         let entries = footprint.entries();
         footprint.remove(tx)?;
         Ok(entries)
@@ -459,7 +459,7 @@ impl Desk {
         let number = old.number;
         let is_in = |index: &CollectionIndex| index.has(number);
         let keys = keys.current(&self.list, &document, is_in)?;
-        let old_keys = DocumentKeys::extract(&self.list, &old.body, is_in)?;
+        let old_keys = DocumentKeys::stored(&self.list, &old.body, is_in);
         for index in self.list.kept().filter(|index| index.spec.is_unique() && is_in(index)) {
             let known = old_keys.of(index.number);
             let wanted = keys.of(index.number).iter().filter(|key| !known.contains(key));
@@ -513,7 +513,7 @@ impl Desk {
 
     /// Puts another header in front of a version.
     pub(crate) fn rewrite(&self, tx: &mut Transaction<'_>, old: &BsonRecord, new: &BsonRecord) -> Result<()> {
-        self.footprint(new)?.replace(self.footprint(old)?, tx)
+        self.footprint(new).replace(self.footprint(old), tx)
     }
 
     pub(super) fn delete(
@@ -526,7 +526,7 @@ impl Desk {
         let sequence = events.next(tx);
         history::deleted(tx, &self.gate, WriteNumber::uncounted(sequence), old);
         self.note_due(history::look_again(&self.gate, self.gate.now));
-        let footprint = self.footprint(old)?;
+        let footprint = self.footprint(old);
         let terms = footprint.charged_keys(&self.list, old).len() as u64;
         footprint.remove(tx)?;
         Ok(Charge::write(old.size(), terms))
@@ -633,10 +633,10 @@ impl Desk {
     }
 
     /// Everything that a stored version of an item leaves.
-    fn footprint(&self, record: &BsonRecord) -> Result<ItemFootprint> {
+    fn footprint(&self, record: &BsonRecord) -> ItemFootprint {
         let is_in = |index: &CollectionIndex| index.has(record.number);
-        let keys = DocumentKeys::extract(&self.list, &record.body, is_in)?;
-        Ok(self.footprint_in(record, &keys, is_in))
+        let keys = DocumentKeys::stored(&self.list, &record.body, is_in);
+        self.footprint_in(record, &keys, is_in)
     }
 
     /// Everything that a version of an item leaves, in some of the indexes.

@@ -137,7 +137,7 @@ impl Source for Library<'_> {
     fn text_rules(&mut self, collection: &Namespace) -> mql::Result<Option<Arc<TextRules>>> {
         let Some(handle) = self.handle(collection) else { return Ok(None) };
         let list = self.reading.indexes(handle).map_err(|error| into_language(error.into()))?;
-        Ok(list.iter().find_map(|index| index.spec.text_rules().cloned()).map(Arc::new))
+        Ok(list.text_rules())
     }
 
     fn describe(&mut self, collection: &Namespace, what: &Description) -> mql::Result<Vec<Document>> {

@@ -84,8 +84,7 @@ pub(crate) fn with_defaults(
     if fields.value("collation").is_none() {
         settings.collation = collection.definition.collation.clone();
     }
-    let list = collection.indexes();
-    settings.text = list.iter().find_map(|index| index.spec.text_rules().cloned()).map(Arc::new);
+    settings.text = collection.indexes().text_rules();
     settings
 }
 

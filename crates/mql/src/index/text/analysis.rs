@@ -183,6 +183,26 @@ mod tests {
         }
     }
 
+    /// Lower case and decomposition come from libraries, so samples of both stand here: terms lie on disk, and a version of
+    /// Unicode that made others would lose documents (decision 0052).
+    #[test]
+    fn lower_case_and_decomposition_are_those_of_stored_terms() {
+        for (text, expected) in [
+            ("ÀÉÎÕÜ Çñ", "aeiou cn"),
+            ("ẞß ŁŁ ØÆ ÐÞ", "ßß łł øæ ðþ"),
+            ("ǅ Ǆ ﬁ Ω K Å", "ǆ ǆ ﬁ ω k a"),
+            ("Ấ Ự Ṩ Ǖ", "a u s u"),
+            ("ЁЙ Ї ӁҐ", "еи і жґ"),
+            ("ΆΈΪ ΐ ΰ ᾳ ᾼ", "αει ι υ α α"),
+            ("Ա Ⴀ Ა Ꭰ", "ա ⴀ ა ꭰ"),
+            ("Ⅷ Ⓐ Ａ 𐐀 𞤀", "ⅷ ⓐ ａ 𐐨 𞤢"),
+            ("한국 が パ", "한국 か ハ"),
+            ("İ I i̇", "i i i"),
+        ] {
+            assert_eq!(terms(Edition::Unicode, "none", text), expected, "{text}");
+        }
+    }
+
     #[test]
     fn the_tables_are_in_order() {
         for table in [&DELIMITERS, &DIACRITICS] {

@@ -20,7 +20,7 @@ use analysis::{Edition, Sensitivity, StopWords};
 
 use super::parse::Origin;
 use super::pattern::{Part, PartKind};
-use super::{as_double, cannot_create, show};
+use super::{as_double, cannot_create};
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
 use crate::path::{Component, FieldPath};
@@ -108,11 +108,7 @@ impl TextRules {
         match parts.iter().find(has_array) {
             Some(part) if self.edition != Edition::Legacy => Err(Error::new(
                 Code::CANNOT_BUILD_INDEX_KEYS,
-                format!(
-                    "Field '{}' of text index contains an array in document: {}",
-                    part.name,
-                    show(document)
-                ),
+                format!("Field '{}' of text index contains an array", part.name),
             )),
             _ => Ok(()),
         }
