@@ -82,12 +82,6 @@ impl Context {
         Context { stage_bytes_max, ..self }
     }
 
-    /// The same with a place for what exceeds that bound.
-    #[must_use]
-    pub fn with_scratch(self, scratch: Option<Arc<dyn Scratch>>) -> Context {
-        Context { scratch, ..self }
-    }
-
     /// Sets the place for what exceeds that bound.
     pub fn set_scratch(&mut self, scratch: Option<Arc<dyn Scratch>>) {
         self.scratch = scratch;

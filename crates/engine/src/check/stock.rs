@@ -182,7 +182,7 @@ impl Stock {
                 let Some(record) = decode(reader, inventory.partition(), number, bytes)? else {
                     return Ok(damaged::<bson::RawDocument>(number, bytes));
                 };
-                inventory.claims(&record)
+                Ok(inventory.claims(&record))
             }
         };
         Ok(claims.map_or_else(Standing::Damaged, |claims| Standing::There(Box::new(claims))))

@@ -90,7 +90,7 @@ impl Inventory {
     }
 
     /// Everything that an item calls for.
-    pub(crate) fn claims(&self, record: &BsonRecord) -> Result<Claims> {
+    pub(crate) fn claims(&self, record: &BsonRecord) -> Claims {
         let (partition, number) = (self.partition(), record.number);
         let is_in = |index: &CollectionIndex| index.has(number);
         let document_keys = DocumentKeys::stored(&self.list, &record.body, is_in);
@@ -112,7 +112,7 @@ impl Inventory {
             Claim { keyspace: Keyspace::Index, key: key.clone(), value: Claimed::Bounded(mark) }
         });
         let name = id.map_or_else(String::new, |id| bson::to_extended_json(id, true));
-        Ok(Claims {
+        Claims {
             number,
             header: record.header.clone(),
             size: record.size(),
@@ -120,7 +120,7 @@ impl Inventory {
             entries: footprint.traces().claims().chain(indexed).collect(),
             shapes: Vec::new(),
             faults,
-        })
+        }
     }
 
     /// The number of the index that an entry is in.

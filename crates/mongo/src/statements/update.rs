@@ -192,10 +192,10 @@ impl UpdateStatement {
         }
     }
 
-    /// What the validator says of a refusal that came out of the store. No rule of a schema asks for the time.
+    /// What the validator says of a refusal that came out of the store, at the time of the store's transaction.
     fn explained(&self, error: Error, room: &Room) -> Error {
-        let context = self.moment.context(storage::Time::from_seconds(0));
-        self.validator.explained(error, room.details(), &context)
+        let Some(now) = self.validator.refused_at() else { return error };
+        self.validator.explained(error, room.details(), &self.moment.context(now))
     }
 
     /// The document that an upsert inserts.

@@ -9,9 +9,10 @@ use mql::filter::{Filter, Settings, explain_filter};
 use mql::path::FieldPath;
 use mql::{Code, Context};
 use parking_lot::Mutex;
+use storage::Time;
 
 use crate::error::{Error, Result};
-use crate::write_errors::{DetailBudget, is_fatal};
+use crate::write_errors::DetailBudget;
 
 const FAILED: &str = "Document failed validation";
 
@@ -24,8 +25,8 @@ pub(crate) struct Validator {
     /// A document that did not match before may go on not matching.
     moderate: bool,
     shard_key: Option<FieldPath>,
-    /// The document that was refused last, for the explanation.
-    refused: Arc<Mutex<Option<RawDocument>>>,
+    /// The document that was refused last and when, for the explanation.
+    refused: Arc<Mutex<Option<(RawDocument, Time)>>>,
 }
 
 impl Validator {
@@ -88,11 +89,17 @@ impl Validator {
     fn check_rules(&self, document: &RawDocument, context: &Context) -> mql::Result<()> {
         match &self.filter {
             Some(filter) if !filter.matches(document.view(), context)? => {
-                *self.refused.lock() = Some(document.clone());
+                let now = Time::from_millis(context.now_millis.unsigned_abs());
+                *self.refused.lock() = Some((document.clone(), now));
                 Err(mql::Error::new(Code::DOCUMENT_VALIDATION_FAILURE, FAILED))
             }
             _ => Ok(()),
         }
+    }
+
+    /// The time at which a document was refused last: an explanation evaluates the rules at the time of the check.
+    pub(crate) fn refused_at(&self) -> Option<Time> {
+        self.refused.lock().as_ref().map(|(_, now)| *now)
     }
 
     /// A refusal with what clients look at besides its message: which document, and what it does not meet. What it does not
@@ -101,7 +108,7 @@ impl Validator {
         if error.code != Code::DOCUMENT_VALIDATION_FAILURE {
             return error;
         }
-        let Some(refused) = self.refused.lock().take() else { return error };
+        let Some((refused, _)) = self.refused.lock().take() else { return error };
         let mut info = Document::new();
         if let Some(id) = refused.get("_id") {
             info.push("failingDocumentId", id.to_value());
@@ -109,25 +116,12 @@ impl Validator {
         if budget.is_spent() {
             return error.with("errInfo", info);
         }
-        match self.details(&refused, context) {
+        match explain_filter(self.rules.view(), refused.view(), context) {
             Ok(details) => {
                 budget.spend(&details);
                 error.with("errInfo", info.with("details", details))
             }
-            Err(stopped) => stopped,
-        }
-    }
-
-    /// What a refused document does not meet; an error if the command was stopped meanwhile.
-    fn details(&self, refused: &RawDocument, context: &Context) -> Result<Document> {
-        match explain_filter(self.rules.view(), refused.view(), context).map_err(Error::from) {
-            Err(stopped) if is_fatal(&stopped, false) => Err(stopped),
-            // What cannot be explained is refused all the same.
-            Err(_) => {
-                let rules = self.rules.clone();
-                Ok(Document::new().with("specifiedAs", rules).with("reason", "the document does not match"))
-            }
-            explained => explained,
+            Err(stopped) => stopped.into(),
         }
     }
 }

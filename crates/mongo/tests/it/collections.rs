@@ -33,6 +33,23 @@ async fn a_refused_document_is_named() {
     assert_eq!(inner(&reply, "errInfo.failingDocumentId"), &Value::Int32(7));
 }
 
+/// A rule that asks for the time is explained with the time of the check, for updates too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_update_is_explained_at_the_time_of_the_check() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let rule = r#"{"$or": [{"$expr": {"$gt": ["$at", "$$NOW"]}}]}"#;
+    client.done("db", json(&format!(r#"{{"create": "c", "validator": {rule}}}"#))).await;
+    let insert = r#"{"insert": "c", "documents": [{"_id": 1, "at": {"$date": "2999-01-01T00:00:00Z"}}]}"#;
+    client.done("db", json(insert)).await;
+    let update = r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"at": {"$date": "1980-01-01T00:00:00Z"}}}}]}"#;
+    let reply = client.done("db", json(update)).await;
+    let failures = inner(&reply, "writeErrors").as_array().unwrap();
+    let details = inner(failures[0].as_document().unwrap(), "errInfo.details");
+    let clauses = inner(details.as_document().unwrap(), "clausesNotSatisfied").as_array().unwrap();
+    assert_eq!(clauses.len(), 1, "{details:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_collation_of_a_collection_is_that_of_its_ids_and_queries() {
     let server = Server::start().await;

@@ -135,6 +135,20 @@ async fn the_nearest_on_the_globe_need_an_index() {
             "{place}: {found:?}"
         );
     }
+    // Or from the row that a $lookup is about; what it is, is known then.
+    let lookup = |value: &str| {
+        format!(
+            r#"{{"aggregate": 1, "pipeline": [{{"$documents": [{{"at": {value}}}]}}, {{"$lookup": {{"from": "c", "let": {{"at": "$at"}},
+            "pipeline": [{{"$geoNear": {{"near": "$$at", "key": "p", "spherical": true, "distanceField": "d"}}}}], "as": "n"}}}}],
+            "cursor": {{}}}}"#
+        )
+    };
+    let reply = client.done("db", json(&lookup(r#"{"type": "Point", "coordinates": [1, 1]}"#))).await;
+    let found = crate::client::inner(&reply, "cursor.firstBatch").as_array().unwrap();
+    let nearest = crate::client::inner(found[0].as_document().unwrap(), "n").as_array().unwrap();
+    let distance = nearest[0].as_document().unwrap().get("d");
+    assert!(matches!(distance, Some(Value::Double(distance)) if distance.abs() < 1e-6), "{found:?}");
+    assert_eq!(client.fails("db", json(&lookup("7"))).await.0, 5_860_401);
 }
 
 #[tokio::test(flavor = "multi_thread")]

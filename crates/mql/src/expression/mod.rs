@@ -25,7 +25,7 @@ mod table;
 
 use std::sync::Arc;
 
-use bson::{Document, Value, ValueRef};
+use bson::{Value, ValueRef};
 
 use crate::context::Context;
 use crate::error::Result;
@@ -78,9 +78,9 @@ impl Expression {
         if let Node::Constant(value) = &*self.0 { Some(value.as_ref()) } else { None }
     }
 
-    /// Whether the value depends on nothing but variables that have a value here.
-    pub(crate) fn is_given(&self, variables: &Document) -> bool {
-        self.0.is_given(&|name| variables.contains(name))
+    /// Whether the value depends on nothing but known variables.
+    pub(crate) fn is_given(&self, is_known: &dyn Fn(&str) -> bool) -> bool {
+        self.0.is_given(is_known)
     }
 
     /// The names of a plain field path such as `$a.b`.
@@ -91,6 +91,8 @@ impl Expression {
 
 #[cfg(test)]
 mod tests {
+    use bson::Document;
+
     use super::*;
 
     fn evaluate(expression: &Value, document: &Document) -> Result<Option<Value>> {

@@ -9,9 +9,9 @@ use bson::{Document, DocumentRef, Kind, Value, ValueRef};
 
 use super::schema::explain_schema;
 use super::shown::{push_shown, spend_on};
-use super::{Filter, Settings};
+use super::{Filter, Settings, is_truthy};
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::expression::{Expression, Scope, Variables};
 use crate::path::{Arrays, FieldPath};
 
@@ -19,15 +19,32 @@ use crate::path::{Arrays, FieldPath};
 const DEPTH_MAX: usize = 32;
 /// How many values of an array are shown.
 const VALUES_MAX: usize = 10;
+/// The reason where no other is known.
+const NO_MATCH: &str = "the document does not match";
 
-/// What of a filter a document does not meet. The work counts in the context, and ends with it.
+/// What of a filter a document does not meet. The work counts in the context, and ends with it: that is the only error.
 pub fn explain_filter(
     filter: DocumentRef<'_>,
     document: DocumentRef<'_>,
     context: &Context,
 ) -> Result<Document> {
     let explainer = Explainer { document, context, depth: DEPTH_MAX };
-    explainer.all(&clauses(filter), Sense::Failed)
+    let told = unless_stopped(explainer.all(&clauses(filter), Sense::Failed))?;
+    Ok(told.unwrap_or_else(|| {
+        let mut rules = Document::new();
+        push_shown(&mut rules, "specifiedAs", Value::Document(filter.to_document()));
+        rules.with("reason", NO_MATCH)
+    }))
+}
+
+/// What could be evaluated; none if it could not, an error if the request was stopped. A filter leaves off at the first clause
+/// that decides, so a clause behind it may be one that cannot be evaluated for the document.
+fn unless_stopped<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(stopped) if stopped.code == Code::MAX_TIME_MS_EXPIRED => Err(stopped),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Whether a clause is explained because it failed, or, within a negation, because it held.
@@ -124,7 +141,7 @@ impl Explainer<'_> {
         let name = clause.operator.as_str();
         let inner = Explainer { depth: self.depth.saturating_sub(1), ..self };
         match (name, &clause.operand) {
-            _ if self.depth == 0 => Ok(told(clause).with("reason", "the document does not match")),
+            _ if self.depth == 0 => Ok(told(clause).with("reason", NO_MATCH)),
             ("$and" | "$or" | "$nor", Value::Array(branches)) => {
                 let branches: Vec<Vec<Clause>> = branches
                     .iter()
@@ -142,17 +159,14 @@ impl Explainer<'_> {
             }
             ("$jsonSchema", Value::Document(schema)) => self.schema(schema, sense),
             ("$expr", expression) => self.expression(clause, expression, sense),
-            _ => {
-                match &clause.path {
-                    Some(path) => self.field(clause, path, sense),
-                    None => Ok(told(clause)
-                        .with("reason", reason(name, sense).unwrap_or("the document does not match"))),
-                }
-            }
+            _ => match &clause.path {
+                Some(path) => self.field(clause, path, sense),
+                None => Ok(told(clause).with("reason", reason(name, sense).unwrap_or(NO_MATCH))),
+            },
         }
     }
 
-    /// A logical operator: those of its branches that make it fail, or hold.
+    /// A logical operator: those of its branches that make it fail, or hold, as far as they can be evaluated.
     fn list<'c>(
         self,
         name: &str,
@@ -161,8 +175,10 @@ impl Explainer<'_> {
     ) -> Result<Document> {
         let mut shown = Vec::new();
         for (index, branch) in branches.enumerate() {
-            if self.matches(branch)? == (within == Sense::Held) {
-                let details = self.all(branch, within)?;
+            let Some(matches) = unless_stopped(self.matches(branch))? else { continue };
+            if matches == (within == Sense::Held)
+                && let Some(details) = unless_stopped(self.all(branch, within))?
+            {
                 let index = i32::try_from(index).unwrap_or(i32::MAX);
                 shown.push(Value::Document(Document::new().with("index", index).with("details", details)));
             }
@@ -209,53 +225,73 @@ impl Explainer<'_> {
     fn field(self, clause: &Clause, path: &str, sense: Sense) -> Result<Document> {
         let name = clause.operator.as_str();
         let sense = if is_negative(clause) { sense.turned() } else { sense };
-        let found = self.values(path, name)?;
+        let found = self.considered(path, name)?;
         let mut shown = told(clause);
         let types = expected_types(name);
         match &found {
             None if name != "$exists" => shown.push("reason", "field was missing"),
-            Some(found)
-                if !types.is_empty() && !found.iter().any(|value| types.contains(&value.view().kind())) =>
-            {
+            Some(found) if !types.is_empty() && !found.kinds.iter().any(|kind| types.contains(kind)) => {
                 shown.push("reason", "type did not match");
-                push_types(&mut shown, "considered", found.iter().map(|value| value.view().kind()));
-                push_types(&mut shown, "expected", types.iter().copied());
+                push_types(&mut shown, "considered", &found.kinds);
+                push_types(&mut shown, "expected", types);
             }
             _ => shown.push("reason", reason(name, sense).unwrap_or("the value does not match")),
         }
         if let Some(mut found) = found.filter(|_| name != "$exists") {
-            let kinds: Vec<Kind> = found.iter().map(|value| value.view().kind()).collect();
-            let is_cut = found.len() > VALUES_MAX;
-            found.truncate(VALUES_MAX);
-            match found.len() {
-                1 => push_shown(&mut shown, "consideredValue", found.remove(0)),
-                _ => push_shown(&mut shown, "consideredValues", Value::Array(found)),
+            let is_cut = found.count > VALUES_MAX;
+            match found.values.len() {
+                1 => push_shown(&mut shown, "consideredValue", found.values.remove(0)),
+                _ => push_shown(&mut shown, "consideredValues", Value::Array(found.values)),
             }
             if is_cut {
                 shown.push("consideredValuesTruncated", true);
             }
             if name == "$type" {
-                push_types(&mut shown, "considered", kinds.into_iter());
+                push_types(&mut shown, "considered", &found.kinds);
             }
         }
         Ok(shown)
     }
 
     /// The values that an operator looks at; none if there is no such field.
-    fn values(self, path: &str, operator: &str) -> Result<Option<Vec<Value>>> {
-        let mut found: Option<Vec<Value>> = None;
+    fn considered(self, path: &str, operator: &str) -> Result<Option<Considered>> {
+        let mut found: Option<Considered> = None;
         let whole = matches!(operator, "$size" | "$elemMatch" | "$all");
         FieldPath::parse(path)?.any(self.document, Arrays::Whole, self.context, &mut |leaf| {
             match leaf.value {
                 Some(ValueRef::Array(items)) if !whole => {
-                    found.get_or_insert_default().extend(items.iter().map(ValueRef::to_value));
+                    let found = found.get_or_insert_default();
+                    for item in items.iter() {
+                        self.context.spend(1)?;
+                        found.add(item);
+                    }
                 }
-                Some(value) => found.get_or_insert_default().push(value.to_value()),
+                Some(value) => found.get_or_insert_default().add(value),
                 None => {}
             }
-            Ok(found.as_ref().is_some_and(|found| found.len() > VALUES_MAX))
+            Ok(false)
         })?;
         Ok(found)
+    }
+}
+
+/// The values that an operator looks at: all types, and as many values as are shown.
+#[derive(Default)]
+struct Considered {
+    values: Vec<Value>,
+    kinds: Vec<Kind>,
+    count: usize,
+}
+
+impl Considered {
+    fn add(&mut self, value: ValueRef<'_>) {
+        self.count += 1;
+        if self.values.len() < VALUES_MAX {
+            self.values.push(value.to_value());
+        }
+        if !self.kinds.contains(&value.kind()) {
+            self.kinds.push(value.kind());
+        }
     }
 }
 
@@ -269,14 +305,14 @@ fn told(clause: &Clause) -> Document {
 fn is_negative(clause: &Clause) -> bool {
     match clause.operator.as_str() {
         "$ne" | "$nin" => true,
-        "$exists" => matches!(clause.operand, Value::Bool(false) | Value::Int32(0) | Value::Int64(0)),
+        "$exists" => !is_truthy(clause.operand.view()),
         _ => false,
     }
 }
 
 /// Types as a client reads them: `consideredType`, or a list where there are several.
-fn push_types(shown: &mut Document, prefix: &str, kinds: impl Iterator<Item = Kind>) {
-    let names: BTreeSet<&str> = kinds.map(Kind::alias).collect();
+fn push_types(shown: &mut Document, prefix: &str, kinds: &[Kind]) {
+    let names: BTreeSet<&str> = kinds.iter().copied().map(Kind::alias).collect();
     let mut names: Vec<Value> = names.into_iter().map(Value::from).collect();
     match names.len() {
         0 => {}

@@ -12,7 +12,7 @@ use crate::pipeline::chain::{Flow, Outbox, Step, World};
 use crate::pipeline::path::Path;
 use crate::pipeline::rewrite::Rewrite;
 use crate::pipeline::row::Row;
-use crate::pipeline::settings::{Formula, Surroundings};
+use crate::pipeline::settings::{Bound, Formula, Surroundings};
 use crate::pipeline::source::Namespace;
 use crate::pipeline::stages::lookup::{
     evaluate_variables, read_stages, read_variables, views, without_values,
@@ -137,7 +137,7 @@ impl Merge {
                 let row = Row::from(document.clone());
                 let mut values = evaluate_variables(variables, &row, context)?;
                 if !values.iter().any(|(name, _)| name == "new") {
-                    values.push(("new".to_owned(), Some(Value::Document(document.to_document()))));
+                    values.push(("new".to_owned(), Bound::To(Some(Value::Document(document.to_document())))));
                 }
                 let around = around.with_values(&values);
                 Rewrite::parse_at(&views(stages), &around)?.apply(found, context)?
@@ -282,7 +282,7 @@ fn read_matched(
             let stages = read_stages("$merge", stages)?;
             let variables = read_variables(variables, around)?;
             let mut names = without_values(&variables);
-            names.push(("new".to_owned(), None));
+            names.push(("new".to_owned(), Bound::Awaited));
             Rewrite::parse_at(&views(&stages), &around.with_values(&names))?;
             return Ok(Matched::Pipeline { stages, variables, around: around.clone() });
         }

@@ -55,19 +55,45 @@ pub(crate) struct Surroundings {
     pub(crate) settings: Arc<Settings>,
     /// Variables that are known and have no value.
     missing: Vec<String>,
+    /// Those of them whose values come with each row: the pipeline is parsed to check it, and again with the values.
+    awaited: Vec<String>,
     /// How many pipelines stand around this one.
     depth: usize,
     /// What is asked for by `$meta`.
     pub(crate) asked: AskedMeta,
 }
 
-/// A variable and its value, if it has one.
-pub(crate) type Binding = (String, Option<Value>);
+/// A variable and its value.
+pub(crate) type Binding = (String, Bound);
+
+/// What a variable stands for while a pipeline is parsed.
+#[derive(Debug, Clone)]
+pub(crate) enum Bound {
+    /// A value; none if the variable has none for this row.
+    To(Option<Value>),
+    /// Something that is known for each row, and not before.
+    Awaited,
+}
+
+/// A value that must be the same for all rows of a pipeline.
+pub(crate) enum Given {
+    Value(Value),
+    /// It depends on variables whose values are awaited.
+    Awaited,
+    /// It depends on the rows.
+    No,
+}
 
 impl Surroundings {
     pub(crate) fn new(settings: &Settings) -> Surroundings {
         let settings = Arc::new(settings.clone());
-        Surroundings { settings, missing: Vec::new(), depth: 0, asked: AskedMeta::default() }
+        Surroundings {
+            settings,
+            missing: Vec::new(),
+            awaited: Vec::new(),
+            depth: 0,
+            asked: AskedMeta::default(),
+        }
     }
 
     /// The same for stages of which some may ask for something by `$meta`.
@@ -107,13 +133,17 @@ impl Surroundings {
             return changed;
         }
         let variables = Arc::make_mut(&mut Arc::make_mut(&mut changed.settings).variables);
-        for (name, value) in values {
+        for (name, bound) in values {
             changed.missing.retain(|missing| missing != name);
-            if let Some(value) = value {
+            changed.awaited.retain(|awaited| awaited != name);
+            if let Bound::To(Some(value)) = bound {
                 variables.insert(name.as_str(), value.clone());
-            } else {
-                variables.remove(name);
-                changed.missing.push(name.clone());
+                continue;
+            }
+            variables.remove(name);
+            changed.missing.push(name.clone());
+            if matches!(bound, Bound::Awaited) {
+                changed.awaited.push(name.clone());
             }
         }
         changed
@@ -166,6 +196,18 @@ impl Surroundings {
         self.formula_with(expression, &[])
     }
 
+    /// The value of an expression, if it depends on nothing but the values of `let`; null for what is missing.
+    pub(crate) fn given(&self, expression: ValueRef<'_>) -> Result<Given> {
+        let formula = self.formula(expression)?;
+        let has_value = |name: &str| self.settings.variables.contains(name);
+        if formula.expression.is_given(&has_value) {
+            let value = formula.of_document(Document::new().view(), &Context::at(0))?;
+            return Ok(Given::Value(value.unwrap_or(Value::Null)));
+        }
+        let will_have = |name: &str| has_value(name) || self.awaited.iter().any(|awaited| awaited == name);
+        Ok(if formula.expression.is_given(&will_have) { Given::Awaited } else { Given::No })
+    }
+
     /// An expression that may use more names, whose values come when it is evaluated.
     pub(crate) fn formula_with(&self, expression: ValueRef<'_>, names: &[&str]) -> Result<Formula> {
         let mut variables = Variables::of(&self.settings.variables, &self.settings.patterns);
@@ -200,15 +242,6 @@ impl Formula {
     /// The value, if it is the same for all rows; null for what is missing.
     pub(crate) fn constant(&self) -> Option<Value> {
         self.expression.as_constant().map(|value| value.cloned().unwrap_or(Value::Null))
-    }
-
-    /// The value, if it depends on nothing but the values of `let`; null for what is missing.
-    pub(crate) fn given(&self) -> Result<Option<Value>> {
-        if !self.expression.is_given(&self.settings.variables) {
-            return Ok(None);
-        }
-        let value = self.of_document(Document::new().view(), &Context::at(0))?;
-        Ok(Some(value.unwrap_or(Value::Null)))
     }
 
     /// The value for a document.

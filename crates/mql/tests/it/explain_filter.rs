@@ -1,8 +1,8 @@
 //! Why a filter refuses a document: each operator with what it looked at.
 
 use bson::{Document, Value, parse_extended_json};
-use mql::Context;
 use mql::filter::{Filter, Settings, explain_filter};
+use mql::{Code, Context};
 
 /// A filter, a document that it refuses, and the explanation.
 const CASES: &[(&str, &str, &str)] = &[
@@ -45,6 +45,33 @@ const CASES: &[(&str, &str, &str)] = &[
         r#"{"a":{"$exists":false}}"#,
         r#"{"a":1}"#,
         r#"{"operatorName":"$exists","specifiedAs":{"a":{"$exists":false}},"reason":"path does exist"}"#,
+    ),
+    (
+        r#"{"a":{"$exists":0.0}}"#,
+        r#"{"a":1}"#,
+        r#"{"operatorName":"$exists","specifiedAs":{"a":{"$exists":0.0}},"reason":"path does exist"}"#,
+    ),
+    (
+        r#"{"a":{"$exists":null}}"#,
+        r#"{"a":1}"#,
+        r#"{"operatorName":"$exists","specifiedAs":{"a":{"$exists":null}},"reason":"path does exist"}"#,
+    ),
+    (
+        r#"{"a":{"$exists":{"$numberDecimal":"0"}}}"#,
+        r#"{"a":1}"#,
+        r#"{"operatorName":"$exists","specifiedAs":{"a":{"$exists":{"$numberDecimal":"0"}}},"reason":"path does exist"}"#,
+    ),
+    // A clause behind the one that decides may be one that cannot be evaluated.
+    (
+        r#"{"a":5,"$expr":{"$divide":[1,"$b"]},"c":1}"#,
+        r#"{"a":1,"b":0,"c":2}"#,
+        r#"{"operatorName":"$and","clausesNotSatisfied":[{"index":0,"details":{"operatorName":"$eq","specifiedAs":{"a":5},"reason":"comparison failed","consideredValue":1}},{"index":2,"details":{"operatorName":"$eq","specifiedAs":{"c":1},"reason":"comparison failed","consideredValue":2}}]}"#,
+    ),
+    // Types are those of all values, of which ten are shown.
+    (
+        r#"{"a":{"$regex":"x"}}"#,
+        r#"{"a":[0,0,0,0,0,0,0,0,0,0,0,0,"y"]}"#,
+        r#"{"operatorName":"$regex","specifiedAs":{"a":{"$regex":"x"}},"reason":"regular expression did not match","consideredValues":[0,0,0,0,0,0,0,0,0,0],"consideredValuesTruncated":true}"#,
     ),
     (
         r#"{"a":{"$type":"string"}}"#,
@@ -136,4 +163,28 @@ fn explanations_are_bounded_in_depth() {
     }
     let stored = document(r#"{"a":2}"#);
     assert!(explain_filter(filter.view(), stored.view(), &Context::at(0)).is_ok());
+}
+
+/// An array is gone through within the bound on the work of the request, and not copied.
+#[test]
+fn the_values_of_a_large_array_are_counted_as_work() {
+    let (filter, items) = (document(r#"{"a":1}"#), vec![Value::Int32(0); 100_000]);
+    let stored = Document::new().with("a", items);
+    let told = explain_filter(filter.view(), stored.view(), &Context::at(0)).expect("an explanation");
+    assert_eq!(told.get("consideredValues").and_then(Value::as_array).map(<[Value]>::len), Some(10));
+    let stopped = explain_filter(filter.view(), stored.view(), &Context::at(0).with_steps_max(10_000));
+    assert_eq!(stopped.expect_err("too much work").code, Code::MAX_TIME_MS_EXPIRED);
+}
+
+/// What cannot be explained at all is told within the bound of everything that is shown.
+#[test]
+fn rules_without_an_explanation_are_shown_only_if_they_are_small() {
+    for (bytes, shown) in [(10, true), (100_000, false)] {
+        let pad = "x".repeat(bytes);
+        let filter = document(&format!(r#"{{"$expr":{{"$divide":[{{"$strLenBytes":"{pad}"}},"$b"]}}}}"#));
+        let stored = document(r#"{"b":0}"#);
+        let told = explain_filter(filter.view(), stored.view(), &Context::at(0)).expect("an explanation");
+        assert_eq!(told.get("specifiedAs").is_some(), shown, "{bytes}");
+        assert_eq!(told.get("reason"), Some(&Value::from("the document does not match")));
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bson::{Collation, Document, DocumentRef, RawDocument, Value, ValueRef};
 use mql::filter::{Filter, Settings as FilterSettings};
-use mql::index::TextRules;
+use mql::index::{Available, IndexSpec, TextRules, plan};
 use mql::pipeline::{
     Description, Find, Merge, Namespace, Order, Outcome, Pipeline, Row, Running, Scan, ScanId, Settings,
     Source,
@@ -25,7 +25,7 @@ pub(crate) struct Memory {
     opened: u64,
     /// Whether scans come in the order that is wanted.
     pub(crate) serves_sorts: bool,
-    /// Whether joins are told that an index serves them.
+    /// Whether joins on `k` are told that an index serves them.
     pub(crate) serves_joins: bool,
     /// The text index of every collection.
     pub(crate) text: Option<Arc<TextRules>>,
@@ -68,8 +68,11 @@ impl Source for Memory {
         self.scans.remove(&scan.0);
     }
 
-    fn is_served(&mut self, _collection: &Namespace, _filter: &Filter) -> Result<bool> {
-        Ok(self.serves_joins)
+    fn is_served(&mut self, _collection: &Namespace, filter: &Filter) -> Result<bool> {
+        let index = IndexSpec::parse(json(r#"{"key": {"k": 1}, "name": "k"}"#).view())?;
+        let available = Available { spec: &index, multikey: false, cut: false };
+        let plans = plan(filter, None, &Collation::simple(), &[available], None)?;
+        Ok(self.serves_joins && !plans.is_empty())
     }
 
     fn geospatial_field(&mut self, _collection: &Namespace) -> Result<String> {
@@ -795,6 +798,23 @@ fn a_join_without_an_index_reads_the_other_collection_twice() {
     let mut memory = memory(&documents);
     run(&stages(by_fields), &settings(), &mut memory, &Context::at(0).with_stage_bytes_max(5000)).unwrap();
     assert_eq!(memory.asked.len(), 52);
+}
+
+/// A row that says nothing of the joined field does not decide how the others are joined.
+#[test]
+fn a_first_row_without_a_value_does_not_keep_the_index_from_the_others() {
+    let lookup = r#"[{"$lookup": {"from": "docs", "let": {"v": "$v"}, "pipeline": [
+        {"$match": {"$expr": {"$eq": ["$k", "$$v"]}}}], "as": "f"}}]"#;
+    for first in [r#"{"_id": 0, "k": 1}"#, r#"{"_id": 0, "k": 1, "v": [1, 2]}"#] {
+        let others = (1..50).map(|number| json(&format!(r#"{{"_id": {number}, "k": 1, "v": {number}}}"#)));
+        let documents: Vec<Document> = std::iter::once(json(first)).chain(others).collect();
+        for (serves_joins, scans) in [(true, 51), (false, 4)] {
+            let mut memory = memory(&documents);
+            memory.serves_joins = serves_joins;
+            run(&stages(lookup), &settings(), &mut memory, &Context::at(0)).unwrap();
+            assert_eq!(memory.asked.len(), scans, "an index: {serves_joins}, {first}");
+        }
+    }
 }
 
 /// A table is good for one request, so a cursor that rests keeps none. The next request makes its own.

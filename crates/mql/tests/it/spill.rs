@@ -116,12 +116,19 @@ fn shown(rows: &[Row]) -> Vec<String> {
     rows.iter().map(|row| format!("{:?} {:?}", row.origin, row.view().to_document())).collect()
 }
 
+/// A context in which a stage keeps so much in memory, and the rest there.
+fn spilling(stage_bytes: usize, scratch: Option<Arc<dyn Scratch>>) -> Context {
+    let mut context = Context::at(0).with_stage_bytes_max(stage_bytes);
+    context.set_scratch(scratch);
+    context
+}
+
 /// Runs stages in memory and with the disk, and returns both outcomes.
 fn both(json: &str, settings: &Settings, documents: &[RawDocument]) -> (Vec<String>, Vec<String>) {
     let in_memory = outcome(json, settings, documents, &Context::at(0)).expect(json);
     let files = Files::new(usize::MAX);
     let scratch: Arc<dyn Scratch> = files.clone();
-    let context = Context::at(0).with_stage_bytes_max(STAGE_BYTES).with_scratch(Some(scratch));
+    let context = spilling(STAGE_BYTES, Some(scratch));
     let on_disk = outcome(json, settings, documents, &context).expect(json);
     assert!(files.made.load(Ordering::Relaxed) > 0, "{json} used the disk");
     assert_eq!(files.bytes.load(Ordering::Relaxed), 0, "{json} left nothing behind");
@@ -169,7 +176,7 @@ fn groups_on_disk_are_the_groups_in_memory() {
 fn a_group_that_is_made_by_chance_stays_what_it_was() {
     let json = r#"[{"$group": {"_id": {"r": {"$lt": [{"$rand": {}}, 0.5]}, "k": "$k"}, "n": {"$sum": 1}}}]"#;
     let scratch: Arc<dyn Scratch> = Files::new(usize::MAX);
-    let context = Context::at(0).with_stage_bytes_max(STAGE_BYTES).with_scratch(Some(scratch));
+    let context = spilling(STAGE_BYTES, Some(scratch));
     let rows = outcome(json, &settings(), &documents(5_000, 4), &context).expect("groups");
     let mut ids: Vec<String> = rows.iter().map(|row| format!("{:?}", row.view().get("_id"))).collect();
     let count = ids.len();
@@ -196,7 +203,7 @@ fn a_merge_keeps_within_the_memory_of_the_stage() {
         (0..1_000).map(|number| RawDocument::from_document(&document(number))).collect();
     let files = Files::new(usize::MAX);
     let scratch: Arc<dyn Scratch> = files.clone();
-    let context = Context::at(0).with_stage_bytes_max(STAGE_BYTES).with_scratch(Some(scratch));
+    let context = spilling(STAGE_BYTES, Some(scratch));
     let (stages, mut source) = (stages(r#"[{"$sort": {"k": 1}}]"#), collection(documents));
     let views: Vec<_> = stages.iter().map(Document::view).collect();
     let mut running = Pipeline::parse(&views, &settings()).expect("a pipeline").start();
@@ -215,24 +222,24 @@ fn a_merge_keeps_within_the_memory_of_the_stage() {
 #[test]
 fn what_may_not_use_the_disk_is_refused() {
     let documents = documents(1_000, 5);
-    let context = |scratch: Option<Arc<dyn Scratch>>| {
-        Context::at(0).with_stage_bytes_max(STAGE_BYTES).with_scratch(scratch)
-    };
     let declined = Settings { disk_use: DiskUse::Declined, ..settings() };
     for json in [r#"[{"$sort": {"k": 1}}]"#, r#"[{"$group": {"_id": "$_id"}}]"#] {
         let scratch = || -> Arc<dyn Scratch> { Files::new(usize::MAX) };
-        let error = outcome(json, &declined, &documents, &context(Some(scratch()))).expect_err(json);
+        let error =
+            outcome(json, &declined, &documents, &spilling(STAGE_BYTES, Some(scratch()))).expect_err(json);
         assert_eq!(error.code, Code::QUERY_EXCEEDED_MEMORY_LIMIT);
         assert!(error.message.contains("allowDiskUse:true"), "{}", error.message);
-        let error = outcome(json, &settings(), &documents, &context(None)).expect_err(json);
+        let error = outcome(json, &settings(), &documents, &spilling(STAGE_BYTES, None)).expect_err(json);
         assert_eq!(error.code, Code::QUERY_EXCEEDED_MEMORY_LIMIT);
         let full: Arc<dyn Scratch> = Files::new(20_000);
-        let error = outcome(json, &settings(), &documents, &context(Some(full))).expect_err(json);
+        let error =
+            outcome(json, &settings(), &documents, &spilling(STAGE_BYTES, Some(full))).expect_err(json);
         assert_eq!(error.code, Code::OUT_OF_DISK_SPACE);
     }
     let large = r#"[{"$group": {"_id": null, "all": {"$push": "$$ROOT"}}}]"#;
     let scratch: Arc<dyn Scratch> = Files::new(usize::MAX);
-    let error = outcome(large, &settings(), &documents, &context(Some(scratch))).expect_err("one group");
+    let error = outcome(large, &settings(), &documents, &spilling(STAGE_BYTES, Some(scratch)))
+        .expect_err("one group");
     assert_eq!(error.code, Code::QUERY_EXCEEDED_MEMORY_LIMIT, "one group has to fit");
 }
 
@@ -246,7 +253,7 @@ proptest! {
         prop_assert_eq!(&in_memory, &on_disk);
         let json = format!(r#"[{{"$sort": {{"k": 1, "w": -1}}}}, {{"$limit": {limit}}}]"#);
         let scratch: Arc<dyn Scratch> = Files::new(usize::MAX);
-        let context = Context::at(0).with_stage_bytes_max(STAGE_BYTES).with_scratch(Some(scratch));
+        let context = spilling(STAGE_BYTES, Some(scratch));
         let cut = outcome(&json, &settings(), &documents, &context).expect("rows");
         prop_assert_eq!(&shown(&cut)[..], &in_memory[..in_memory.len().min(limit as usize)]);
     }

@@ -6,7 +6,7 @@ use bson::{DocumentRef, ValueRef};
 
 use super::{Accumulator, Deviation, End, Kind, Several};
 use crate::error::{Code, Error, Result};
-use crate::pipeline::settings::{Formula, Surroundings};
+use crate::pipeline::settings::{Formula, Given, Surroundings};
 use crate::pipeline::text::{as_double, text, type_name};
 use crate::sort::Sort;
 
@@ -193,12 +193,17 @@ fn parse_percentiles(name: &str, argument: ValueRef<'_>, around: &Surroundings) 
 }
 
 fn shares(written: ValueRef<'_>, around: &Surroundings) -> Result<Vec<f64>> {
-    let Some(p) = around.formula(written)?.given()? else {
-        let message = format!(
-            "The $percentile 'p' field must be an array of constant values, but found value: {}.",
-            text(written)
-        );
-        return Err(Error::location(7_750_300, message));
+    let p = match around.given(written)? {
+        Given::Value(p) => p,
+        // A pipeline without the values is checked and not run: any share will do.
+        Given::Awaited => return Ok(vec![0.5]),
+        Given::No => {
+            let message = format!(
+                "The $percentile 'p' field must be an array of constant values, but found value: {}.",
+                text(written)
+            );
+            return Err(Error::location(7_750_300, message));
+        }
     };
     let refused = |code, found: ValueRef<'_>| {
         let message = format!(

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::pipeline::chain::{Each, EachRow, Step, World};
 use crate::pipeline::path::Path;
 use crate::pipeline::row::Row;
-use crate::pipeline::settings::Surroundings;
+use crate::pipeline::settings::{Given, Surroundings};
 use crate::pipeline::text::{as_double, type_name};
 
 /// A `$geoNear` as parsed.
@@ -159,14 +159,16 @@ impl GeoNear {
 
 /// The place, which the values of `let` may be part of.
 fn near(written: ValueRef<'_>, around: &Surroundings) -> Result<Value> {
-    match around.formula(written)?.given()? {
-        Some(place @ (Value::Document(_) | Value::Array(_))) => Ok(place),
-        Some(other) => {
+    match around.given(written)? {
+        Given::Value(place @ (Value::Document(_) | Value::Array(_))) => Ok(place),
+        // A pipeline without the values is checked and not run: any place will do.
+        Given::Awaited => Ok(Value::Array(vec![Value::Int32(0), Value::Int32(0)])),
+        Given::Value(other) => {
             let kind = type_name(other.view());
             let message = format!("$geoNear requires near to be a point or array, but found {kind}");
             Err(Error::location(5_860_401, message))
         }
-        None => Err(Error::location(5_860_402, "$geoNear requires a constant near argument")),
+        Given::No => Err(Error::location(5_860_402, "$geoNear requires a constant near argument")),
     }
 }
 

@@ -12,7 +12,7 @@ use bson::{Collation, Document, Timestamp, Value};
 use crate::context::Context;
 use crate::error::Result;
 use crate::filter::Filter;
-use crate::index::{self, Available, IndexSpec, UnknownOptions};
+use crate::index::{self, Available, Candidate, IndexSpec, UnknownOptions};
 use crate::pipeline::row::Body;
 
 /// How many bytes a table takes at most, if a stage may keep that much.
@@ -64,6 +64,17 @@ impl JoinTable {
         Ok(self.bytes <= TABLE_BYTES_MAX.min(context.stage_bytes_max))
     }
 
+    /// Whether the table can tell which documents meet a filter.
+    pub(super) fn serves(&self, filter: &Filter, collation: &Collation) -> Result<bool> {
+        Ok(self.plan(filter, collation)?.is_some())
+    }
+
+    /// The spans of keys that documents which meet a filter have; none if the table cannot tell.
+    fn plan(&self, filter: &Filter, collation: &Collation) -> Result<Option<Candidate>> {
+        let available = Available { spec: &self.index, multikey: self.multikey, cut: self.cut };
+        Ok(index::plan(filter, None, collation, &[available], None)?.into_iter().next())
+    }
+
     /// The documents that meet a filter; none if the table cannot tell.
     pub(super) fn find(
         &self,
@@ -71,9 +82,7 @@ impl JoinTable {
         collation: &Collation,
         context: &Context,
     ) -> Result<Option<Vec<Value>>> {
-        let available = Available { spec: &self.index, multikey: self.multikey, cut: self.cut };
-        let candidates = index::plan(filter, None, collation, &[available], None)?;
-        let Some(candidate) = candidates.first() else { return Ok(None) };
+        let Some(candidate) = self.plan(filter, collation)? else { return Ok(None) };
         let mut places = BTreeSet::<usize>::new();
         for span in &candidate.spans {
             for (_, found) in self.by_key.range(span.lower.clone()..span.upper.clone()) {

@@ -16,7 +16,7 @@ use crate::pipeline::path::Path;
 use crate::pipeline::row::{Row, document_bytes, value_bytes};
 use crate::pipeline::rules::Place;
 use crate::pipeline::running::Running;
-use crate::pipeline::settings::{Binding, Formula, Surroundings};
+use crate::pipeline::settings::{Binding, Bound, Formula, Surroundings};
 use crate::pipeline::source::{Description, Namespace};
 use crate::pipeline::text::{text, type_name};
 use crate::pipeline::{Pipeline, parse_inner};
@@ -171,12 +171,14 @@ pub(crate) fn evaluate_variables(
     row: &Row,
     context: &Context,
 ) -> Result<Vec<Binding>> {
-    variables.iter().map(|(name, formula)| Ok((name.clone(), formula.of_row(row, context)?))).collect()
+    let bind =
+        |(name, formula): &(String, Formula)| Ok((name.clone(), Bound::To(formula.of_row(row, context)?)));
+    variables.iter().map(bind).collect()
 }
 
 /// The names of a `let`, for a look at what uses them before there are values.
 pub(crate) fn without_values(variables: &[(String, Formula)]) -> Vec<Binding> {
-    variables.iter().map(|(name, _)| (name.clone(), None)).collect()
+    variables.iter().map(|(name, _)| (name.clone(), Bound::Awaited)).collect()
 }
 
 impl Lookup {
@@ -323,7 +325,7 @@ struct Looking {
 
 /// How the rows of a `$lookup` are joined with what equals them.
 enum Joins {
-    /// The first row is looked for by itself: there may be no other.
+    /// The first row whose condition an index on the field could serve is looked for by itself: there may be no other.
     NotYet,
     /// Each row by itself.
     ByScans,
@@ -358,6 +360,14 @@ impl Looking {
         let now = moment(world.context);
         match &self.joins {
             Joins::NotYet => {
+                let Some(empty) = JoinTable::new(field, whole.around.collation()) else {
+                    self.joins = Joins::ByScans;
+                    return Ok(None);
+                };
+                // A row without a value for the field, or with an array, says nothing of whether an index serves the others.
+                if !empty.serves(filter, whole.around.collation())? {
+                    return Ok(None);
+                }
                 let is_served = match lookup.inner.collections.first() {
                     Some(collection) => world.source.is_served(collection, filter)?,
                     None => true,
