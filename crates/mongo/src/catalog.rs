@@ -49,9 +49,23 @@ pub(crate) fn for_write(room: &Room, database: &str, name: &str) -> Result<Arc<C
     }
 }
 
+/// The collection of that name, if there is one, to be read, explained or told of. Every command that takes a name from a client
+/// comes to its collection here or by [`resolve`]; [`Room::read`] refuses what came by another way.
+pub(crate) fn find(engine: &Engine, database: &str, name: &str) -> Result<Option<Arc<Collection>>> {
+    refuse_secret(database, name)?;
+    Ok(engine.collection(database, name))
+}
+
+/// The collections and views of a database whose figures clients may be told.
+pub(crate) fn readable(engine: &Engine, database: &str) -> Vec<Arc<Collection>> {
+    let mut collections = engine.collections(database);
+    collections.retain(|collection| !is_secret(database, &collection.name));
+    collections
+}
+
 /// The collection of that name, which must exist.
 pub(crate) fn existing(engine: &Engine, database: &str, name: &str) -> Result<Arc<Collection>> {
-    engine.collection(database, name).ok_or_else(|| missing(database, name))
+    find(engine, database, name)?.ok_or_else(|| missing(database, name))
 }
 
 /// The error for a collection that is not there.
@@ -59,9 +73,15 @@ pub(crate) fn missing(database: &str, name: &str) -> Error {
     Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns does not exist: {database}.{name}"))
 }
 
-/// What belongs to the system is not read as it lies: users have credentials in it.
+/// Whether a collection belongs to the system and is not for clients to read: users have credentials in it.
+pub(crate) fn is_secret(database: &str, name: &str) -> bool {
+    database == "admin" && name.starts_with("system.")
+}
+
+/// Refuses to read what belongs to the system, whoever asks: documents, counts, figures and indexes alike, since a count by a
+/// filter tells of values as well as the documents do. `usersInfo` tells what user administrators need.
 pub(crate) fn refuse_secret(database: &str, name: &str) -> Result<()> {
-    if database == "admin" && name.starts_with("system.") {
+    if is_secret(database, name) {
         let text = format!("not authorized on {database} to read {database}.{name}");
         return Err(Error::new(Code::UNAUTHORIZED, text));
     }
@@ -110,8 +130,7 @@ pub(crate) fn view(collection: &Collection) -> Option<View> {
 pub(crate) fn resolve(engine: &Engine, database: &str, name: &str) -> Result<(String, Vec<RawDocument>)> {
     let (mut name, mut stages) = (name.to_owned(), Vec::new());
     for _ in 0..VIEWS_MAX {
-        refuse_secret(database, &name)?;
-        let Some(View { on, pipeline }) = engine.collection(database, &name).and_then(|it| view(&it)) else {
+        let Some(View { on, pipeline }) = find(engine, database, &name)?.and_then(|it| view(&it)) else {
             return Ok((name, stages));
         };
         stages.splice(0..0, pipeline);

@@ -14,6 +14,7 @@ use storage::Time;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::aside;
+use crate::catalog;
 use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
 use crate::index_uses::IndexUses;
 use crate::limits::WAITING_WRITES;
@@ -147,13 +148,15 @@ impl Room {
         }
     }
 
-    /// Shows collections as they are now, or as the transaction sees them: one snapshot, one time.
+    /// Shows collections as they are now, or as the transaction sees them: one snapshot, one time. Refuses what belongs to the
+    /// system: all reads for clients pass here.
     pub(crate) fn read<T>(
         &self,
         collections: &[&Arc<Collection>],
         work: impl FnOnce(&Reading<'_>) -> Result<T>,
     ) -> Result<T> {
         for collection in collections {
+            catalog::refuse_secret(&collection.database, &collection.name)?;
             self.meter.owes(collection.namespace(), self.engine().admit_collection(collection)?);
         }
         let metered = |reading: &Reading<'_>| {

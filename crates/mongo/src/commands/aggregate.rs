@@ -154,7 +154,8 @@ pub(super) fn parse(
     with_views(call, on, language, |settings| Pipeline::parse(&stages, settings))
 }
 
-/// A pipeline with everything that it looks into. It is read anew while it turns out to look into views.
+/// A pipeline with everything that it looks into, and a target that it may write to if it writes. It is read anew while it turns
+/// out to look into views.
 fn with_views(
     call: &Call,
     on: Option<&str>,
@@ -170,6 +171,11 @@ fn with_views(
         }
         settings.views.extend(found);
         pipeline = parse(&settings)?;
+    }
+    match pipeline.writes() {
+        Some(Writes::Merge(merge)) => check_target(merge.target())?,
+        Some(Writes::Out(target)) => check_target(target)?,
+        None => {}
     }
     Ok(pipeline)
 }
@@ -194,13 +200,8 @@ pub(super) fn ready(
     if pipeline.writes().is_some() {
         check_concern(call.fields())?;
     }
-    match pipeline.writes() {
-        Some(Writes::Merge(merge)) => {
-            check_target(merge.target())?;
-            check_merge(call, merge)?;
-        }
-        Some(Writes::Out(target)) => check_target(target)?,
-        None => {}
+    if let Some(Writes::Merge(merge)) = pipeline.writes() {
+        check_merge(call, merge)?;
     }
     let reads = Reads {
         leading: on.map(|name| Namespace { database: call.database.clone(), collection: name.to_owned() }),

@@ -3,6 +3,7 @@
 use bson::Document;
 
 use crate::call::Call;
+use crate::catalog;
 use crate::describe::storage_figures;
 use crate::error::{Error, Result};
 use crate::reply::Reply;
@@ -19,10 +20,10 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         ));
     }
     let reply = Document::new().with("ns", namespace.as_str());
-    let Some(collection) = call.engine.collection(&call.database, call.collection()?) else {
+    let Some(collection) = catalog::find(&call.engine, &call.database, call.collection()?)? else {
         return Ok(append(reply, empty(scale)).into());
     };
-    crate::catalog::refuse_view(&collection)?;
+    catalog::refuse_view(&collection)?;
     let figures = call.blocking(|| {
         call.room.read(&[&collection], |reading| storage_figures(reading, &collection, scale))
     })?;

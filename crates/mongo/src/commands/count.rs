@@ -15,7 +15,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     // A negative limit means the same as a positive one, as it did in the first protocol.
     let limit = fields.integer("limit")?.map(i64::unsigned_abs).filter(|limit| *limit > 0);
     let everything = fields.document("query")?.is_none_or(bson::DocumentRef::is_empty);
-    let collection = call.engine.collection(&call.database, call.collection()?);
+    let collection = catalog::find(&call.engine, &call.database, call.collection()?)?;
     let hinted = fields.value("hint").is_some();
     let all = match collection.filter(|it| catalog::view(it).is_none()) {
         Some(collection) if everything && !hinted => {

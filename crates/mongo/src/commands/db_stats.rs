@@ -20,8 +20,9 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
             format!("BSON field 'scale' value must be >= 1, actual value '{scale}'"),
         ));
     }
-    let (views, collections): (Vec<_>, Vec<_>) =
-        call.engine.collections(&call.database).into_iter().partition(|it| catalog::view(it).is_some());
+    let (views, collections): (Vec<_>, Vec<_>) = catalog::readable(&call.engine, &call.database)
+        .into_iter()
+        .partition(|it| catalog::view(it).is_some());
     let handles: Vec<&Arc<Collection>> = collections.iter().collect();
     let (mut items, mut bytes, mut indexes, mut index_bytes) = (0, 0, 0, 0);
     call.blocking(|| {

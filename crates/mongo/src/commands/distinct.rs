@@ -7,6 +7,7 @@ use mql::Code;
 use mql::path::{Arrays, FieldPath};
 
 use crate::call::Call;
+use crate::catalog;
 use crate::error::{Error, Result};
 use crate::matching;
 use crate::reply::Reply;
@@ -20,7 +21,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     fields.only(&["distinct", "key", "query", "collation", "hint"])?;
     let path = FieldPath::parse(fields.required("key", fields.text("key")?)?)?;
     let name = call.collection()?;
-    let collection = call.engine.collection(&call.database, name);
+    let collection = catalog::find(&call.engine, &call.database, name)?;
     let settings = statements::language(call, fields, name, collection.as_deref())?;
     // By their ordered keys, so that numbers of different types that are equal, and strings that the collation calls equal,
     // are one.

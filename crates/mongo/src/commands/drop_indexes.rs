@@ -13,7 +13,8 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let fields = call.fields();
     fields.only(&["dropIndexes", "deleteIndexes", "index"])?;
     let name = call.collection()?;
-    let Some(collection) = call.engine.collection(&call.database, name) else {
+    catalog::refuse_system(&call.database, name)?;
+    let Some(collection) = catalog::find(&call.engine, &call.database, name)? else {
         let text = format!("ns not found {}.{name}", call.database);
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, text));
     };

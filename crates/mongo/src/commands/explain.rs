@@ -257,7 +257,7 @@ fn only_statement(call: &Call, name: &str) -> Result<RawDocument> {
 
 /// The documents that a filter of the command, or of its statement, selects.
 fn select(call: &Call, command: Fields<'_>, fields: Fields<'_>, name: &str) -> Result<Inquiry> {
-    let collection = call.engine.collection(&call.database, call.collection()?);
+    let collection = catalog::find(&call.engine, &call.database, call.collection()?)?;
     if let Some(collection) = &collection {
         catalog::refuse_view(collection)?;
     }

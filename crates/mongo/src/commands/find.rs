@@ -90,9 +90,7 @@ fn plain_id(fields: Fields<'_>) -> Option<ValueRef<'_>> {
 
 /// The collection that the command names, if it is there and no view.
 fn plain_collection(call: &Call) -> Result<Option<Arc<Collection>>> {
-    let name = call.collection()?;
-    catalog::refuse_secret(&call.database, name)?;
-    let collection = call.engine.collection(&call.database, name);
+    let collection = catalog::find(&call.engine, &call.database, call.collection()?)?;
     Ok(collection.filter(|collection| catalog::view(collection).is_none()))
 }
 

@@ -4,6 +4,7 @@ use bson::{Document, Value};
 use mql::filter::{Filter, Settings};
 
 use crate::call::Call;
+use crate::catalog;
 use crate::error::Result;
 use crate::reply::Reply;
 use crate::rights::{Action, Need};
@@ -23,7 +24,8 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         if !all && !call.rights.allow(&Need::on(&database.name, Action::Find)) {
             continue;
         }
-        let collections = call.engine.collections(&database.name);
+        let is_empty = call.engine.collections(&database.name).is_empty();
+        let collections = catalog::readable(&call.engine, &database.name);
         let handles: Vec<_> = collections.iter().collect();
         let reading = call.engine.reading(&handles)?;
         let mut bytes = 0;
@@ -33,7 +35,7 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         let entry = Document::new()
             .with("name", database.name.as_str())
             .with("sizeOnDisk", bytes as i64)
-            .with("empty", collections.is_empty());
+            .with("empty", is_empty);
         if filter.matches(entry.view(), &context)? {
             total += bytes;
             let shown = if name_only { Document::new().with("name", database.name.as_str()) } else { entry };

@@ -31,6 +31,7 @@ mod scram;
 mod sessions;
 mod spill;
 mod sweep;
+mod system_collections;
 mod text;
 mod tls;
 mod transactions;
