@@ -15,14 +15,14 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use transport::{Place, Stream, WRITE_STEP_BYTES};
 
 use crate::aside::aside;
 use crate::auth::{Conversation, Identity};
 use crate::dispatch::{self, Answer};
 use crate::error::Error;
-use crate::limits::{SMALL_MESSAGE_BYTES, STRANGER_MESSAGE_BYTES};
+use crate::limits::{SMALL_MESSAGE_BYTES, STRANGER_MESSAGE_BYTES, WRONG_PROOFS};
 use crate::operations::{Brake, Stop};
 use crate::service::Service;
 use crate::wire::{self, Extent, Form, Request, Style, WireError};
@@ -56,6 +56,10 @@ pub(crate) struct Client {
     pub(crate) identity: Option<Identity>,
     /// An authentication under way.
     pub(crate) conversation: Option<Conversation>,
+    /// Wrong passwords so far.
+    pub(crate) wrong_proofs: u32,
+    /// Whether the last command was one of them.
+    pub(crate) was_wrong: bool,
     pub(crate) last_request: Option<LastRequest>,
 }
 
@@ -219,10 +223,25 @@ impl Talk {
         };
         let (id, style) = (request.id, request.style);
         let answer = self.perform(request).await;
+        let is_last = self.pause_after_wrong_proof().await;
         if let Some(reply) = &answer.reply {
             self.reply(reply, id, style).await?;
         }
-        Ok(if answer.close { Next::Close } else { Next::Listen })
+        Ok(if answer.close || is_last { Next::Close } else { Next::Listen })
+    }
+
+    /// Lets a client that has just tried a wrong password wait for its answer, also if it has left meanwhile: that would be told
+    /// from a right one by the time it takes. Nobody else waits, and the command has given its place back. Returns whether the
+    /// client has tried too many.
+    async fn pause_after_wrong_proof(&self) -> bool {
+        let tried = {
+            let mut client = self.connection.client.lock();
+            std::mem::take(&mut client.was_wrong).then_some(client.wrong_proofs)
+        };
+        let Some(tried) = tried else { return false };
+        let pause = self.service.settings.limits.wrong_proof_pause;
+        sleep(pause.saturating_mul(1 << tried.saturating_sub(1).min(8))).await;
+        tried >= WRONG_PROOFS
     }
 
     /// Runs a command, listening meanwhile for a client that hangs up.

@@ -12,6 +12,7 @@ use crate::change_stream::{ChangeBatch, Stream};
 use crate::cursors::{Cursor, Rest};
 use crate::error::Result;
 use crate::filling::Filling;
+use crate::limits::PARSED_FACTOR;
 use crate::reply::Reply;
 
 /// How many documents the first batch has if the client does not say.
@@ -111,9 +112,11 @@ fn keep(call: &Call, opening: &Opening<'_>, rest: Rest) -> Result<i64> {
         transaction: call.transaction().map(|(_, number)| number),
         time_left: call.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
         needs: Arc::clone(&call.needs),
+        command_bytes: call.bytes().saturating_mul(PARSED_FACTOR),
     };
-    let idle = call.service.cursor_idle();
+    let (idle, user) = (call.service.cursor_idle(), cursor.owner.user);
     let id = call.service.cursors.keep(cursor, idle)?;
+    call.service.make_room(&user);
     call.service.sweep_alarm.set(Instant::now() + idle);
     call.service.statistics.cursors_opened.add(1);
     Ok(id)

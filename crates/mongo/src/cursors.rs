@@ -2,8 +2,9 @@
 //!
 //! A cursor rests between two requests and holds nothing of the store: no snapshot, no lock. It belongs to whoever opened it;
 //! it is taken out while a request uses it, so that two requests never share one. Idle ones are closed after ten minutes, and
-//! there are only so many.
+//! there are only so many, with a share for each user (see `shares`).
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,11 +17,12 @@ use tokio::time::Instant;
 
 use crate::access::Answers;
 use crate::change_stream::Stream;
-use crate::error::{Error, Result};
-use crate::limits::Limits;
+use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
+use crate::limits::IDLE_BASE_BYTES;
 use crate::random;
 use crate::rights::Need;
 use crate::session::{Owner, SessionId};
+use crate::shares::{Holding, Refusal, Share, Shares, UserDigest};
 use crate::statistics::Counter;
 use crate::sweep::Swept;
 
@@ -38,6 +40,20 @@ pub(crate) struct Cursor {
     pub(crate) time_left: Option<Duration>,
     /// What its owner needs to go on: what opening it needed.
     pub(crate) needs: Arc<[Need]>,
+    /// How many bytes the command counts for that opened it.
+    pub(crate) command_bytes: usize,
+}
+
+impl Cursor {
+    /// How many bytes it holds, roughly.
+    fn bytes(&self) -> usize {
+        let rest = match &self.rest {
+            Rest::List(documents) => documents.iter().map(|document| document.as_bytes().len()).sum(),
+            Rest::Answers(answers) => answers.bytes(),
+            Rest::Changes(stream) => stream.bytes(),
+        };
+        IDLE_BASE_BYTES + self.command_bytes + rest
+    }
 }
 
 /// What is still to come.
@@ -54,22 +70,26 @@ enum Slot {
     Resting {
         cursor: Box<Cursor>,
         since: Instant,
+        share: Share,
     },
     /// A request uses it. `doomed`: it was killed meanwhile and is not to come back.
     InUse {
         owner: Owner,
         transaction: Option<i64>,
         doomed: bool,
+        share: Share,
     },
 }
 
+/// How many cursors are remembered that were closed for want of room: their clients are told why.
+const EVICTED_MAX: usize = 1024;
+
 /// All cursors.
 pub(crate) struct Cursors {
-    /// How many there may be.
-    most: usize,
-    /// How many of them one user may have.
-    most_of_user: usize,
+    shares: Arc<Shares>,
     slots: Mutex<HashMap<i64, Slot>>,
+    /// Those that were closed last for want of room.
+    evicted: Mutex<VecDeque<i64>>,
     /// Those that were closed because nobody asked.
     pub(crate) timed_out: Counter,
 }
@@ -82,11 +102,11 @@ pub(crate) struct CursorFigures {
 }
 
 impl Cursors {
-    pub(crate) fn new(limits: &Limits) -> Cursors {
+    pub(crate) fn new(shares: &Arc<Shares>) -> Cursors {
         Cursors {
-            most: limits.cursors,
-            most_of_user: limits.cursors_of_user,
+            shares: Arc::clone(shares),
             slots: Mutex::default(),
+            evicted: Mutex::default(),
             timed_out: Counter::default(),
         }
     }
@@ -94,34 +114,49 @@ impl Cursors {
     /// Keeps a cursor under a new id: random, so that nobody meets another's by counting, and positive.
     pub(crate) fn keep(&self, cursor: Cursor, idle: Duration) -> Result<i64> {
         let now = Instant::now();
+        let hold = || self.shares.hold(Holding::Cursor, cursor.owner.user);
         let mut slots = self.slots.lock();
-        if self.refusal(&slots, &cursor.owner).is_some() {
+        let share = hold().or_else(|_| {
             self.timed_out.add(stale(&mut slots, now, idle, usize::MAX).len() as u64);
-        }
-        if let Some(refusal) = self.refusal(&slots, &cursor.owner) {
-            return Err(Error::new(Code::OPERATION_FAILED, refusal));
-        }
+            hold()
+        });
+        let mut share = share.map_err(|refusal| refused(refusal, cursor.transaction.is_some()))?;
+        share.set_bytes(cursor.bytes());
         let id = loop {
             let id = (random::number() >> 1) as i64;
             if id != 0 && !slots.contains_key(&id) {
                 break id;
             }
         };
-        slots.insert(id, Slot::Resting { cursor: Box::new(cursor), since: now });
+        slots.insert(id, Slot::Resting { cursor: Box::new(cursor), since: now, share });
         Ok(id)
     }
 
-    /// Why there may be no further cursor.
-    fn refusal(&self, slots: &HashMap<i64, Slot>, owner: &Owner) -> Option<String> {
-        if slots.len() >= self.most {
-            return Some(format!("{} cursors are open already", self.most));
+    /// The cursor of a user that rests and holds the most, and how much; of several the one that rests for the longest time.
+    pub(crate) fn largest_idle(&self, user: &UserDigest) -> Option<(i64, usize)> {
+        let slots = self.slots.lock();
+        let own = slots.iter().filter_map(|(id, slot)| match slot {
+            Slot::Resting { cursor, share, since } if cursor.owner.user == *user => {
+                Some((*id, share.bytes(), Reverse(*since)))
+            }
+            Slot::Resting { .. } | Slot::InUse { .. } => None,
+        });
+        own.max_by_key(|(_, bytes, since)| (*bytes, *since)).map(|(id, bytes, _)| (id, bytes))
+    }
+
+    /// Closes a cursor that rests for want of room; false if there is none any more.
+    pub(crate) fn evict(&self, id: i64) -> bool {
+        let mut slots = self.slots.lock();
+        if !matches!(slots.get(&id), Some(Slot::Resting { .. })) {
+            return false;
         }
-        // Counting is for those who want it.
-        if self.most_of_user >= self.most {
-            return None;
-        }
-        let own = slots.values().filter(|slot| slot.owner().user == owner.user).count();
-        (own >= self.most_of_user).then(|| format!("this user has {own} cursors open already"))
+        let evicted = slots.remove(&id);
+        drop(slots);
+        drop(evicted);
+        let mut known = self.evicted.lock();
+        known.truncate(EVICTED_MAX - 1);
+        known.push_front(id);
+        true
     }
 
     /// What it needs to go on with a cursor that rests.
@@ -140,29 +175,38 @@ impl Cursors {
             self.timed_out.add(1);
         }
         match slots.remove(&id) {
-            Some(Slot::Resting { cursor, .. }) => {
+            Some(Slot::Resting { cursor, share, .. }) => {
                 let (owner, transaction) = (cursor.owner.clone(), cursor.transaction);
-                slots.insert(id, Slot::InUse { owner, transaction, doomed: false });
+                slots.insert(id, Slot::InUse { owner, transaction, doomed: false, share });
                 Ok(cursor)
             }
             Some(in_use) => {
                 slots.insert(id, in_use);
                 Err(Error::location(12051, format!("cursor id {id} is already in use")))
             }
-            None => Err(not_found(id)),
+            None => Err(self.not_found(id)),
         }
+    }
+
+    fn not_found(&self, id: i64) -> Error {
+        let text = if self.evicted.lock().contains(&id) {
+            format!(
+                "cursor id {id} was closed: the idle cursors and transactions of this user held more than its share of \
+                 'mongo-idle-memory', and this one held the most"
+            )
+        } else {
+            format!("cursor id {id} not found")
+        };
+        Error::new(Code::CURSOR_NOT_FOUND, text)
     }
 
     /// Puts a cursor back after a request; one that was killed meanwhile is gone.
     pub(crate) fn put_back(&self, id: i64, cursor: Box<Cursor>) -> bool {
         let mut slots = self.slots.lock();
-        let kept = matches!(slots.get(&id), Some(Slot::InUse { doomed: false, .. }));
-        if kept {
-            slots.insert(id, Slot::Resting { cursor, since: Instant::now() });
-        } else {
-            slots.remove(&id);
-        }
-        kept
+        let Some(Slot::InUse { doomed: false, mut share, .. }) = slots.remove(&id) else { return false };
+        share.set_bytes(cursor.bytes());
+        slots.insert(id, Slot::Resting { cursor, since: Instant::now(), share });
+        true
     }
 
     /// Whether a cursor that was taken has been killed meanwhile.
@@ -204,7 +248,7 @@ impl Cursors {
     fn kill_all(&self, which: impl Fn(&Owner, Option<i64>) -> bool) {
         self.slots.lock().retain(|_, slot| match slot {
             Slot::Resting { cursor, .. } => !which(&cursor.owner, cursor.transaction),
-            Slot::InUse { owner, transaction, doomed } => {
+            Slot::InUse { owner, transaction, doomed, .. } => {
                 *doomed |= which(owner, *transaction);
                 true
             }
@@ -233,21 +277,21 @@ impl Cursors {
     }
 }
 
-impl Slot {
-    fn owner(&self) -> &Owner {
-        match self {
-            Slot::Resting { cursor, .. } => &cursor.owner,
-            Slot::InUse { owner, .. } => owner,
-        }
-    }
-}
-
-fn not_found(id: i64) -> Error {
-    Error::new(Code::CURSOR_NOT_FOUND, format!("cursor id {id} not found"))
+/// The error for one cursor too many. It ends a transaction that it was to be part of, which the client then runs again.
+fn refused(refusal: Refusal, in_transaction: bool) -> Error {
+    let text = match refusal {
+        Refusal::All(most) => format!("{most} cursors are open already"),
+        Refusal::User(own) => format!(
+            "this user has {own} cursors open already: a user holds at most three quarters of what others leave of \
+             'mongo-max-cursors'"
+        ),
+    };
+    let error = Error::new(Code::OPERATION_FAILED, text);
+    if in_transaction { error.with_label(TRANSIENT_TRANSACTION) } else { error }
 }
 
 fn is_stale(slot: &Slot, now: Instant, idle: Duration) -> bool {
-    matches!(slot, Slot::Resting { cursor, since } if !cursor.keep && now.duration_since(*since) >= idle)
+    matches!(slot, Slot::Resting { cursor, since, .. } if !cursor.keep && now.duration_since(*since) >= idle)
 }
 
 /// Takes out cursors that have rested for that time, at most so many.
@@ -262,8 +306,13 @@ fn stale(slots: &mut HashMap<i64, Slot>, now: Instant, idle: Duration, most: usi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Limits;
 
     const IDLE_MAX: Duration = Duration::from_mins(10);
+
+    fn cursors() -> Cursors {
+        Cursors::new(&Shares::new(&Limits::default()))
+    }
 
     fn session(byte: u8) -> SessionId {
         SessionId { uuid: [byte; 16], user: [0; 32] }
@@ -280,6 +329,7 @@ mod tests {
             transaction: None,
             time_left: None,
             needs: Arc::default(),
+            command_bytes: 0,
         }
     }
 
@@ -289,7 +339,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_cursor_is_used_by_one_request_at_a_time() {
-        let cursors = Cursors::new(&Limits::default());
+        let cursors = cursors();
         let id = cursors.keep(cursor(1, false), IDLE_MAX).unwrap();
         let taken = cursors.take(id, IDLE_MAX).unwrap();
         assert_eq!(code(cursors.take(id, IDLE_MAX)), Some(12051));
@@ -302,7 +352,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn idle_cursors_are_closed_unless_they_are_to_be_kept() {
-        let cursors = Cursors::new(&Limits::default());
+        let cursors = cursors();
         let idle = cursors.keep(cursor(1, false), IDLE_MAX).unwrap();
         let kept = cursors.keep(cursor(1, true), IDLE_MAX).unwrap();
         tokio::time::advance(IDLE_MAX + Duration::from_secs(1)).await;
@@ -317,7 +367,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_session_takes_its_cursors_along() {
-        let cursors = Cursors::new(&Limits::default());
+        let cursors = cursors();
         let (mine, other) = (
             cursors.keep(cursor(1, false), IDLE_MAX).unwrap(),
             cursors.keep(cursor(2, false), IDLE_MAX).unwrap(),

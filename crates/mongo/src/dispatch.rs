@@ -81,6 +81,7 @@ pub(crate) async fn answer(
     let duration = ended - started;
     remember(&call, duration, charge);
     Ran { call: &call, operation, ended, duration, charge, failed, reply: reply.as_ref() }.record();
+    leave_transaction(call);
     Answer { close: reply.is_none(), reply }
 }
 
@@ -218,6 +219,21 @@ fn enter_transaction(call: &mut Call) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A transaction that a command has worked in counts for what it has come to, and is idle from now on.
+fn leave_transaction(call: Call) {
+    if !call.room.is_transaction() {
+        return;
+    }
+    let service = Arc::clone(&call.service);
+    let Some((session, number)) = call.transaction().map(|(session, number)| (session.clone(), number))
+    else {
+        return;
+    };
+    drop(call);
+    service.transactions.measure(&session, number);
+    service.make_room(&session.user);
 }
 
 fn database(fields: Fields<'_>) -> Result<String> {

@@ -46,6 +46,7 @@ mod room;
 mod service;
 mod session;
 mod settings;
+mod shares;
 mod statements;
 mod statistics;
 mod sweep;

@@ -53,19 +53,36 @@ pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Messages up to this size are not counted among the large ones, which wait for room.
 pub const SMALL_MESSAGE_BYTES: usize = 64 * 1024;
 
+/// How long the answer to a wrong password waits, twice as long for each further one on the same connection.
+pub const WRONG_PROOF_PAUSE: Duration = Duration::from_secs(1);
+
+/// Wrong passwords on one connection; with the last of them it ends.
+pub const WRONG_PROOFS: u32 = 3;
+
 /// Sessions remembered at once.
 pub const SESSIONS: usize = 100_000;
 
 /// How long a session lives after its last use (`logicalSessionTimeoutMinutes`).
 pub const SESSION_MINUTES: u32 = 30;
 
-/// Cursors open at once, all clients together.
+/// Cursors open at once, all clients together; one user holds at most three quarters of what others leave (see `shares`).
 pub const CURSORS: usize = 10_000;
 
 /// How long a cursor rests before it is closed (`cursorTimeoutMillis` at the start).
 pub const CURSOR_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Transactions open at once; each may hold what it has written in memory, and a snapshot.
+/// Bytes that rest in cursors and open transactions between two requests, all clients together; one user holds at most three
+/// quarters of what others leave. What stages have moved to disk does not count.
+pub const IDLE_BYTES: usize = 256 * 1024 * 1024;
+
+/// What a cursor or an open transaction counts for beside what it holds.
+pub const IDLE_BASE_BYTES: usize = 4 * 1024;
+
+/// How many bytes a byte of a command counts for in the cursor that it opens: filters and stages are kept as trees.
+pub const PARSED_FACTOR: usize = 4;
+
+/// Transactions open at once; each may hold what it has written in memory, and a snapshot. One user holds at most three
+/// quarters of what others leave.
 pub const TRANSACTIONS: usize = 1000;
 
 /// How long a transaction may last (`transactionLifetimeLimitSeconds` at the start).
@@ -95,10 +112,12 @@ pub struct Limits {
     pub write_pause_timeout: Duration,
     /// See [`DRAIN_TIMEOUT`].
     pub drain_timeout: Duration,
+    /// See [`WRONG_PROOF_PAUSE`].
+    pub wrong_proof_pause: Duration,
     /// See [`CURSORS`].
     pub cursors: usize,
-    /// Cursors of one user; all who have not authenticated are one. As many as there may be in all, unless told otherwise.
-    pub cursors_of_user: usize,
+    /// See [`IDLE_BYTES`].
+    pub idle_bytes: usize,
     /// See [`CURSOR_IDLE_TIMEOUT`].
     pub cursor_idle_timeout: Duration,
     /// See [`TRANSACTIONS`].
@@ -121,8 +140,9 @@ impl Default for Limits {
             message_timeout: MESSAGE_TIMEOUT,
             write_pause_timeout: WRITE_PAUSE_TIMEOUT,
             drain_timeout: DRAIN_TIMEOUT,
+            wrong_proof_pause: WRONG_PROOF_PAUSE,
             cursors: CURSORS,
-            cursors_of_user: CURSORS,
+            idle_bytes: IDLE_BYTES,
             cursor_idle_timeout: CURSOR_IDLE_TIMEOUT,
             transactions: TRANSACTIONS,
             transaction_lifetime: TRANSACTION_LIFETIME,

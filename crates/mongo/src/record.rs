@@ -255,7 +255,7 @@ fn outcome(code: Code) -> Outcome {
 
 impl Observed for Service {
     fn write(&self, page: &mut Page) {
-        let figures: [(_, _, usize); 4] = [
+        let figures: [(_, _, usize); 5] = [
             (
                 "bolide_mongo_cursors_open",
                 "Cursors of MongoDB clients that are open.",
@@ -268,9 +268,29 @@ impl Observed for Service {
                 self.transactions.open_count(),
             ),
             ("bolide_mongo_commands_running", "MongoDB commands that run.", self.operations.list().len()),
+            (
+                "bolide_mongo_idle_bytes",
+                "Bytes that rest in open cursors and transactions of MongoDB clients.",
+                self.shares.bytes(),
+            ),
         ];
         for (name, help, count) in figures {
             page.plain(name, Kind::Gauge, help, count);
+        }
+        let counters = [
+            (
+                "bolide_mongo_idle_ended_total",
+                "Idle cursors and transactions of MongoDB clients that were ended because their user held too much.",
+                self.shares.ended.get(),
+            ),
+            (
+                "bolide_mongo_authentication_failures_total",
+                "Wrong passwords of MongoDB clients.",
+                self.wrong_proofs.get(),
+            ),
+        ];
+        for (name, help, count) in counters {
+            page.plain(name, Kind::Counter, help, count);
         }
     }
 }

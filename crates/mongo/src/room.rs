@@ -77,6 +77,11 @@ impl OpenTransaction {
         self.workspace.lock().take()
     }
 
+    /// How many bytes it holds, roughly; none while a command works in it.
+    pub(crate) fn bytes(&self) -> Option<usize> {
+        Some(self.workspace.try_lock()?.as_ref().map_or(0, Workspace::bytes))
+    }
+
     /// The workspace, unless the transaction was ended meanwhile.
     fn opened(&self) -> Result<MappedMutexGuard<'_, Workspace>> {
         MutexGuard::try_map(self.workspace.lock(), Option::as_mut).map_err(|_| {

@@ -24,7 +24,8 @@ use crate::record::Traffic;
 use crate::room::Common;
 use crate::session::{SESSION_LIFETIME, Session, SessionId, Sessions};
 use crate::settings::{Authentication, Settings};
-use crate::statistics::Statistics;
+use crate::shares::Shares;
+use crate::statistics::{Counter, Statistics};
 use crate::sweep::SweepAlarm;
 use crate::transactions::Transactions;
 use crate::usage::UseByCollection;
@@ -44,6 +45,8 @@ pub struct Service {
     pub(crate) fail_points: FailPoints,
     pub(crate) journal: Journal,
     pub(crate) usage: UseByCollection,
+    /// What users hold between two requests.
+    pub(crate) shares: Arc<Shares>,
     pub(crate) cursors: Cursors,
     pub(crate) transactions: Transactions,
     pub(crate) started: Instant,
@@ -55,6 +58,8 @@ pub struct Service {
     /// Whether the shutdown has begun.
     stopping: AtomicBool,
     account_keys: AccountKeys,
+    /// Wrong passwords since the start.
+    pub(crate) wrong_proofs: Counter,
     /// When the background step is next due.
     pub(crate) sweep_alarm: SweepAlarm,
     /// Counts the ids made for documents.
@@ -66,6 +71,7 @@ impl Service {
     pub fn new(engine: Arc<Engine>, settings: Settings) -> Arc<Service> {
         access::remove_leftovers(&engine);
         let statements = settings.load.limit(Work::Statement);
+        let shares = Shares::new(&settings.limits);
         let started_at = engine.now().unwrap_or(Time::from_seconds(0));
         let service = Arc::new(Service {
             account_keys: AccountKeys::new(&settings.account),
@@ -80,10 +86,12 @@ impl Service {
             fail_points: FailPoints::default(),
             journal: Journal::default(),
             usage: UseByCollection::default(),
-            cursors: Cursors::new(&settings.limits),
-            transactions: Transactions::new(settings.limits.transactions),
+            cursors: Cursors::new(&shares),
+            transactions: Transactions::new(&shares),
+            shares,
             settings,
             ids: AtomicU32::new(random::number() as u32),
+            wrong_proofs: Counter::default(),
             sweep_alarm: SweepAlarm::default(),
             started: Instant::now(),
             started_at,

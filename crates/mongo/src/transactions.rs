@@ -11,18 +11,18 @@ use std::time::Duration;
 
 use mql::Code;
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
+use crate::limits::IDLE_BASE_BYTES;
 use crate::room::{Common, OpenTransaction, Room};
 use crate::session::SessionId;
+use crate::shares::{Holding, Refusal, Share, Shares, UserDigest};
 use crate::sweep::Swept;
 
 /// The last transaction of each session.
 pub(crate) struct Transactions {
-    /// One for each that may be open.
-    permits: Arc<Semaphore>,
+    shares: Arc<Shares>,
     by_session: Mutex<HashMap<SessionId, Transaction>>,
 }
 
@@ -36,9 +36,14 @@ struct Transaction {
 }
 
 pub(crate) enum State {
-    Open { opened: Arc<OpenTransaction>, _permit: OwnedSemaphorePermit },
+    Open {
+        opened: Arc<OpenTransaction>,
+        share: Share,
+    },
     Committed,
     Aborted,
+    /// Aborted for want of room.
+    Evicted,
 }
 
 /// A transaction that was ended: its session, its number, and what goes with it.
@@ -53,10 +58,8 @@ pub(crate) enum Commit {
 }
 
 impl Transactions {
-    /// At most so many at once.
-    pub(crate) fn new(most: usize) -> Transactions {
-        let permits = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
-        Transactions { permits, by_session: Mutex::default() }
+    pub(crate) fn new(shares: &Arc<Shares>) -> Transactions {
+        Transactions { shares: Arc::clone(shares), by_session: Mutex::default() }
     }
 
     /// Where a command reads and writes that is part of a transaction; begun if the command is its first.
@@ -89,12 +92,15 @@ impl Transactions {
                 let text = format!("Given transaction number {number} is already in use");
                 return Err(Error::location(50911, text));
             }
-            let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
-                drop(known);
-                return Err(self.full());
+            let share = match self.shares.hold(Holding::Transaction, session.user) {
+                Ok(share) => share,
+                Err(refusal) => {
+                    drop(known);
+                    return Err(self.full(refusal));
+                }
             };
             let opened = Arc::new(OpenTransaction::begin(common)?);
-            let state = State::Open { opened: Arc::clone(&opened), _permit: permit };
+            let state = State::Open { opened: Arc::clone(&opened), share };
             let until = Instant::now() + lifetime;
             let new = Transaction { number, state, until, commit: Arc::default() };
             let ended = known.insert(session.clone(), new);
@@ -113,9 +119,50 @@ impl Transactions {
     }
 
     /// The error for one too many; the client tries again, and by then those whose time is over are gone.
-    fn full(&self) -> Error {
+    fn full(&self, refusal: Refusal) -> Error {
         drop(self.sweep(Instant::now(), usize::MAX));
-        Error::new(Code::OPERATION_FAILED, "too many transactions are open").with_label(TRANSIENT_TRANSACTION)
+        let text = match refusal {
+            Refusal::All(most) => format!("too many transactions are open: {most}"),
+            Refusal::User(own) => format!(
+                "this user has {own} transactions open already: a user holds at most three quarters of what others leave of \
+                 'mongo-max-transactions'"
+            ),
+        };
+        Error::new(Code::OPERATION_FAILED, text).with_label(TRANSIENT_TRANSACTION)
+    }
+
+    /// Counts a transaction for what it holds, at the end of one of its commands.
+    pub(crate) fn measure(&self, session: &SessionId, number: i64) {
+        if let Some(Transaction { number: known, state: State::Open { opened, share }, .. }) =
+            self.by_session.lock().get_mut(session)
+            && *known == number
+            && let Some(bytes) = opened.bytes()
+        {
+            share.set_bytes(IDLE_BASE_BYTES + bytes);
+        }
+    }
+
+    /// The transaction of a user that no command is in and that holds the most, and how much.
+    pub(crate) fn largest_idle(&self, user: &UserDigest) -> Option<(SessionId, i64, usize)> {
+        let known = self.by_session.lock();
+        let own = known.iter().filter(|(session, _)| session.user == *user);
+        let idle = own.filter(|(_, transaction)| transaction.is_idle());
+        let idle = idle.filter_map(|(session, transaction)| match &transaction.state {
+            State::Open { share, .. } => Some((session, transaction.number, share.bytes())),
+            State::Committed | State::Aborted | State::Evicted => None,
+        });
+        let largest = idle.max_by_key(|(_, _, bytes)| *bytes);
+        largest.map(|(session, number, bytes)| (session.clone(), number, bytes))
+    }
+
+    /// Aborts a transaction for want of room; false if it is not open any more, or a command works in it.
+    pub(crate) fn evict(&self, session: &SessionId, number: i64) -> bool {
+        let mut known = self.by_session.lock();
+        let transaction = known.get_mut(session).filter(|transaction| transaction.number == number);
+        let idle = transaction.filter(|transaction| transaction.is_idle());
+        let ended = idle.map(|idle| std::mem::replace(&mut idle.state, State::Evicted));
+        drop(known);
+        ended.is_some()
     }
 
     /// What whoever commits a transaction holds; none if the session knows no transaction of that number.
@@ -138,6 +185,7 @@ impl Transactions {
         let found = match &transaction.state {
             State::Committed => Ok(Commit::Done),
             State::Aborted => Err(aborted(number)),
+            State::Evicted => Err(evicted(number)),
             State::Open { opened, .. } => {
                 let opened = Arc::clone(opened);
                 transaction.state = State::Aborted;
@@ -168,6 +216,7 @@ impl Transactions {
                 format!("Transaction {number} has been committed."),
             )),
             Some(Transaction { state: State::Aborted, .. }) => Err(aborted(number)),
+            Some(Transaction { state: State::Evicted, .. }) => Err(evicted(number)),
             Some(transaction) => {
                 let ended = std::mem::replace(&mut transaction.state, State::Aborted);
                 drop(known);
@@ -210,6 +259,11 @@ impl Transactions {
 }
 
 impl Transaction {
+    /// Whether it is open and no command works in it: one that does has it too.
+    fn is_idle(&self) -> bool {
+        matches!(&self.state, State::Open { opened, .. } if Arc::strong_count(opened) == 1)
+    }
+
     /// Aborts it if it has outlived its time; then what it was.
     #[must_use = "letting it go takes a while: first of all the lock is given back"]
     fn expire(&mut self, now: Instant) -> Option<State> {
@@ -225,6 +279,7 @@ impl Transaction {
                 format!("Transaction {number} has been committed."),
             )),
             State::Aborted => Err(aborted(number)),
+            State::Evicted => Err(evicted(number)),
         }
     }
 }
@@ -247,6 +302,14 @@ fn aborted(number: i64) -> Error {
     Error::new(Code::NO_SUCH_TRANSACTION, text).with_label(TRANSIENT_TRANSACTION)
 }
 
+fn evicted(number: i64) -> Error {
+    let text = format!(
+        "Transaction {number} has been aborted: the idle cursors and transactions of this user held more than its share of \
+         'mongo-idle-memory', and this one held the most."
+    );
+    Error::new(Code::NO_SUCH_TRANSACTION, text).with_label(TRANSIENT_TRANSACTION)
+}
+
 #[cfg(test)]
 mod tests {
     use bson::RawDocument;
@@ -254,6 +317,7 @@ mod tests {
     use storage::{ClockOptions, ManualClock, MemoryStore, Time};
 
     use super::*;
+    use crate::limits::Limits;
 
     fn common() -> Arc<Common> {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
@@ -265,7 +329,7 @@ mod tests {
     async fn a_collection_made_in_a_transaction_goes_with_it_when_its_time_is_over() {
         let common = common();
         let engine = Arc::clone(&common.engine);
-        let transactions = Transactions::new(10);
+        let transactions = Transactions::new(&Shares::new(&Limits::default()));
         let session = SessionId { uuid: [1; 16], user: [0; 32] };
         let minute = Duration::from_mins(1);
         let room = transactions.room(&common, &session, 1, true, minute).unwrap();
@@ -291,7 +355,7 @@ mod tests {
     #[test]
     fn nobody_waits_while_an_expired_transaction_goes() {
         let common = common();
-        let transactions = Transactions::new(10);
+        let transactions = Transactions::new(&Shares::new(&Limits::default()));
         let session = SessionId { uuid: [1; 16], user: [0; 32] };
         for (number, commits) in [(1, false), (2, true)] {
             let room = transactions.room(&common, &session, number, true, Duration::ZERO).unwrap();

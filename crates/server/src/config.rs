@@ -370,12 +370,11 @@ fn queries(settings: &Settings, threads: usize, share: usize) -> Result<usize> {
 }
 
 fn mongo_limits(settings: &Settings) -> mongo::Limits {
-    let cursors = settings.number("mongo-max-cursors") as usize;
     mongo::Limits {
         connections: settings.number("mongo-max-connections") as usize,
         idle_timeout: settings.seconds("mongo-idle-timeout"),
-        cursors,
-        cursors_of_user: cursors,
+        cursors: settings.number("mongo-max-cursors") as usize,
+        idle_bytes: settings.number("mongo-idle-memory") as usize,
         cursor_idle_timeout: settings.seconds("mongo-cursor-timeout"),
         transactions: settings.number("mongo-max-transactions") as usize,
         transaction_lifetime: settings.seconds("mongo-transaction-lifetime"),

@@ -318,6 +318,11 @@ impl Workspace {
         Ok(Outcome { touched: self.touched, reliance: self.reliance, claimant: self.claimant })
     }
 
+    /// How many bytes it holds, roughly: each document is in the draft and among what the commit writes.
+    pub fn bytes(&self) -> usize {
+        self.draft.bytes().saturating_mul(2)
+    }
+
     fn check_size(&self) -> Result<()> {
         let (actual, limit) = (self.draft.bytes(), WORKSPACE_BYTES_MAX);
         if actual > limit {

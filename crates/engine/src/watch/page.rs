@@ -27,6 +27,20 @@ pub struct WatchEvent {
     pub what: Watched,
 }
 
+impl WatchEvent {
+    /// How many bytes it takes, roughly.
+    pub fn bytes(&self) -> usize {
+        let images = match &self.what {
+            Watched::Item(_, event) => {
+                let images = event.current.iter().chain(&event.previous);
+                images.map(|found| found.document.as_bytes().len()).sum()
+            }
+            Watched::Created | Watched::Dropped | Watched::Renamed { .. } | Watched::DatabaseDropped => 0,
+        };
+        size_of::<WatchEvent>() + self.database.len() + self.name.len() + images
+    }
+}
+
 /// What happened to an item, a collection or a database.
 #[derive(Debug, Clone)]
 pub enum Watched {

@@ -149,6 +149,12 @@ impl Answers {
         }
     }
 
+    /// How many bytes it holds between two requests, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        let held = self.held.as_ref().map_or(0, |(document, _)| document.as_bytes().len());
+        self.running.bytes() + self.scans.bytes() + held
+    }
+
     /// What was looked at in the leading collection.
     pub(crate) fn examined(&self) -> Examined {
         self.scans.examined()

@@ -77,6 +77,11 @@ impl Scans {
         leading.map_or_else(|| self.examined.clone(), |(walk, _)| walk.examined())
     }
 
+    /// How many bytes the walks hold between two requests, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.open.values().map(|(walk, _)| walk.bytes()).sum()
+    }
+
     /// Ends a request: nothing that was read ahead is kept.
     pub(crate) fn rest(&mut self) {
         self.read_now.clear();

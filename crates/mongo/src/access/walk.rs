@@ -117,7 +117,16 @@ pub(crate) struct Walk {
     pub(super) tells_index_key: bool,
 }
 
+/// What a document that a walk remembers takes.
+const MET_BYTES: usize = 2 * size_of::<ItemNumber>();
+
 impl Walk {
+    /// How many bytes it holds between two requests, roughly: the documents that it remembers. Its spans count with the command
+    /// that they were made of.
+    pub(crate) fn bytes(&self) -> usize {
+        self.met.capacity() * MET_BYTES
+    }
+
     /// A walk through the documents that meet the filter, of which so many are wanted at most.
     pub(crate) fn new(
         collection: Option<Arc<Collection>>,

@@ -41,12 +41,14 @@ pub(crate) enum Who {
 impl Identity {
     pub(crate) fn new(user: &str, database: &str, who: Who) -> Identity {
         let digest = match &who {
-            // Sessions and cursors of those who may do everything are not for others.
+            // The account is on every database, and one user on all of them. Sessions and cursors of those who may do
+            // everything are not for others.
             Who::Account(holder) if holder.right() == Right::ReadOnly => {
                 // No user has such a name.
-                digest(&format!("\0{user}"), database)
+                digest(&format!("\0{user}"), "admin")
             }
-            Who::Account(_) | Who::User(_) => digest(user, database),
+            Who::Account(_) => digest(user, "admin"),
+            Who::User(_) => digest(user, database),
         };
         Identity { user: user.to_owned(), database: database.to_owned(), who, digest }
     }

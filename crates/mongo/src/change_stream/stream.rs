@@ -204,6 +204,13 @@ impl Stream {
         Ok(passed)
     }
 
+    /// How many bytes it holds between two requests, roughly: the events that were read and not shown yet.
+    pub(crate) fn bytes(&self) -> usize {
+        let waiting: usize = self.waiting.iter().map(WatchEvent::bytes).sum();
+        let steps = self.steps.iter().filter_map(|step| step.document.as_ref());
+        waiting + steps.map(|document| document.as_bytes().len()).sum::<usize>()
+    }
+
     /// Whether it is worth to look again.
     pub(crate) fn has_news(&self, engine: &Engine) -> Result<bool> {
         let (sequence, time) = self.looked;

@@ -58,7 +58,9 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     if finished {
         call.service.cursors.finish(id);
     } else {
+        let user = cursor.owner.user;
         call.service.cursors.put_back(id, cursor);
+        call.service.make_room(&user);
     }
     Ok(reply)
 }

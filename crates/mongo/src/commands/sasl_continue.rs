@@ -17,6 +17,11 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         Ok(step) => Ok(take(call, step).into()),
         Err(error) => {
             tracing::info!(peer = %call.connection.peer, ?user, ?database, "authentication failed");
+            if error.code == Code::AUTHENTICATION_FAILED {
+                call.service.wrong_proofs.add(1);
+                let mut client = call.connection.client.lock();
+                (client.wrong_proofs, client.was_wrong) = (client.wrong_proofs.saturating_add(1), true);
+            }
             Err(error)
         }
     }

@@ -25,6 +25,7 @@ pub(super) fn take(call: &Call, step: Step) -> Document {
     client.conversation = step.next;
     if let Some(identity) = step.proved {
         client.identity = Some(identity);
+        client.wrong_proofs = 0;
     }
     step.reply
 }

@@ -122,7 +122,35 @@ pub(crate) fn aggregate(call: &Call) -> Result<Vec<Need>> {
         needs.extend(described(&name.database, &what));
     }
     needs.extend(pipeline.writes().into_iter().flat_map(|writes| written(call, writes)));
+    // What is computed takes memory and time, also where it comes from nowhere: that is for those who may read something.
+    let makes_documents = stages.iter().any(|stage| names(ValueRef::Document(*stage), "$documents"));
+    if makes_documents && !reads_anything(&call.rights) {
+        needs.push(here(call, Action::Find));
+    }
     Ok(needs)
+}
+
+/// Whether a client may read some database.
+fn reads_anything(rights: &Rights) -> bool {
+    match rights {
+        Rights::Everything => true,
+        Rights::Roles(roles) => {
+            roles.iter().any(|role| rights.allow(&Need::on(&role.database, Action::Find)))
+        }
+        Rights::Nothing => false,
+    }
+}
+
+/// Whether something within has that name. A literal may have it too: taking it for a stage asks for a right that the other
+/// stages need as a rule.
+fn names(value: ValueRef<'_>, wanted: &str) -> bool {
+    match value {
+        ValueRef::Document(fields) => {
+            fields.iter().any(|(name, value)| name == wanted || names(value, wanted))
+        }
+        ValueRef::Array(items) => items.iter().any(|item| names(item, wanted)),
+        _ => false,
+    }
 }
 
 fn described(database: &str, what: &Description) -> Option<Need> {

@@ -1,9 +1,12 @@
 //! Who gets in, and how.
 
+use std::time::Duration;
+
 use bson::{Document, Value};
 use mongo::Authentication;
+use telemetry::Page;
 
-use crate::client::{PASSWORD, Server, code, inner, settings, text, texts};
+use crate::client::{PASSWORD, Server, code, inner, kind_0, op_msg, settings, text, texts};
 use crate::scram::{Exchange, Hash, authenticate, go_on, payload};
 
 async fn locked() -> Server {
@@ -54,9 +57,9 @@ async fn strangers_may_only_say_hello() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_password_and_an_unknown_user_look_the_same() {
     let server = locked().await;
-    let mut client = server.connect().await;
     let mut shown = Vec::new();
     for (user, password) in [("bolide", "wrong"), ("nobody", "wrong"), ("nobody", PASSWORD)] {
+        let mut client = server.connect().await;
         let mut exchange = Exchange::new(Hash::Sha256, user, password);
         let first = client.admin(exchange.start(true)).await;
         let salt = payload(&first).split(',').nth(1).unwrap().to_owned();
@@ -124,6 +127,7 @@ async fn broken_conversations_are_refused() {
     assert_eq!(client.refused(go_on(&first, b"x")).await.0, 17, "what failed is over");
     client.ok(exchange.start(true)).await;
     for rubbish in [&b""[..], b"c=biws,r=x,p=y", &[0xFF; 10], &vec![b'a'; 100_000]] {
+        let mut client = server.connect().await;
         client.ok(exchange.start(true)).await;
         assert_eq!(client.refused(go_on(&first, rubbish)).await.0, 18);
     }
@@ -160,6 +164,7 @@ async fn users_are_made_changed_and_dropped() {
     ann.ok(command("logout")).await;
     assert_eq!(ann.refused(command("serverStatus")).await.0, 13);
 
+    let mut ann = server.connect().await;
     let update = Document::new()
         .with("updateUser", "ann")
         .with("pwd", "second")
@@ -220,5 +225,53 @@ async fn strangers_are_answered_by_these_commands_and_no_others() {
             let is_refused = reply.get("code") == Some(&Value::Int32(13));
             assert_eq!(is_refused, !OPEN.contains(&name), "{name} on {database}: {reply:?}");
         }
+    }
+}
+
+/// A connection on which passwords are tried does not last: three of them, each answered later than the one before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_ends_with_the_third_wrong_password() {
+    let server = locked().await;
+    let mut guessing = server.connect().await;
+    for guess in ["a", "b", "c"] {
+        assert_eq!(authenticate(&mut guessing, Hash::Sha256, "admin", "bolide", guess).await, Err(18));
+    }
+    assert!(guessing.is_closed().await);
+    let mut page = Page::default();
+    server.registry.write(&mut page);
+    let page = page.finish();
+    assert!(page.contains("bolide_mongo_authentication_failures_total 3"), "{page}");
+    // A right one in between is no guess.
+    let mut client = server.connect().await;
+    for _ in 0..3 {
+        assert_eq!(authenticate(&mut client, Hash::Sha256, "admin", "bolide", "a").await, Err(18));
+        assert_eq!(authenticate(&mut client, Hash::Sha256, "admin", "bolide", PASSWORD).await, Ok(()));
+    }
+}
+
+/// Only the answer to a wrong password waits: the right one is let in at once, of the same user at the same address.
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_passwords_wait_and_right_ones_do_not() {
+    let mut settings = settings();
+    settings.authentication = Authentication::Required;
+    settings.limits.wrong_proof_pause = Duration::from_hours(1);
+    let server = Server::with(settings).await;
+    let mut guessing = Vec::new();
+    for _ in 0..30 {
+        let mut client = server.connect().await;
+        let mut exchange = Exchange::new(Hash::Sha1, "bolide", "wrong");
+        let first = client.ok(exchange.start(true)).await;
+        let proof = exchange.prove(&first).with("$db", "admin");
+        client.send(&op_msg(9, 0, &[kind_0(&proof)])).await;
+        guessing.push(client);
+    }
+    for _ in 0..3 {
+        let mut client = server.connect().await;
+        assert_eq!(authenticate(&mut client, Hash::Sha1, "admin", "bolide", PASSWORD).await, Ok(()));
+        client.ping().await;
+    }
+    for client in &guessing {
+        let read = client.stream.try_read(&mut [0; 1]);
+        assert!(matches!(&read, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock), "{read:?}");
     }
 }

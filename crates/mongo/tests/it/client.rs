@@ -10,6 +10,7 @@ use bytes::Bytes;
 use engine::Engine;
 use mongo::{Account, Authentication, Host, Limits, Profile, Service, Settings};
 use storage::{ClockOptions, ManualClock, MemoryStore, Time};
+use telemetry::Registry;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -27,6 +28,7 @@ pub(crate) struct Server {
     pub(crate) engine: Arc<Engine>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) service: Arc<Service>,
+    pub(crate) registry: Arc<Registry>,
     stop: Option<oneshot::Sender<()>>,
     pub(crate) ended: Option<tokio::task::JoinHandle<()>>,
 }
@@ -49,7 +51,8 @@ pub(crate) fn settings() -> Settings {
             used_bytes: || (5 << 20, 9 << 20),
         },
         arguments: vec!["bolide".to_owned()],
-        limits: Limits::default(),
+        // Tests of wrong passwords do not wait.
+        limits: Limits { wrong_proof_pause: Duration::ZERO, ..Limits::default() },
         scratch: None,
         load: Arc::default(),
         registry: Arc::default(),
@@ -73,6 +76,7 @@ impl Server {
     }
 
     pub(crate) async fn over(engine: Arc<Engine>, clock: Arc<ManualClock>, settings: Settings) -> Server {
+        let registry = Arc::clone(&settings.registry);
         let service = Service::new(Arc::clone(&engine), settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -80,7 +84,7 @@ impl Server {
         let ended = tokio::spawn(mongo::serve(listener, Arc::clone(&service), async move {
             let _ = stopped.await;
         }));
-        Server { address, engine, clock, service, stop: Some(stop), ended: Some(ended) }
+        Server { address, engine, clock, service, registry, stop: Some(stop), ended: Some(ended) }
     }
 
     pub(crate) async fn connect(&self) -> Client<TcpStream> {

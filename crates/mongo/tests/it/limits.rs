@@ -6,8 +6,7 @@ use bson::{Binary, Document, Value};
 use mongo::Limits;
 use tokio::net::TcpStream;
 
-use crate::client::{Client, PASSWORD, Server, code, inner, json, labels, settings};
-use crate::scram::{Hash, authenticate};
+use crate::client::{Client, Server, code, inner, json, labels, settings};
 
 const FIND: &str = r#"{"find": "c", "batchSize": 1}"#;
 
@@ -30,18 +29,6 @@ async fn there_are_as_many_cursors_as_the_operator_says() {
     let id = inner(&first, "cursor.id").clone();
     client.done("db", Document::new().with("killCursors", "c").with("cursors", vec![id])).await;
     client.done("db", json(FIND)).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_user_has_as_many_cursors_as_the_operator_says() {
-    let (server, mut stranger) = server(Limits { cursors_of_user: 1, ..Limits::default() }).await;
-    let mut owner = server.connect().await;
-    authenticate(&mut owner, Hash::Sha1, "admin", "bolide", PASSWORD).await.unwrap();
-    for client in [&mut stranger, &mut owner] {
-        client.done("db", json(FIND)).await;
-        let (code, words) = client.fails("db", json(FIND)).await;
-        assert_eq!((code, words.as_str()), (96, "this user has 1 cursors open already"));
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,6 +29,7 @@ mod refusals;
 mod roles;
 mod scram;
 mod sessions;
+mod shares;
 mod spill;
 mod sweep;
 mod system_collections;

@@ -39,6 +39,10 @@ pub(crate) trait Step: Send {
     fn close(&mut self, _source: &mut dyn Source) {}
     /// Ends a request: lets go of what only that request could use.
     fn rest(&mut self) {}
+    /// How many bytes of rows it holds between two requests, roughly.
+    fn bytes(&self) -> usize {
+        0
+    }
 }
 
 /// Steps that follow each other; itself a step.
@@ -90,6 +94,10 @@ impl Step for Chain {
     fn rest(&mut self) {
         self.steps.iter_mut().for_each(|step| step.rest());
     }
+
+    fn bytes(&self) -> usize {
+        self.steps.iter().map(|step| step.bytes()).sum()
+    }
 }
 
 /// Rows that wait to be asked for, and whether more can come.
@@ -106,6 +114,10 @@ impl Outbox {
 
     pub(crate) fn end(&mut self) {
         self.ended = true;
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.ready.as_ref().map_or(0, Row::bytes)
     }
 
     pub(crate) fn pop(&mut self) -> Flow {
@@ -157,6 +169,10 @@ impl<E: Each> Step for EachRow<E> {
     fn rest(&mut self) {
         self.each.rest();
     }
+
+    fn bytes(&self) -> usize {
+        self.outbox.bytes()
+    }
 }
 
 /// What keeps all rows before it gives the first.
@@ -164,6 +180,8 @@ pub(crate) trait Blocking: Send {
     fn take(&mut self, row: Row, world: &mut World<'_>) -> Result<()>;
     /// Everything that was taken becomes rows, one after the other: `None` ends them.
     fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>>;
+    /// How many bytes it holds, roughly: what it has taken and not given yet.
+    fn bytes(&self) -> usize;
 }
 
 /// The step of a [`Blocking`].
@@ -208,6 +226,13 @@ impl<B: Blocking> Step for BlockingStep<B> {
             Phase::Ended => {}
         }
         Ok(Flow::End)
+    }
+
+    fn bytes(&self) -> usize {
+        match self.state {
+            Phase::Taking | Phase::Giving => self.blocking.bytes(),
+            Phase::Ended => 0,
+        }
     }
 }
 

@@ -84,4 +84,8 @@ impl Blocking for NearestFirst {
         }
         Ok(self.given.as_mut().and_then(Iterator::next).map(|(_, row)| row))
     }
+
+    fn bytes(&self) -> usize {
+        self.memory.used()
+    }
 }

@@ -94,6 +94,12 @@ impl Memory {
         self.used
     }
 
+    /// What is left of what was taken, where so many of all rows are left.
+    pub(crate) fn left(&self, rows: usize, all: usize) -> usize {
+        let share = self.used as u128 * rows as u128 / all.max(1) as u128;
+        usize::try_from(share).unwrap_or(usize::MAX)
+    }
+
     pub(crate) fn give_back(&mut self, bytes: usize) {
         self.used = self.used.saturating_sub(bytes);
     }

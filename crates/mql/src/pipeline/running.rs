@@ -7,7 +7,7 @@ use bson::{Document, Value, ValueRef};
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
 use crate::pipeline::chain::{Chain, Flow, Step, World};
-use crate::pipeline::row::Row;
+use crate::pipeline::row::{Row, document_bytes};
 use crate::pipeline::source::{Order, Part, Scan, ScanId, Source};
 use crate::pipeline::stage::{Stage, start_behind, start_stages};
 use crate::pipeline::text::{text, type_name};
@@ -28,6 +28,16 @@ enum State {
 enum Feed {
     Scan { id: ScanId, part: Part },
     Rows(std::vec::IntoIter<Document>),
+}
+
+impl Feed {
+    /// How many bytes it holds. Rows of its own are counted one by one: there are few of them, or they come from a request.
+    fn bytes(&self) -> usize {
+        match self {
+            Feed::Scan { .. } => 0,
+            Feed::Rows(rows) => rows.as_slice().iter().map(|row| document_bytes(row.view())).sum(),
+        }
+    }
 }
 
 impl std::fmt::Debug for Running {
@@ -77,6 +87,15 @@ impl Running {
     pub fn rest(&mut self) {
         if let State::Open { chain, .. } = &mut self.state {
             chain.rest();
+        }
+    }
+
+    /// How many bytes of rows it holds between two requests, roughly. What was moved to disk does not count, nor does what the
+    /// stages were written as.
+    pub fn bytes(&self) -> usize {
+        match &self.state {
+            State::Open { feed, chain } => feed.bytes() + chain.bytes(),
+            State::New(_) | State::Done => 0,
         }
     }
 

@@ -175,11 +175,18 @@ impl<O: SortOrder> Sorter<O> {
         }
         self.sort(context)?;
         let left = self.order.limit().unwrap_or(usize::MAX);
+        let on_disk: usize = self.runs.iter().map(|run| run.merge_bytes(context)).sum();
+        let all = self.entries.len();
         let mut sources: Vec<Input<O::Key>> =
             self.runs.into_iter().map(|run| Input::Run(run.reader)).collect();
         sources.push(Input::Memory(self.entries.into_iter()));
         let merge = Merge::new(sources, &self.order, context)?;
-        Ok(SortedRows { order: self.order, merge, left })
+        Ok(SortedRows { order: self.order, merge, left, memory: self.memory, all, on_disk })
+    }
+
+    /// How many bytes it holds, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.memory.used()
     }
 }
 
@@ -189,6 +196,11 @@ pub(crate) struct SortedRows<O: SortOrder> {
     merge: Merge<O::Key>,
     /// How many are wanted yet.
     left: usize,
+    /// What the rows in memory took when there were so many.
+    memory: Memory,
+    all: usize,
+    /// How many bytes of the rows on disk are in memory at a time.
+    on_disk: usize,
 }
 
 impl<O: SortOrder> SortedRows<O> {
@@ -198,6 +210,11 @@ impl<O: SortOrder> SortedRows<O> {
         }
         self.left -= 1;
         self.merge.next(&self.order, context)
+    }
+
+    /// How many bytes it holds, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.memory.left(self.merge.in_memory(), self.all) + self.on_disk
     }
 }
 
@@ -231,6 +248,15 @@ impl<K: Send> Merge<K> {
             merge.refill(input, order, context)?;
         }
         Ok(merge)
+    }
+
+    /// How many rows are in memory and have not been given, those that stand first not counted.
+    fn in_memory(&self) -> usize {
+        let rows = |input: &Input<K>| match input {
+            Input::Memory(entries) => entries.len(),
+            Input::Run(_) => 0,
+        };
+        self.inputs.iter().map(rows).sum()
     }
 
     fn next<O: SortOrder<Key = K>>(&mut self, order: &O, context: &Context) -> Result<Option<(K, Tagged)>> {

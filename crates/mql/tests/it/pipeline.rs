@@ -842,3 +842,48 @@ fn a_resting_pipeline_keeps_no_join_table() {
     running.next(&mut memory, &context).unwrap().unwrap();
     assert_eq!(memory.asked.len(), 4, "the next request has its own table");
 }
+
+/// What a pipeline holds between two requests is what its stages have kept and not given yet.
+#[test]
+fn a_resting_pipeline_tells_how_much_it_holds() {
+    let document = |number: i32| {
+        json(&format!(
+            r#"{{"_id": {number}, "k": {}, "pad": "{}", "a": [1, 2, 3]}}"#,
+            number % 7,
+            "x".repeat(1000)
+        ))
+    };
+    let documents: Vec<Document> = (0..200).map(document).collect();
+    let all = 200 * 1000;
+    for (stages_text, least, most) in [
+        ("[]", 0, 0),
+        (r#"[{"$match": {"k": 1}}]"#, 0, 0),
+        (r#"[{"$sort": {"k": 1}}]"#, all, 2 * all),
+        (r#"[{"$group": {"_id": "$_id", "p": {"$first": "$pad"}}}]"#, all, 2 * all),
+        (r#"[{"$group": {"_id": null, "p": {"$push": "$pad"}}}, {"$unwind": "$p"}]"#, all / 2, 2 * all),
+        (r#"[{"$sample": {"size": 200}}]"#, all, 2 * all),
+        (r#"[{"$bucketAuto": {"groupBy": "$_id", "buckets": 10}}]"#, all, 2 * all),
+        (
+            r#"[{"$setWindowFields": {"sortBy": {"k": 1}, "output": {"n": {"$documentNumber": {}}}}}]"#,
+            all,
+            2 * all,
+        ),
+        (
+            r#"[{"$match": {"k": 9}}, {"$unionWith": {"coll": "docs", "pipeline": [{"$sort": {"k": 1}}]}}]"#,
+            all,
+            2 * all,
+        ),
+    ] {
+        let parsed = stages(stages_text);
+        let views: Vec<_> = parsed.iter().map(Document::view).collect();
+        let mut running = Pipeline::parse(&views, &settings()).unwrap().start();
+        let mut memory = memory(&documents);
+        let context = Context::at(0);
+        assert!(running.next(&mut memory, &context).unwrap().is_some(), "{stages_text}");
+        running.rest();
+        let bytes = running.bytes();
+        assert!((least * 9 / 10..=most).contains(&bytes), "{stages_text}: {bytes}");
+        while running.next(&mut memory, &context).unwrap().is_some() {}
+        assert_eq!(running.bytes(), 0, "{stages_text}: everything was given");
+    }
+}

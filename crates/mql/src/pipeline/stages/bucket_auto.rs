@@ -174,6 +174,10 @@ impl Blocking for Bucketing {
         }
         Row::made(document).map(Some)
     }
+
+    fn bytes(&self) -> usize {
+        self.memory.used()
+    }
 }
 
 impl Bucketing {

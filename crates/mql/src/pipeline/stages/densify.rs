@@ -241,6 +241,10 @@ impl Blocking for Densifying {
         }
         Ok(self.given.as_mut().and_then(Iterator::next))
     }
+
+    fn bytes(&self) -> usize {
+        self.memory.used()
+    }
 }
 
 impl Densifying {

@@ -162,4 +162,8 @@ impl Step for Faceting {
     fn rest(&mut self) {
         self.parts.iter_mut().for_each(|part| part.chain.rest());
     }
+
+    fn bytes(&self) -> usize {
+        self.parts.iter().map(|part| part.chain.bytes()).sum::<usize>() + self.outbox.bytes()
+    }
 }

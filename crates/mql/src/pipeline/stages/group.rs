@@ -246,6 +246,15 @@ impl Blocking for Grouping {
         }
         Ok(None)
     }
+
+    fn bytes(&self) -> usize {
+        let overflow = match &self.overflow {
+            Overflow::None => 0,
+            Overflow::Taking(sorter) => sorter.bytes(),
+            Overflow::Giving { rows, .. } => rows.bytes(),
+        };
+        self.memory.left(self.groups.len().saturating_sub(self.given), self.groups.len()) + overflow
+    }
 }
 
 /// `$count`: how many rows came, if any.
@@ -299,6 +308,10 @@ impl Blocking for Counting {
         }
         let value = i32::try_from(count).map_or(Value::Int64(count), Value::Int32);
         Ok(Some(Document::new().with(self.field.as_str(), value).into()))
+    }
+
+    fn bytes(&self) -> usize {
+        0
     }
 }
 

@@ -141,6 +141,14 @@ impl Blocking for Sorting {
             row
         }))
     }
+
+    fn bytes(&self) -> usize {
+        match &self.phase {
+            Phase::Taking(sorter) => sorter.bytes(),
+            Phase::Giving(rows) => rows.bytes(),
+            Phase::Done => 0,
+        }
+    }
 }
 
 /// Reads `$sample`: how many rows.
@@ -201,6 +209,11 @@ impl Blocking for Sampling {
         }
         let place = world.context.random() % self.kept.len() as u64;
         Ok(Some(self.kept.swap_remove(place as usize)))
+    }
+
+    fn bytes(&self) -> usize {
+        let all = usize::try_from(self.seen.min(self.size)).unwrap_or(usize::MAX);
+        self.memory.left(self.kept.len(), all)
     }
 }
 

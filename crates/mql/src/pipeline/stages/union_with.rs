@@ -120,4 +120,8 @@ impl Step for Uniting {
             other.rest();
         }
     }
+
+    fn bytes(&self) -> usize {
+        self.outbox.bytes() + self.other.as_ref().map_or(0, Running::bytes)
+    }
 }

@@ -110,6 +110,8 @@ struct Open {
     items: Items,
     /// What one copy of it costs.
     steps: u64,
+    /// How many bytes the items took when there were so many, and the rest of the document takes.
+    bytes: (usize, usize, usize),
 }
 
 enum Items {
@@ -123,6 +125,7 @@ enum Items {
 impl Step for Unwinding {
     fn push(&mut self, row: Row, world: &mut World<'_>) -> Result<()> {
         world.context.spend(1)?;
+        let (all_bytes, mut all) = (document_bytes(row.view()), 0);
         let items = match self.unwind.path.get(row.view()) {
             Some(ValueRef::Array(items)) if items.is_empty() => {
                 if !self.unwind.preserve {
@@ -133,6 +136,7 @@ impl Step for Unwinding {
             Some(ValueRef::Array(items)) => {
                 let items: Vec<Value> = items.iter().map(ValueRef::to_value).collect();
                 world.context.spend(items.len() as u64)?;
+                all = items.len();
                 Items::Of(items.into_iter().enumerate())
             }
             None | Some(ValueRef::Null | ValueRef::Undefined) if !self.unwind.preserve => return Ok(()),
@@ -147,9 +151,11 @@ impl Step for Unwinding {
             // The place in the document is kept, without a copy of the whole array for each item.
             Items::Of(_) => self.unwind.path.set(&mut rest, Value::Null),
         }
-        let steps = 1 + document_bytes(rest.view()) as u64 / 64;
+        let rest_bytes = document_bytes(rest.view());
+        let steps = 1 + rest_bytes as u64 / 64;
         let row = Row { body: Body::Tree(Document::new()), ..row };
-        self.now = Some(Open { row, rest, items, steps });
+        let bytes = (all_bytes.saturating_sub(rest_bytes), all, rest_bytes);
+        self.now = Some(Open { row, rest, items, steps, bytes });
         Ok(())
     }
 
@@ -184,5 +190,11 @@ impl Step for Unwinding {
             return Ok(Flow::Row(row));
         }
         Ok(if self.ended { Flow::End } else { Flow::Wanting })
+    }
+
+    fn bytes(&self) -> usize {
+        let Some(Open { items, bytes: (items_bytes, all, rest_bytes), .. }) = &self.now else { return 0 };
+        let left = if let Items::Of(left) = items { left.len() } else { 0 };
+        rest_bytes + items_bytes / all.max(&1) * left
     }
 }

@@ -119,6 +119,10 @@ impl Blocking for Windowing {
         self.held = self.memory.used() - before;
         Ok(self.partition.next())
     }
+
+    fn bytes(&self) -> usize {
+        self.memory.used()
+    }
 }
 
 impl Windowing {

@@ -1,0 +1,203 @@
+//! What one user may hold between two requests, while others are there too: cursors, transactions, and the memory in both.
+
+use bson::{Binary, Document, Value};
+use mongo::Limits;
+use telemetry::Page;
+use tokio::net::TcpStream;
+
+use crate::client::{Client, PASSWORD, Server, code, inner, json, labels, settings, text};
+use crate::scram::{Hash, authenticate};
+
+const FIND: &str = r#"{"find": "c", "batchSize": 1}"#;
+/// Keeps everything that is in `large` in memory.
+const SORT: &str = r#"{"aggregate": "large", "pipeline": [{"$sort": {"k": 1}}], "cursor": {"batchSize": 1}}"#;
+/// Bytes in `large`.
+const LARGE: usize = 20 * 50_000;
+
+/// A server with some documents and two users who may read and write them.
+async fn server(limits: Limits) -> Server {
+    let mut settings = settings();
+    settings.limits = limits;
+    let server = Server::with(settings).await;
+    let mut owner = server.connect().await;
+    for name in ["greedy", "honest"] {
+        let create = Document::new().with("createUser", name).with("pwd", "secret");
+        let role = json(r#"{"role": "readWrite", "db": "db"}"#);
+        owner.ok(create.with("roles", vec![Value::from(role)])).await;
+    }
+    owner.done("db", json(r#"{"insert": "c", "documents": [{"x": 1}, {"x": 2}, {"x": 3}]}"#)).await;
+    let large =
+        |number: i32| Value::from(Document::new().with("k", number).with("pad", "x".repeat(LARGE / 20)));
+    let documents: Vec<Value> = (0..20).map(large).collect();
+    owner.done("db", Document::new().with("insert", "large").with("documents", documents)).await;
+    server
+}
+
+async fn log_in(server: &Server, user: &str) -> Client<TcpStream> {
+    let mut client = server.connect().await;
+    authenticate(&mut client, Hash::Sha256, "admin", user, "secret").await.unwrap();
+    client
+}
+
+/// A command that is part of the first transaction of a session.
+fn part(command: Document, session: u8) -> Document {
+    let lsid = Document::new().with("id", Binary { subtype: 4, bytes: vec![session; 16] });
+    command.with("lsid", lsid).with("txnNumber", 1_i64).with("autocommit", false)
+}
+
+fn starts(command: Document, session: u8) -> Document {
+    part(command, session).with("startTransaction", true)
+}
+
+/// A figure of the page of metrics.
+fn figure(server: &Server, name: &str) -> usize {
+    let mut page = Page::default();
+    server.registry.write(&mut page);
+    let page = page.finish();
+    let line = page.lines().find(|line| line.starts_with(&format!("{name} "))).expect(name);
+    line.rsplit_once(' ').unwrap().1.parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_user_leaves_cursors_to_others() {
+    let server = server(Limits { cursors: 8, ..Limits::default() }).await;
+    let (mut greedy, mut honest) = (log_in(&server, "greedy").await, log_in(&server, "honest").await);
+    for _ in 0..6 {
+        greedy.done("db", json(FIND)).await;
+    }
+    let (code, words) = greedy.fails("db", json(FIND)).await;
+    assert!(
+        code == 96 && words.contains("this user has 6 cursors") && words.contains("mongo-max-cursors"),
+        "{words}"
+    );
+    // On another connection it is the same user.
+    assert_eq!(log_in(&server, "greedy").await.fails("db", json(FIND)).await.0, 96);
+    let found = honest.done("db", json(FIND)).await;
+    let id = inner(&found, "cursor.id").clone();
+    honest.done("db", Document::new().with("getMore", id).with("collection", "c")).await;
+    // In a transaction, which the refusal ends, it carries the label by which drivers run the transaction again.
+    let refused = greedy.on("db", starts(json(FIND), 1)).await;
+    assert_eq!(labels(&refused), ["TransientTransactionError"], "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_user_leaves_transactions_to_others() {
+    let server = server(Limits { transactions: 8, ..Limits::default() }).await;
+    let (mut greedy, mut honest) = (log_in(&server, "greedy").await, log_in(&server, "honest").await);
+    let count = || json(r#"{"find": "c"}"#);
+    for session in 0..6 {
+        greedy.done("db", starts(count(), session)).await;
+    }
+    let refused = greedy.on("db", starts(count(), 9)).await;
+    assert_eq!((code(&refused), labels(&refused)), (96, vec!["TransientTransactionError"]));
+    assert!(text(&refused, "errmsg").contains("mongo-max-transactions"), "{refused:?}");
+    honest.done("db", starts(count(), 1)).await;
+    honest.ok(part(json(r#"{"commitTransaction": 1}"#), 1)).await;
+    greedy.ok(part(json(r#"{"abortTransaction": 1}"#), 0)).await;
+    greedy.done("db", starts(count(), 9)).await;
+}
+
+/// The account may authenticate on any database, and does not have a share on each.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_account_is_one_user_on_all_databases() {
+    let server = server(Limits { cursors: 4, ..Limits::default() }).await;
+    for (database, opened) in [("admin", 3), ("db", 0), ("other", 0)] {
+        let mut client = server.connect().await;
+        authenticate(&mut client, Hash::Sha256, database, "bolide", PASSWORD).await.unwrap();
+        for _ in 0..opened {
+            client.done("db", json(FIND)).await;
+        }
+        assert_eq!(client.fails("db", json(FIND)).await.0, 96, "{database}");
+    }
+}
+
+/// What rests in cursors is bounded in bytes; beyond its share a user loses its own and nobody else's.
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_cursors_of_one_user_hold_its_share_of_memory() {
+    let most = 6 * LARGE;
+    let server = server(Limits { idle_bytes: most, ..Limits::default() }).await;
+    let (mut greedy, mut honest) = (log_in(&server, "greedy").await, log_in(&server, "honest").await);
+    let id = |reply: &Document| inner(reply, "cursor.id").clone();
+    let more = |id: &Value| {
+        Document::new().with("getMore", id.clone()).with("collection", "large").with("batchSize", 1)
+    };
+    let own = id(&honest.done("db", json(SORT)).await);
+    let small = id(&greedy.done("db", json(FIND)).await);
+    let mut opened = Vec::new();
+    for _ in 0..40 {
+        opened.push(id(&greedy.done("db", json(SORT)).await));
+        let bytes = figure(&server, "bolide_mongo_idle_bytes");
+        assert!(bytes <= most, "{bytes} bytes rest in cursors");
+    }
+    assert!(figure(&server, "bolide_mongo_idle_bytes") > LARGE, "what is held counts");
+    let ended = figure(&server, "bolide_mongo_idle_ended_total");
+    assert!((36..40).contains(&ended), "{ended} were ended");
+    let refused = greedy.on("db", more(&opened[0])).await;
+    assert_eq!(code(&refused), 43);
+    assert!(text(&refused, "errmsg").contains("mongo-idle-memory"), "{refused:?}");
+    greedy.done("db", more(&opened[39])).await;
+    let small = Document::new().with("getMore", small).with("collection", "c");
+    greedy.done("db", small).await;
+    honest.done("db", more(&own)).await;
+    // A cursor that is closed, or has given everything, holds nothing.
+    greedy
+        .done("db", Document::new().with("killCursors", "large").with("cursors", Value::Array(opened)))
+        .await;
+    honest.done("db", Document::new().with("getMore", own).with("collection", "large")).await;
+    assert_eq!(figure(&server, "bolide_mongo_idle_bytes"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_transactions_of_one_user_hold_its_share_of_memory() {
+    let most = 12 * LARGE;
+    let server = server(Limits { idle_bytes: most, ..Limits::default() }).await;
+    let (mut greedy, mut honest) = (log_in(&server, "greedy").await, log_in(&server, "honest").await);
+    let insert = || {
+        let document = Document::new().with("pad", "x".repeat(LARGE));
+        Document::new().with("insert", "written").with("documents", vec![Value::from(document)])
+    };
+    honest.done("db", starts(insert(), 1)).await;
+    for session in 0..20 {
+        greedy.done("db", starts(insert(), session)).await;
+        let bytes = figure(&server, "bolide_mongo_idle_bytes");
+        assert!(bytes <= most, "{bytes} bytes rest in transactions");
+    }
+    assert!(figure(&server, "bolide_mongo_idle_bytes") > 4 * LARGE, "what is held counts");
+    let mut aborted = 0;
+    for session in 0..20 {
+        let reply = greedy.on("admin", part(json(r#"{"commitTransaction": 1}"#), session)).await;
+        if reply.contains("code") {
+            aborted += 1;
+            assert_eq!((code(&reply), labels(&reply)), (251, vec!["TransientTransactionError"]), "{reply:?}");
+            assert!(text(&reply, "errmsg").contains("mongo-idle-memory"), "{reply:?}");
+            let next = greedy.on("db", part(insert(), session)).await;
+            assert_eq!((code(&next), labels(&next)), (251, vec!["TransientTransactionError"]), "{next:?}");
+        }
+    }
+    assert!((10..20).contains(&aborted), "{aborted} of 20 were aborted");
+    honest.done("db", part(insert(), 1)).await;
+    honest.ok(part(json(r#"{"commitTransaction": 1}"#), 1)).await;
+    assert_eq!(figure(&server, "bolide_mongo_idle_bytes"), 0);
+}
+
+/// A user without any role computes nothing that would have to be kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_from_nowhere_need_a_role() {
+    let server = server(Limits::default()).await;
+    let mut owner = server.connect().await;
+    owner.ok(json(r#"{"createUser": "bare", "pwd": "secret", "roles": []}"#)).await;
+    let (mut bare, mut honest) = (log_in(&server, "bare").await, log_in(&server, "honest").await);
+    let documents = r#"{"$documents": [{"x": 1}, {"x": 2}]}"#;
+    for pipeline in [
+        format!("[{documents}]"),
+        format!(r#"[{{"$currentOp": {{}}}}, {{"$lookup": {{"pipeline": [{documents}], "as": "d"}}}}]"#),
+        format!(r#"[{{"$currentOp": {{}}}}, {{"$unionWith": {{"pipeline": [{documents}]}}}}]"#),
+        format!(
+            r#"[{{"$currentOp": {{}}}}, {{"$facet": {{"f": [{{"$unionWith": {{"pipeline": [{documents}]}}}}]}}}}]"#
+        ),
+    ] {
+        let command = json(&format!(r#"{{"aggregate": 1, "pipeline": {pipeline}, "cursor": {{}}}}"#));
+        assert_eq!(bare.refused(command.clone()).await.0, 13, "{pipeline}");
+        honest.ok(command).await;
+    }
+}
