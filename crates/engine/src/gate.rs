@@ -264,7 +264,7 @@ impl Gate {
         let Some(bytes) = reader.get(keyspace, &key)? else {
             return Err(Error::Corrupt(format!("an index entry of item {}, which is not there", number.0)));
         };
-        let (mut header, _) = Header::decode(&bytes)?;
+        let (mut header, _) = decode_header(number, &bytes)?;
         Ok(!self.is_dead(reader, number, &mut header)?)
     }
 

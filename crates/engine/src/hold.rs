@@ -144,7 +144,11 @@ impl Engine {
             target.partition.next_look.at_once();
             self.purge_at_once(Some(holder), LIFT_STEP)?;
         }
-        Err(Error::Unavailable("an earlier change of expiry rules still waits for the purge".into()))
+        Err(Error::Unavailable(
+            "an earlier change of expiry rules keeps items expired that are not removed yet; resume the purge, or run bolide \
+             check --repair if it has set items aside"
+                .into(),
+        ))
     }
 
     /// Items that are held one by one, in the order of their creation, behind the one of a number; at most a page of them.

@@ -1,8 +1,8 @@
 //! The question before something that cannot be undone: what will happen, in numbers, and a form that says it is meant.
 //!
 //! The first form asks, this page answers it with a second one that carries the same fields and the number that was shown. So it
-//! works without script, and both forms carry the session's secret. If far more would happen by then than was shown, it is
-//! asked again. A little more is to be expected: other clients write meanwhile.
+//! works without script, and both forms carry the session's secret. If more would happen by then than was shown, it is asked
+//! again. A little more is to be expected: other clients write meanwhile.
 
 use engine::{Count, Holder};
 use maud::html;
@@ -16,8 +16,9 @@ use crate::visit::Visit;
 /// The field that says how much was agreed to.
 const CONFIRMED: &str = "confirmed";
 
-/// By how much a small number may grow until it is agreed to.
+/// By how much a number may grow until it is agreed to: so much, or one part in so many of a large one.
 const GROWTH: u64 = 10;
+const GROWTH_PART: u64 = 100;
 
 /// What is about to happen.
 pub(crate) struct Question {
@@ -46,7 +47,7 @@ impl Question {
         let inner = html! {
             section.card.warn #confirm data-number=(number) {
                 h1 { (title) "?" }
-                @if agreed.is_some() { p.refusal role="alert" { "It is far more by now than what you were shown. Nothing was done." } }
+                @if agreed.is_some() { p.refusal role="alert" { "It is more by now than what you were shown. Nothing was done." } }
                 @for effect in &effects { p { (effect) } }
                 p { "This cannot be undone." }
                 form.stack method="post" {
@@ -64,9 +65,10 @@ impl Question {
     }
 }
 
-/// How much an agreement to so much covers: numbers grow between the two forms, and an answer to them must be possible.
+/// How much an agreement to so much covers: numbers grow between the two forms, and an answer to them must be possible. An
+/// agreement to nothing covers nothing: the next form shows a number, which can be agreed to.
 fn covered_by(agreed: u64) -> u64 {
-    agreed.saturating_mul(2).saturating_add(GROWTH)
+    if agreed == 0 { 0 } else { agreed.saturating_add((agreed / GROWTH_PART).max(GROWTH)) }
 }
 
 /// `3 items (1.2 KiB)`, `up to 3 items` where they are not counted exactly.
@@ -79,4 +81,18 @@ pub(crate) fn counted(count: Count) -> String {
 pub(crate) fn are(count: Count, verb: [&str; 2]) -> String {
     let verb = verb[usize::from(count.tally.items != 1)];
     format!("{} {verb}", counted(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::covered_by;
+
+    #[test]
+    fn an_agreement_covers_ten_more_or_one_in_a_hundred_and_one_to_nothing_covers_nothing() {
+        for (agreed, covered) in
+            [(0, 0), (1, 11), (1000, 1010), (10_000, 10_100), (1_000_000, 1_010_000), (u64::MAX, u64::MAX)]
+        {
+            assert_eq!(covered_by(agreed), covered);
+        }
+    }
 }

@@ -18,6 +18,7 @@ use crate::counters::Tally;
 use crate::error::Result;
 use crate::events;
 use crate::expiry::{Place, Queue};
+use crate::header::decode_header;
 use crate::hold;
 use crate::keys::{self, Key, PartitionId};
 
@@ -180,10 +181,21 @@ impl Inspection<'_> {
         claim: &Claim,
         found: &Bytes,
     ) -> Result<bool> {
-        let is_later = number_of(claim.keyspace, &claim.key, found).is_some_and(|it| it > claims.number);
-        Ok(is_later
+        let Some(other) = number_of(claim.keyspace, &claim.key, found) else { return Ok(false) };
+        Ok(self.is_later(stock, other, claims)?
             && stock.policy(self.reader)?.is_dead(&claims.header, self.now)
             && self.other_claimant(stock, claims, claim, found)?.is_some())
+    }
+
+    /// Whether the version of another item is later than that of an item. A replace keeps its item's number, so numbers only
+    /// tell where nothing else can be read.
+    fn is_later(&self, stock: &Stock, other: ItemNumber, than: &Claims) -> Result<bool> {
+        let (keyspace, key) = Key::Item(stock.partition(), other).encode();
+        let Some(bytes) = self.reader.get(keyspace, &key)? else { return Ok(false) };
+        Ok(match decode_header(other, &bytes) {
+            Ok((header, _)) => header.sequence > than.header.sequence,
+            Err(_) => other > than.number,
+        })
     }
 
     /// Another item that lays claim to the same entry, and has it. Entries whose key names their item have no other.

@@ -14,6 +14,8 @@
 //!
 //! So a rule has at most one queue more than it ever had open cutoffs at a time, and those are bounded.
 
+use std::collections::BTreeSet;
+
 use document::Sequence;
 use storage::Time;
 
@@ -76,7 +78,8 @@ impl Policy {
         }
         if next.cutoffs.len() > CUTOFFS_MAX {
             return Err(Error::Unavailable(format!(
-                "{CUTOFFS_MAX} earlier changes of expiry rules still wait for the purge"
+                "{CUTOFFS_MAX} earlier changes of expiry rules keep items expired that are not removed yet; let the purge \
+                 remove them, and run bolide check --repair for those that it has set aside"
             )));
         }
         next.renew_generations(&occupied)?;
@@ -228,6 +231,12 @@ impl Policy {
         Ok(())
     }
 
+    /// Goes on as if that date queue had been opened last.
+    #[cfg(test)]
+    pub(crate) fn set_last_queue(&mut self, number: u16) {
+        self.last_queue = number;
+    }
+
     /// A date queue that nobody stands in. Numbers are used again only when all have been, and never one that a header may
     /// still name: whoever names a queue stands in it.
     fn fresh_queue(&mut self, occupied: &impl Fn(Queue, Millis) -> Result<bool>) -> Result<Queue> {
@@ -242,14 +251,25 @@ impl Policy {
         Err(Error::Unavailable("no queue is free for a date rule".into()))
     }
 
-    /// The policy without those cutoffs of `queue` that reach no further than `through`: the purge has passed them.
-    pub(crate) fn forget(&self, queue: Queue, through: Millis) -> Option<Policy> {
-        let passed = |cutoff: &Cutoff| cutoff.queue == queue && cutoff.through <= through;
-        if !self.cutoffs.iter().any(passed) {
-            return None;
-        }
-        let mut next = Policy { version: self.version + 1, ..self.clone() };
-        next.cutoffs.retain(|cutoff| !passed(cutoff));
-        Some(next)
+    /// The policy without those cutoffs of `queue` that reach no further than `through`: the purge has passed them. `left` are
+    /// the bases of the items that it has left there: for each of them the cutoff stays by which it expired first, so that it
+    /// stays expired, and as of the same instant. However often rules change, no more cutoffs are kept than items are left.
+    pub(crate) fn forget(&self, queue: Queue, through: Millis, left: &[Millis]) -> Option<Policy> {
+        let first_of = |base: Millis| {
+            let covering = self.cutoffs.iter().enumerate();
+            let covering = covering.filter(|(_, cutoff)| cutoff.queue == queue && base <= cutoff.through);
+            covering.min_by_key(|(_, cutoff)| cutoff.term.instant(base)).map(|(at, _)| at)
+        };
+        let needed: BTreeSet<usize> = left.iter().filter_map(|base| first_of(*base)).collect();
+        let is_kept = |(at, cutoff): &(usize, &Cutoff)| {
+            cutoff.queue != queue || cutoff.through > through || needed.contains(at)
+        };
+        let cutoffs: Vec<Cutoff> =
+            self.cutoffs.iter().enumerate().filter(is_kept).map(|(_, cutoff)| *cutoff).collect();
+        (cutoffs.len() < self.cutoffs.len()).then(|| Policy {
+            version: self.version + 1,
+            cutoffs,
+            ..self.clone()
+        })
     }
 }

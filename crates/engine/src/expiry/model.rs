@@ -242,7 +242,7 @@ impl Life {
                 item.header.mortal_places().any(|place| place.queue == queue && place.base <= through);
             !stands || (!whole && random.bool())
         });
-        if let Some(policy) = self.policy.forget(queue, through).filter(|_| whole) {
+        if let Some(policy) = self.policy.forget(queue, through, &[]).filter(|_| whole) {
             self.policy = policy;
         }
     }

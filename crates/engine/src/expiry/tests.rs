@@ -4,7 +4,7 @@ use document::Sequence;
 use storage::Time;
 
 use super::change::CUTOFFS_MAX;
-use super::{Change, Millis, Policy, Queue, from_seconds};
+use super::{Change, Millis, Place, Policy, Queue, from_seconds};
 use crate::definition::{DefaultTtl, OwnTtl};
 use crate::error::Result;
 use crate::header::Header;
@@ -118,9 +118,34 @@ fn a_farther_cutoff_replaces_a_nearer_one_and_the_purge_forgets_both() {
         .expect("changes");
     assert_eq!(second.cutoffs.len(), 1);
     assert_eq!(second.dead_through(Queue::Inherit, at(NOW)), Some(from_seconds(NOW - 50)));
-    assert_eq!(second.forget(Queue::Inherit, from_seconds(NOW - 51)), None);
-    let forgotten = second.forget(Queue::Inherit, from_seconds(NOW - 50)).expect("forgets");
+    assert_eq!(second.forget(Queue::Inherit, from_seconds(NOW - 51), &[]), None);
+    let forgotten = second.forget(Queue::Inherit, from_seconds(NOW - 50), &[]).expect("forgets");
     assert!(forgotten.cutoffs.is_empty() && forgotten.version > second.version);
+}
+
+#[test]
+fn t13_a_cutoff_stays_for_each_item_that_the_purge_leaves_and_no_more() {
+    let (mut policy, mut now) = (Policy::new(DefaultTtl::Seconds(10)), NOW);
+    policy.lifecycle.history_minutes = Some(60);
+    let left = [NOW - 20, NOW - 15].map(from_seconds);
+    let place = |base| Place { queue: Queue::Inherit, base };
+    let instants = |policy: &Policy| left.map(|base| policy.instant(place(base), Sequence(0)));
+    let before = instants(&policy);
+    for change in 0..600 {
+        let ttl = if change % 2 == 0 { 20 } else { 10 };
+        let change = Change::DefaultTtl(DefaultTtl::Seconds(ttl));
+        policy = policy.change(change, at(now), Sequence(6 + now), always).expect("changes");
+        let through = policy.dead_through(Queue::Inherit, at(now)).expect("something has expired");
+        policy = policy.forget(Queue::Inherit, through, &left).unwrap_or(policy);
+        assert!(policy.cutoffs.len() <= 2, "{:?}", policy.cutoffs);
+        assert_eq!(instants(&policy), before, "they expired when they did");
+        now += 5;
+    }
+    let off = policy.change(Change::DefaultTtl(DefaultTtl::Off), at(now), Sequence(9999), always);
+    let off = off.expect("changes").forget(Queue::Inherit, Millis::MAX, &left).expect("forgets");
+    assert!(left.iter().all(|base| off.kills(place(*base), Sequence(5), at(now))));
+    let forgotten = off.forget(Queue::Inherit, Millis::MAX, &[]).expect("forgets");
+    assert!(forgotten.cutoffs.iter().all(|cutoff| cutoff.queue != Queue::Inherit));
 }
 
 #[test]
@@ -300,7 +325,7 @@ fn a_queue_with_a_cutoff_is_never_the_newest_and_is_so_again_once_it_has_none() 
     let policy = longer(&policy, 3000, &[16, 17]);
     assert_eq!(policy.rules[0].queues, queues(&[16, 17, 18]));
     assert_eq!(policy.cutoffs.len(), 2, "a nearer cutoff adds nothing to a farther one");
-    let policy = policy.forget(Queue::Date(16), from_seconds(NOW)).expect("forgets");
+    let policy = policy.forget(Queue::Date(16), from_seconds(NOW), &[]).expect("forgets");
     let policy = longer(&policy, 4000, &[17, 18]);
     assert_eq!(
         policy.rules[0].queues,

@@ -80,6 +80,11 @@ impl Scene {
     /// Lets everything expire and purges until a step finds nothing; how many items went.
     pub(super) fn purge(&self) -> u64 {
         self.clock.advance(Duration::from_secs(1000));
+        self.purge_due()
+    }
+
+    /// Purges what has expired until a step finds nothing; how many items went.
+    pub(super) fn purge_due(&self) -> u64 {
         let mut purged = 0;
         for _ in 0..STEPS_MAX {
             let report = self.engine.purge_step(2).expect("damage of one item fails no step");
@@ -93,7 +98,7 @@ impl Scene {
     }
 
     /// Whether a read finds an item.
-    fn is_living(&self, number: u64) -> bool {
+    pub(super) fn is_living(&self, number: u64) -> bool {
         let view = View::open(&*self.store, self.partition()).expect("a view");
         view.is_number_living(ItemNumber(number)).expect("readable")
     }

@@ -8,6 +8,7 @@ use storage::Keyspace;
 
 use super::damage_tests::{ITEMS, Scene, archived, collection, container, lose_counter, raw};
 use crate::check::{check, repair};
+use crate::gate::View;
 use crate::keys;
 use crate::operation::Scope;
 use crate::{
@@ -135,6 +136,32 @@ fn t22_a_damaged_item_that_can_be_read_again_leaves_its_place_to_the_later_one()
     }
 }
 
+/// A replace keeps its item's number, so an earlier item may have taken the place with a later version.
+#[test]
+fn t15_a_replaced_item_may_take_the_unique_value_of_an_expired_one_that_is_damaged() {
+    let mut scene = Scene::new(container);
+    scene.fill(0..ITEMS);
+    let (key, value) = scene.entries(Keyspace::Item).remove(DAMAGED);
+    no_counter(&scene, &key, &value);
+    let replace = |body| {
+        let (name, precondition) = (ItemName::Id("0".to_owned()), Precondition::None);
+        write(&scene, Operation::Replace { name, body, precondition }).expect("it lives")
+    };
+    scene.clock.advance(Duration::from_secs(60));
+    replace(body(0));
+    scene.clock.advance(Duration::from_secs(60));
+    let text = format!(r#"{{"id":"0","pk":"p","n":{DAMAGED}}}"#);
+    replace(Document::from_json(text.as_bytes()).expect("JSON"));
+    let repaired = repair(&*scene.store, &mut |_| ()).expect("a repair");
+    assert!(repaired.after.is_sound(), "{:#?}", repaired.after.told);
+    scene.restart();
+    assert_eq!((scene.purge_due(), scene.set_aside()), (ITEMS as u64 - 1, 0));
+    let taken = write(&scene, Operation::Create { body: body(DAMAGED) });
+    assert!(matches!(taken, Err(Error::UniqueKeyTaken { .. })), "{taken:?}");
+    let after = check(&*scene.store, &mut |_| ()).expect("an inspection");
+    assert!(after.is_sound(), "{:#?}", after.told);
+}
+
 #[test]
 fn t15_where_the_header_cannot_be_read_a_write_names_the_item_and_the_repair() {
     for make in [container as fn(&Engine) -> Holder, collection] {
@@ -172,6 +199,18 @@ fn t14_an_expired_item_that_is_damaged_is_not_there_and_a_living_one_is_an_error
         let Err(Error::Corrupt(text)) = outcome else { panic!("it lives and cannot be read: {outcome:?}") };
         assert!(text.starts_with("item '1' ") && text.ends_with("run bolide check --repair"), "{text}");
     }
+}
+
+#[test]
+fn an_index_entry_of_an_item_whose_header_cannot_be_read_names_the_item() {
+    let scene = Scene::new(container);
+    scene.fill(0..ITEMS);
+    let (key, value) = scene.entries(Keyspace::Item).remove(DAMAGED);
+    no_header(&scene, &key, &value);
+    let number = keys::item_number(&key).expect("a number");
+    let view = View::open(&*scene.store, scene.partition()).expect("a view");
+    let Err(Error::Corrupt(text)) = view.is_number_living(number) else { panic!("it is damaged") };
+    assert!(text.starts_with(&format!("item {}: ", number.0)), "{text}");
 }
 
 #[test]

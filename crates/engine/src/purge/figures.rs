@@ -23,9 +23,9 @@ use crate::keys;
 /// Figures of the purge in one container or collection, or in all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PurgeFigures {
-    /// What is dead and not removed yet.
+    /// What has expired and waits for its removal. Items that are set aside do not wait.
     pub backlog: Tally,
-    /// When the oldest of it died.
+    /// When the oldest of it expired.
     pub oldest_death: Option<Time>,
     /// What was removed since the engine was opened.
     pub purged: Tally,
@@ -98,22 +98,32 @@ impl Engine {
 }
 
 fn of_partition(reader: &dyn Read, gate: &Gate, partition: &Partition) -> Result<PurgeFigures> {
-    let oldest_death = oldest_death(reader, gate)?;
+    let (oldest_death, set_aside) = (oldest_death(reader, gate)?, set_aside::tally(reader, gate.partition)?);
     let backlog = match oldest_death {
         // Anybody may ask for figures at any time, so they look at no more than a few items.
         Some(_) => {
             let dead = counters::dead_at_most(reader, gate.partition, &gate.policy, gate.now)?.tally;
-            dead.plus(unarchived::sum(reader, gate.partition)?)
+            without(dead.plus(unarchived::sum(reader, gate.partition)?), set_aside)
         }
         None => Tally::default(),
     };
     let (purged, last_pass) = partition.purged.get();
-    let set_aside = set_aside::numbers(reader, gate.partition)?.len() as u64;
     let next_due = partition.next_look.get();
-    Ok(PurgeFigures { backlog, oldest_death, purged, set_aside, last_pass, next_due })
+    Ok(PurgeFigures { backlog, oldest_death, purged, set_aside: set_aside.items, last_pass, next_due })
 }
 
-/// When the first of the dead died that are still there. Deaths are in order along a queue, so its first entry tells.
+/// What waits for the purge of what has expired, where something does. Counters may be damaged as items are, so the difference
+/// is kept from falling below what is known.
+fn without(expired: Tally, set_aside: Tally) -> Tally {
+    let Tally { items, bytes } = expired;
+    Tally {
+        items: items.saturating_sub(set_aside.items).max(1),
+        bytes: bytes.saturating_sub(set_aside.bytes),
+    }
+}
+
+/// When the first item expired that waits for the purge; not those that are set aside, which do not. Expiries are
+/// in order along a queue, so its first entry tells.
 pub(super) fn oldest_death(reader: &dyn Read, gate: &Gate) -> Result<Option<Time>> {
     // What was moved aside is not in a queue any more, and its bytes are still there.
     let mut oldest: Option<Time> = unarchived::oldest(reader, gate.partition)?;

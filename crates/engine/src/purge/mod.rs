@@ -29,6 +29,8 @@ mod pace_tests;
 mod prepare;
 mod retention;
 pub(crate) mod set_aside;
+#[cfg(test)]
+mod set_aside_tests;
 mod shortage;
 mod sweep;
 
@@ -490,6 +492,14 @@ pub(crate) fn from_hand(
     let hand = reader.get(keyspace, &key)?;
     let start = hand.map_or_else(|| keys::queue_prefix(partition, queue), |hand| hand.to_vec());
     Ok(through_base(partition, queue, start, through))
+}
+
+/// The part of a queue that the purge's cursor has passed. Only items that are set aside have entries in it.
+fn before_hand(reader: &dyn Read, partition: PartitionId, queue: Queue) -> Result<KeyRange> {
+    let start = keys::queue_prefix(partition, queue);
+    let (keyspace, key) = Key::Hand(partition, queue).encode();
+    let hand = reader.get(keyspace, &key)?.map_or_else(|| start.clone(), |hand| hand.to_vec());
+    Ok(KeyRange { start: Bound::Included(start.clone()), end: Bound::Excluded(hand.max(start)) })
 }
 
 /// The part of a queue from a place on, up to and including `through`.

@@ -13,8 +13,8 @@
 //! A partition remembers in memory when the oldest item died that was removed and not scrubbed. After a start nobody knows, so
 //! the first look at a promise scrubs. A scrub rewrites whole keyspaces, so one serves every container.
 //!
-//! A hold, an archive that cannot be written, a paused purge and a suspect clock come before the promise; a miss is told all
-//! the same. So does a reader who holds an old snapshot: what it may see is not taken from it. Copies of items outside of the
+//! A hold, an archive that cannot be written, a paused purge, damage of an item and a suspect clock come before the promise; a
+//! miss is told all the same. So does a reader who holds an old snapshot: what it may see is not taken from it. Copies of items outside of the
 //! store are removed in time by `copies`; one that was removed too late is told as a miss if a scrub came before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use storage::{Keyspace, Scrubbed, Time};
 
 use super::figures::oldest_death;
-use super::{FAILURE_PAUSE_MS, in_holder};
+use super::{FAILURE_PAUSE_MS, in_holder, set_aside};
 use crate::Engine;
 use crate::container::Partition;
 use crate::error::{Error, Result};
@@ -82,23 +82,22 @@ impl Engine {
                 report.missed.push(format!("{}/{}", holder.database(), holder.name()));
             }
             let removed = partition.remains.oldest();
-            let look = || {
-                let view = View::open(&*self.store, partition)?;
-                oldest_death(&*view.snapshot, &view.gate)
-            };
-            let dead = look().unwrap_or_else(|error| {
+            let mut expiries = self.expiries_of_remaining(partition).unwrap_or_else(|error| {
                 let again = now.plus_millis(FAILURE_PAUSE_MS);
                 report.next_due = report.next_due.into_iter().chain([again]).min();
                 report.failures.push(in_holder(error, &holder));
-                None
+                Vec::new()
             });
-            if let Some(oldest) = removed.and_then(Removed::death).into_iter().chain(dead).min() {
-                let bound = oldest.plus_millis(bound_ms);
-                if bound <= now && partition.remains.miss(oldest) {
-                    report.missed.push(format!("{}/{}", holder.database(), holder.name()));
-                }
-                report.next_due = report.next_due.into_iter().chain((bound > now).then_some(bound)).min();
+            expiries.extend(removed.and_then(Removed::death));
+            expiries.sort_unstable();
+            let (late, coming): (Vec<Time>, Vec<Time>) =
+                expiries.into_iter().partition(|expiry| expiry.plus_millis(bound_ms) <= now);
+            // Each of them: what is told of an early one would hide a later one, and must not.
+            if late.into_iter().filter(|expiry| partition.remains.miss(*expiry)).count() > 0 {
+                report.missed.push(format!("{}/{}", holder.database(), holder.name()));
             }
+            let next = coming.first().map(|expiry| expiry.plus_millis(bound_ms));
+            report.next_due = report.next_due.into_iter().chain(next).min();
             if let Some(removed) = removed {
                 let due = removed.death().map_or(now, |death| death.plus_millis(bound_ms / 2));
                 scrub = scrub.into_iter().chain([(due, bound_ms)]).min();
@@ -123,6 +122,15 @@ impl Engine {
             report.next_due = report.next_due.into_iter().chain([next]).min();
         }
         Ok(report)
+    }
+
+    /// When items expired whose bytes are still in their places: the oldest of those that wait for the purge, and each one that
+    /// was set aside, which the purge does not come back to.
+    fn expiries_of_remaining(&self, partition: &Partition) -> Result<Vec<Time>> {
+        let view = View::open(&*self.store, partition)?;
+        let mut expiries = set_aside::expiries(&*view.snapshot, &view.gate)?;
+        expiries.extend(oldest_death(&*view.snapshot, &view.gate)?);
+        Ok(expiries)
     }
 
     /// What became of the promises.
@@ -265,7 +273,7 @@ impl Remains {
         self.scrubbed.load(Ordering::Acquire) > time.millis()
     }
 
-    /// Whether the miss of an item that died then is news.
+    /// Whether the miss of an item that expired then is news. Bounds pass in the order of expiries.
     fn miss(&self, death: Time) -> bool {
         self.told.fetch_max(death.millis().max(1), Ordering::AcqRel) < death.millis().max(1)
     }

@@ -2,15 +2,22 @@
 //!
 //! A sweep that meets one takes back what it began to do to it, leaves a note and goes on: one damaged item keeps no other from
 //! being purged. The purge's cursor passes its queue entry, so that later sweeps do not begin at it again; the item stays
-//! hidden: a change of rules leaves a cutoff for it, and cutoffs that may cover it are not forgotten (T13). Restarts find the note. A repair removes the note of an item
+//! hidden: a change of rules leaves a cutoff for it, and the cutoff that keeps it expired is not forgotten (T13). It counts as
+//! late for the retention promise once its bound has passed (T24). Restarts find the note. A repair removes the note of an item
 //! that can be read again and sets the cursor back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use document::ItemNumber;
-use storage::{Direction, KeyRange, Keyspace, Read, Transaction};
+use storage::{Direction, KeyRange, Keyspace, Read, Time, Transaction};
 
+use super::{before_hand, death_at};
+use crate::archive::unarchived;
+use crate::counters::Tally;
 use crate::error::{Error, Result};
+use crate::expiry::{Millis, Place, Queue};
+use crate::gate::Gate;
+use crate::header::decode_header;
 use crate::keys::{self, Key, PartitionId};
 use crate::limits::SET_ASIDE_MAX;
 
@@ -35,6 +42,66 @@ pub(crate) fn numbers(reader: &(impl Read + ?Sized), partition: PartitionId) -> 
 pub(super) fn is_empty(reader: &(impl Read + ?Sized), partition: PartitionId) -> Result<bool> {
     let notes = KeyRange::prefix(keys::set_aside(partition));
     Ok(reader.scan(Keyspace::Counter, notes, Direction::Forward).next().transpose()?.is_none())
+}
+
+/// The entries of a queue that belong to items which are set aside: those that the purge's cursor has passed.
+fn passed(
+    reader: &dyn Read,
+    partition: PartitionId,
+    queue: Queue,
+) -> Result<impl Iterator<Item = Result<(Millis, ItemNumber)>>> {
+    let range = before_hand(reader, partition, queue)?;
+    let scan = reader.scan(Keyspace::Queue, range, Direction::Forward);
+    Ok(scan.map(|entry| keys::queue_entry(&entry?.0)))
+}
+
+/// The bases of the items of a queue that are set aside.
+pub(super) fn bases(reader: &dyn Read, partition: PartitionId, queue: Queue) -> Result<Vec<Millis>> {
+    if is_empty(reader, partition)? {
+        return Ok(Vec::new());
+    }
+    passed(reader, partition, queue)?.map(|entry| Ok(entry?.0)).collect()
+}
+
+/// When the items that are set aside expired, those that writes had moved aside before included.
+pub(super) fn expiries(reader: &dyn Read, gate: &Gate) -> Result<Vec<Time>> {
+    let numbers = numbers(reader, gate.partition)?;
+    if numbers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut expiries: BTreeMap<ItemNumber, Time> = BTreeMap::new();
+    let mut note = |number, at: Time| {
+        expiries.entry(number).and_modify(|known| *known = at.min(*known)).or_insert(at);
+    };
+    for queue in gate.policy.queues() {
+        for entry in passed(reader, gate.partition, queue)? {
+            let (base, number) = entry?;
+            if let Some(at) = death_at(gate, Place { queue, base }) {
+                note(number, at);
+            }
+        }
+    }
+    for entry in unarchived::entries(reader, gate.partition) {
+        let (died, number) = keys::unarchived_entry(&entry?.0)?;
+        if numbers.contains(&number) {
+            note(number, Time::from_millis(died.max(0).unsigned_abs()));
+        }
+    }
+    Ok(expiries.into_values().collect())
+}
+
+/// How many items of a partition are set aside, and the bytes that are known of them.
+pub(super) fn tally(reader: &dyn Read, partition: PartitionId) -> Result<Tally> {
+    let mut tally = Tally::default();
+    for number in numbers(reader, partition)? {
+        let (keyspace, key) = Key::Item(partition, number).encode();
+        let bytes = reader.get(keyspace, &key)?.map_or(0, |value| {
+            let header = decode_header(number, &value).map_or(0, |(_, length)| length);
+            value.len().saturating_sub(header) as u64
+        });
+        tally = tally.plus(Tally { items: 1, bytes });
+    }
+    Ok(tally)
 }
 
 /// Sets an item aside; none if it is already. Too many of them are damage of the partition.

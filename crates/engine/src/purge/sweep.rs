@@ -179,8 +179,8 @@ pub(super) fn sweep(
         let Some(through) = policy.dead_through(queue, now) else { continue };
         let emptied = sweep_queue(tx, gate, undertaker, leave, (queue, through, limit), &mut swept)?;
         if emptied
-            && let Some(next) = policy.forget(queue, through)
-            && set_aside::is_empty(tx, id)?
+            && policy.cutoffs.iter().any(|cutoff| cutoff.queue == queue)
+            && let Some(next) = policy.forget(queue, through, &set_aside::bases(tx, id, queue)?)
         {
             let (keyspace, key) = Key::Policy(id).encode();
             tx.put(keyspace, key, next.encode());

@@ -107,9 +107,13 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "the purge removes entries that a living item has taken over",
         edits: &[
-            edit(WRITE, "self.footprint(dead, Drafted::default()).remove(tx)", "let _ = tx;\n        Ok(())"),
+            edit(WRITE, "self.footprint(dead, Drafted::default()).remove(tx)?;", ""),
             edit(FOOTPRINT, "if is_own {", "if is_own || !entry.key.is_empty() {"),
         ],
+    },
+    Bug {
+        name: "a prepared removal does not look whether the id still leads to its item",
+        edits: &[edit(FOOTPRINT, "let is_named = self.traces.is_named(tx)?;", "let is_named = true;")],
     },
     Bug {
         name: "the purge trusts a suspect clock",
