@@ -22,7 +22,7 @@ use crate::limits::SKEW_SECONDS;
 use crate::path::{ResourcePath, Signed};
 use crate::request::Head;
 use crate::tokens::{self, Claim};
-use crate::{date, grant, headers};
+use crate::{date, grant, headers, names};
 
 /// The door to real time: Unix seconds of the wall clock.
 pub type WallSeconds = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -30,10 +30,19 @@ pub type WallSeconds = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// Credentials that were found genuine, and the key that vouches for them.
 #[derive(Debug)]
 enum Credential {
-    /// A key of the account: what that key is good for.
-    Master(Holder),
+    /// A key of the account: what that key is good for, and which link was signed.
+    Master(Holder, Link),
     /// A resource token: what its permission allows.
     Resource(Claim, Holder),
+}
+
+/// What of a path a signature covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    /// All of it.
+    Names,
+    /// The last resource id, which says those before it.
+    ResourceId,
 }
 
 /// Checks what a data request came with, and settles which resource it is about: clients differ in what of an id they escape,
@@ -95,9 +104,9 @@ fn check_master(
 ) -> Result<Credential, Error> {
     let dates = Dates::of(request)?;
     let signature = STANDARD.decode(token.signature).map_err(|_| malformed())?;
-    let holder = check_signature(keys, method, &path.signed(), &dates, &signature)?;
+    let (holder, link) = check_signature(keys, method, &path.signed(), &dates, &signature)?;
     dates.check_skew(now)?;
-    Ok(Credential::Master(holder))
+    Ok(Credential::Master(holder, link))
 }
 
 fn check_signature(
@@ -106,7 +115,7 @@ fn check_signature(
     signed: &Signed,
     dates: &Dates,
     signature: &[u8],
-) -> Result<Holder, Error> {
+) -> Result<(Holder, Link), Error> {
     let payload = |link: &str| {
         let mut text = String::with_capacity(link.len() + 96);
         text.push_str(method.as_str());
@@ -119,8 +128,10 @@ fn check_signature(
         text
     };
     let whose = |link: &str| keys.signer(payload(link).as_bytes(), signature);
-    if let Some(holder) = whose(&signed.link).or_else(|| whose(signed.rid.as_deref()?)) {
-        return Ok(holder);
+    let by_names = || Some((whose(&signed.link)?, Link::Names));
+    let by_resource_id = || Some((whose(signed.rid.as_deref()?)?, Link::ResourceId));
+    if let Some(signer) = by_names().or_else(by_resource_id) {
+        return Ok(signer);
     }
     let link = signed.rid.as_ref().unwrap_or(&signed.link);
     Err(unauthorized(&format!(
@@ -184,7 +195,10 @@ impl Gate {
     pub(crate) fn admit(&self, head: &mut Head) -> Result<Pass, Error> {
         let now = (self.wall_seconds)();
         let (holder, kept_id) = match check_readings(&self.keys, head, now)? {
-            Credential::Master(holder) => {
+            Credential::Master(holder, link) => {
+                if link == Link::ResourceId && !names::are_resource_ids(&self.engine, &head.path)? {
+                    return Err(unauthorized(NOT_RESOURCE_IDS));
+                }
                 if holder.right() == Right::ReadOnly && !grant::is_for_readers(head)? {
                     return Err(unauthorized(READ_ONLY));
                 }
@@ -244,6 +258,7 @@ impl<'a> Token<'a> {
         let mut field = |name: &str| parts.next()?.strip_prefix(name)?.strip_prefix('=');
         match (field("type"), field("ver"), field("sig")) {
             (Some(kind), Some(version), Some(signature)) => Ok(Self { kind, version, signature }),
+            _ if is_bearer(text) => Err(unauthorized(ENTRA_ID)),
             _ => Err(malformed()),
         }
     }
@@ -255,11 +270,9 @@ impl<'a> Token<'a> {
             "master" | "resource" => {
                 Err(unauthorized(&format!("authorization version '{}' is not known", self.version)))
             }
-            "aad" => Err(unauthorized(
-                "Microsoft Entra ID tokens (type=aad) are not supported yet; use the account key",
-            )),
+            "aad" => Err(unauthorized(ENTRA_ID)),
             "sas" => Err(unauthorized(
-                "shared access signatures (type=sas) are not supported yet; use the account key",
+                "Shared access signatures (type=sas) are not supported; use the account key or a resource token.",
             )),
             other => Err(unauthorized(&format!("authorization type '{other}' is not known"))),
         }
@@ -303,6 +316,21 @@ impl Dates {
         )))
     }
 }
+
+/// What a client with a `TokenCredential` is told.
+const ENTRA_ID: &str = "Microsoft Entra ID tokens (type=aad, or a bearer token) are not supported: this server knows no tenant \
+                        that could vouch for them. Give the client the account key instead of a TokenCredential (AccountKey \
+                        in the connection string, AZURE_COSMOS_KEY), or a resource token of a user's permission.";
+
+/// Whether an authorization header has a bearer token.
+fn is_bearer(text: &str) -> bool {
+    text.split_once(' ').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+}
+
+/// A signature over a resource id covers nothing else of the path, so nothing else may be named otherwise.
+const NOT_RESOURCE_IDS: &str = "The input authorization token can't serve the request: it signs the last segment of the path \
+                                as a resource id, and not every name in the path is the resource id of what it names. Sign \
+                                the whole link, as it is for names.";
 
 /// The service answers such a request as it does one with a wrong key; ours says why.
 const READ_ONLY: &str = "The input authorization token can't serve the request: it was made with a read-only key, which \
@@ -373,7 +401,15 @@ mod tests {
                 vec![("authorization", token("resource").as_str()), ("x-ms-date", DAY)],
                 "no key that this account has",
             ),
-            (vec![("authorization", token("aad").as_str()), ("x-ms-date", DAY)], "Entra"),
+            (
+                vec![("authorization", token("aad").as_str()), ("x-ms-date", DAY)],
+                "instead of a TokenCredential",
+            ),
+            (
+                vec![("authorization", "type%3Daad%26ver%3D1.0%26sig%3DeyJ0.e30.x")],
+                "instead of a TokenCredential",
+            ),
+            (vec![("authorization", "Bearer eyJ0.e30.x")], "instead of a TokenCredential"),
             (vec![("authorization", token("magic").as_str()), ("x-ms-date", DAY)], "'magic' is not known"),
             (vec![("authorization", "type=master&ver=1.0&sig=AAAA"), ("x-ms-date", DAY)], "dbs/ToDoList"),
         ] {

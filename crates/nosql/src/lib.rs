@@ -24,6 +24,7 @@ mod date;
 mod doors;
 mod error;
 mod feed;
+mod framing;
 mod grant;
 mod handlers;
 mod headers;

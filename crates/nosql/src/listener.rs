@@ -9,6 +9,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout, timeout_at};
 use transport::{Complaints, Stream, WRITE_STEP_BYTES};
 
+use crate::framing::{Ambiguous, Framing};
 use crate::limits::{H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, Limits};
 use crate::request::Channel;
 use crate::service::Service;
@@ -120,15 +122,19 @@ async fn connection(
     let front_end = Arc::clone(service.front_end());
     let unread = Unread::new(limits.write_pause_timeout);
     let watched = Arc::clone(&unread);
+    let patient = Patient::new(stream, deadline, limits.write_pause_timeout, front_end);
+    let (ambiguity, requests) = (patient.framing.ambiguity(), AtomicUsize::new(0));
     let answer = service_fn(move |mut request| {
         let service = Arc::clone(&service);
+        if ambiguity.is_in(requests.fetch_add(1, Ordering::Relaxed)) {
+            request.extensions_mut().insert(Ambiguous);
+        }
         request.extensions_mut().insert(channel);
         if request.version() == Version::HTTP_2 {
             request.extensions_mut().insert(Arc::clone(&watched));
         }
         async move { Ok::<_, std::convert::Infallible>(service.respond(request).await) }
     });
-    let patient = Patient::new(stream, deadline, limits.write_pause_timeout, front_end);
     let connection = builder.serve_connection(TokioIo::new(patient), answer);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
@@ -159,6 +165,7 @@ struct Patient {
     front_end: Arc<FrontEnd>,
     deadline: Option<Pin<Box<Sleep>>>,
     seen: usize,
+    framing: Framing,
     write_pause: Duration,
     /// Set while the peer does not take what waits for it.
     write_deadline: Option<Pin<Box<Sleep>>>,
@@ -169,7 +176,8 @@ struct Patient {
 impl Patient {
     fn new(stream: Stream, deadline: Instant, write_pause: Duration, front_end: Arc<FrontEnd>) -> Self {
         let deadline = Some(Box::pin(sleep_until(deadline)));
-        Self { stream, front_end, deadline, seen: 0, write_pause, write_deadline: None, taken: 0 }
+        let framing = Framing::default();
+        Self { stream, front_end, deadline, seen: 0, framing, write_pause, write_deadline: None, taken: 0 }
     }
 
     /// Passes on what became of a write of so many bytes; one that has made too little progress for too long fails.
@@ -204,6 +212,7 @@ impl AsyncRead for Patient {
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         let count = buffer.filled().len() - before;
         self.front_end.received(count);
+        self.framing.follow(&buffer.filled()[before..]);
         let Some(deadline) = &mut self.deadline else { return read };
         if read.is_pending() {
             return deadline.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()));

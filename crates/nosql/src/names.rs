@@ -6,8 +6,11 @@
 
 use std::sync::Arc;
 
-use document::{ContainerRid, DatabaseRid, ItemRid};
-use engine::{Container, Database, Engine, Error, ItemName};
+use document::{ContainerRid, DatabaseRid, ItemRid, UserRid};
+use engine::{Container, Database, Engine, Error, ItemName, Owner};
+
+use crate::belongings::script_kind;
+use crate::path::ResourcePath;
 
 /// The database of that id or resource id.
 pub(crate) fn database(engine: &Engine, name: &str) -> Result<Arc<Database>, Error> {
@@ -31,6 +34,57 @@ pub(crate) fn container(engine: &Engine, database: &Database, name: &str) -> Res
             .filter(|container| container.rid.database_rid() == database.rid)
             .ok_or(Error::NotFound { what }),
         other => other,
+    }
+}
+
+/// Whether every name in a path is the resource id of what it names, of which each says those before it. Of what is not there
+/// a resource id is enough: there is nothing that it could open.
+pub(crate) fn are_resource_ids(engine: &Engine, path: &ResourcePath) -> Result<bool, Error> {
+    let segments: Vec<&str> = path.segments().iter().map(String::as_str).collect();
+    let named = match segments[..] {
+        [ref owner @ .., "operations", _] => owner,
+        _ => &segments[..segments.len() / 2 * 2],
+    };
+    let ["dbs", name, ref inner @ ..] = *named else { return Ok(false) };
+    let Ok(rid) = name.parse::<DatabaseRid>() else { return Ok(false) };
+    let Some(database) = there(database(engine, name))? else { return Ok(true) };
+    if database.rid != rid {
+        return Ok(false);
+    }
+    let is_resource = |owner, name: &str| {
+        there(engine.resource(owner, name)).map(|found| found.is_none_or(|it| it.rid == name))
+    };
+    match *inner {
+        [] => Ok(true),
+        ["users", user] => is_resource(Owner::Database(rid), user),
+        ["users", user, "permissions", permission] => {
+            let Ok(owner) = user.parse::<UserRid>() else { return Ok(false) };
+            Ok(is_resource(Owner::Database(rid), user)? && is_resource(Owner::User(owner), permission)?)
+        }
+        ["colls", name, ref inner @ ..] => {
+            let Ok(rid) = name.parse::<ContainerRid>() else { return Ok(false) };
+            let Some(container) = there(container(engine, &database, name))? else { return Ok(true) };
+            Ok(container.rid == rid
+                && match *inner {
+                    [] => true,
+                    ["docs", id] => matches!(item(&container, name, id), ItemName::Number(_)),
+                    [kind, script] => match script_kind(kind) {
+                        Some((kind, _)) => is_resource(Owner::Container(rid, kind), script)?,
+                        None => false,
+                    },
+                    _ => false,
+                })
+        }
+        _ => Ok(false),
+    }
+}
+
+/// What was looked for, if it is there.
+fn there<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::NotFound { .. } | Error::OwnerNotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

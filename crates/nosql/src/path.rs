@@ -96,8 +96,8 @@ impl ResourcePath {
 pub(crate) struct Signed {
     pub(crate) kind: String,
     pub(crate) link: String,
-    /// The other possible link, when the database segment could be a resource id. A database may be *named* like
-    /// one, and clients disagree about such names, so either link is accepted.
+    /// The other possible link, when the database segment could be a resource id. It covers one segment of the path, so it is
+    /// accepted only where all of them are resource ids (`names`). A database may be *named* like one: that is not enough.
     pub(crate) rid: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use engine::{Charge, Container, Engine, RangeLsn, Touch};
-use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::{HeaderMap, Response, StatusCode, Version};
 use percent_encoding::{AsciiSet, CONTROLS, PercentEncode, utf8_percent_encode};
 
@@ -241,6 +241,7 @@ impl Headers {
         self.fix(headers::GATEWAY_VERSION, "version=2.14.0");
         self.fix(headers::SERVICE_VERSION, concat!("version=", env!("CARGO_PKG_VERSION")));
         self.fix(headers::SCHEMA_VERSION, "1.18");
+        self.fix(X_CONTENT_TYPE_OPTIONS, "nosniff");
     }
 }
 

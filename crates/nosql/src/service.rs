@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use engine::Engine;
 use http_body_util::{BodyExt, Collected, Full};
 use hyper::body::Body as HttpBody;
-use hyper::header::{CONNECTION, HeaderValue};
+use hyper::header::{CONNECTION, HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use telemetry::{FrontEnd, Registry};
@@ -25,6 +25,7 @@ use crate::called::Names;
 use crate::catch::CatchPanic;
 use crate::doors::Doors;
 use crate::error::Error;
+use crate::framing::Ambiguous;
 use crate::limits::{COUNTED_BYTES, DRAIN_BYTES, Limits, METRICS_PAGES, REFUSED_BYTES, REFUSED_PATIENCE};
 use crate::metrics::{self, Reader};
 use crate::pages::{self, Pages};
@@ -151,6 +152,10 @@ impl Service {
     async fn answer(&self, request: Request<impl Arriving>, record: &mut Record<'_>) -> Response<Body> {
         let (activity, version) = (activity::of(request.headers()), request.version());
         let (parts, body) = request.into_parts();
+        if let Err(error) = check_clear(&parts) {
+            let passed = pass_over(body).await;
+            return close_after(passed.max(Passed::InPart), version, finish(Err(error), &activity, None));
+        }
         if !self.names.allow(&parts) {
             return finish(Err(Error::Forbidden(NOT_OUR_NAME.to_owned())), &activity, None);
         }
@@ -365,6 +370,19 @@ pub(crate) trait Arriving: HttpBody<Data = Bytes, Error: std::fmt::Display> + Se
 
 impl<B: HttpBody<Data = Bytes, Error: std::fmt::Display> + Send + Unpin> Arriving for B {}
 
+/// Refuses what a proxy before the server might take for another request, or for one to another name.
+fn check_clear(head: &Parts) -> Result<(), Error> {
+    let what = if head.extensions.get::<Ambiguous>().is_some() {
+        "the request says twice where it ends ('Content-Length' beside 'Transfer-Encoding'), or a line of its head ends without a \
+         carriage return"
+    } else if head.headers.get_all(HOST).iter().count() > 1 {
+        "the request has more than one 'Host' header"
+    } else {
+        return Ok(());
+    };
+    Err(Error::BadRequest(what.to_owned()))
+}
+
 /// Tells operators who was not let in. Nothing of the credentials is in it, and what strangers wrote cannot look like
 /// another line.
 fn log_refusal(head: &Head, error: &Error) {
@@ -406,7 +424,7 @@ async fn pass_over(mut body: impl Arriving) -> Passed {
 }
 
 /// How much of a refused body was passed over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Passed {
     Whole,
     InPart,

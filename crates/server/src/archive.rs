@@ -20,6 +20,8 @@ use engine::{Archive, ArchiveDirectory, ArchiveError};
 use parking_lot::Mutex;
 use storage::Time;
 
+use crate::files::{create_private_directory, private, warn_if_public};
+
 /// A file that is larger gets no more lines.
 const FILE_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -96,7 +98,8 @@ impl DirectoryArchive {
                 bail!("the data directory lies in the archive root '{}'", wanted.display());
             }
         }
-        fs::create_dir_all(&wanted).with_context(place)?;
+        create_private_directory(&wanted).with_context(place)?;
+        warn_if_public("archive root", &wanted);
         if let Some(parent) = wanted.parent() {
             sync_directory(parent).or_else(forgive_unreadable).with_context(place)?;
         }
@@ -122,7 +125,7 @@ impl DirectoryArchive {
     ) -> io::Result<Current> {
         let place = self.root.join(directory.as_str());
         if !place.is_dir() {
-            fs::create_dir(&place).map_err(|error| named(&place, &error))?;
+            create_private_directory(&place).map_err(|error| named(&place, &error))?;
         }
         let mut name = match opened {
             Some(opened) if opened.day == day && opened.path(&place).exists() => opened.clone(),
@@ -130,7 +133,7 @@ impl DirectoryArchive {
         };
         loop {
             let path = name.path(&place);
-            let file = OpenOptions::new().read(true).append(true).create(true).open(&path);
+            let file = private().read(true).append(true).create(true).open(&path);
             let mut file = file.map_err(|error| named(&path, &error))?;
             let length = cut_to_whole_lines(&mut file).map_err(|error| named(&path, &error))?;
             if length < self.file_bytes {
@@ -211,7 +214,7 @@ fn forgive_unreadable(error: io::Error) -> io::Result<()> {
 /// Locks the root until this process ends.
 #[expect(clippy::disallowed_methods, reason = "another process cannot be told to hurry")]
 fn lock(root: &Path) -> Result<File> {
-    let file = OpenOptions::new().create(true).append(true).open(root.join(LOCK))?;
+    let file = private().create(true).append(true).open(root.join(LOCK))?;
     for attempt in 1.. {
         match file.try_lock() {
             Ok(()) => break,

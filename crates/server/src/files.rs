@@ -1,9 +1,54 @@
-//! Small files that are replaced whole: after a crash there is the old one or the new one, and never half of either.
+//! Files that the program makes: for their owner alone unless others must read them, because whatever is in them is somebody's
+//! data; and small ones that are replaced whole, so that after a crash there is the old one or the new one, and never half of
+//! either.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+
+/// The modes of files and directories that are their owner's alone.
+const OWNERS_FILE: u32 = 0o600;
+const OWNERS_DIRECTORY: u32 = 0o700;
+
+/// Options under which a file that is made is its owner's alone. One that is there keeps its mode.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(OWNERS_FILE);
+    options
+}
+
+/// Makes an empty file for its owner alone, in the place of one that may be there with another mode.
+pub(crate) fn create_private(path: &Path) -> io::Result<fs::File> {
+    let file = private().write(true).create(true).truncate(true).open(path)?;
+    make_private(&file)?;
+    Ok(file)
+}
+
+/// Takes a file from everybody but its owner. What is no file of its own, as a pipe or a terminal, stays as it is.
+pub(crate) fn make_private(file: &fs::File) -> io::Result<()> {
+    let known = file.metadata()?;
+    if known.is_file() && known.permissions().mode() & 0o077 != 0 {
+        file.set_permissions(Permissions::from_mode(OWNERS_FILE))?;
+    }
+    Ok(())
+}
+
+/// Makes a directory and those above it that are missing, each for its owner alone. Those that are there stay as they are.
+pub(crate) fn create_private_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(OWNERS_DIRECTORY).create(path)
+}
+
+/// Warns if all users of the machine can get into a directory whose files are somebody's data.
+pub(crate) fn warn_if_public(what: &str, path: &Path) {
+    let Ok(mode) = fs::metadata(path).map(|known| known.permissions().mode() & 0o777) else { return };
+    if mode & 0o007 != 0 {
+        let shown = path.display();
+        tracing::warn!(
+            "every user of this machine can read the {what} '{shown}' (mode {mode:o}): run chmod 700 '{shown}'"
+        );
+    }
+}
 
 /// Who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +62,7 @@ pub(crate) enum Readers {
 /// Puts a file in the place of another one or where there was none, on disk when this returns.
 pub(crate) fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     let mode = match readers {
-        Readers::Owner => 0o600,
+        Readers::Owner => OWNERS_FILE,
         Readers::Everybody => 0o644,
     };
     let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
@@ -38,15 +83,34 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
+
+    fn mode_of(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn what_is_made_is_its_owners_and_directories_that_are_there_stay_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let above = folder.path().join("above");
+        fs::create_dir(&above).unwrap();
+        fs::set_permissions(&above, Permissions::from_mode(0o755)).unwrap();
+        let inner = above.join("one/two");
+        create_private_directory(&inner).unwrap();
+        create_private_directory(&inner).unwrap();
+        assert_eq!([&above, &above.join("one"), &inner].map(|path| mode_of(path)), [0o755, 0o700, 0o700]);
+        let file = inner.join("file");
+        fs::write(&file, "of before").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        create_private(&file).unwrap();
+        assert_eq!((mode_of(&file), fs::read(&file).unwrap()), (0o600, Vec::new()));
+    }
 
     #[test]
     fn a_file_is_replaced_whole_and_only_its_readers_read_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
-        let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        let mode = || mode_of(&path);
         fs::write(folder.path().join("secret.new"), "left behind").unwrap();
         replace(&path, b"one", Readers::Owner).unwrap();
         assert_eq!((fs::read(&path).unwrap(), mode()), (b"one".to_vec(), 0o600));

@@ -16,6 +16,8 @@ use anyhow::{Context as _, Result};
 use engine::Engine;
 use mongo::scratch::{self, Code, Error, Scratch, ScratchFile};
 
+use crate::files::create_private_directory;
+
 /// Where scratch files may lie, and how large all of them may be together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScratchSpace {
@@ -33,7 +35,8 @@ impl ScratchSpace {
     pub(crate) fn open(self, engine: &Arc<Engine>) -> Result<Arc<dyn Scratch>> {
         let shown = self.directory.display();
         let _ = fs::remove_dir_all(&self.directory);
-        fs::create_dir_all(&self.directory).with_context(|| format!("cannot make the directory {shown}"))?;
+        create_private_directory(&self.directory)
+            .with_context(|| format!("cannot make the directory {shown}"))?;
         let used = Arc::new(AtomicU64::new(0));
         Ok(Arc::new(ScratchDirectory {
             space: self,

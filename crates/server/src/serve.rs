@@ -26,6 +26,7 @@ use crate::archive::DirectoryArchive;
 use crate::background;
 use crate::bounded_archive::BoundedArchive;
 use crate::config::{Config, Mongo, Place, ShownKey};
+use crate::files;
 use crate::host;
 use crate::load_figures::LoadFigures;
 use crate::mongo_sweep;
@@ -108,6 +109,7 @@ pub(crate) fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<Arc<dyn
             let store = EmbeddedStore::open(options)
                 .with_context(|| format!("cannot open the data directory '{}'", path.display()))?;
             report(store.recovery());
+            files::warn_if_public("data directory", path);
             Arc::new(store)
         }
     })

@@ -147,9 +147,9 @@ fn t15_a_replaced_item_may_take_the_unique_value_of_an_expired_one_that_is_damag
         let (name, precondition) = (ItemName::Id("0".to_owned()), Precondition::None);
         write(&scene, Operation::Replace { name, body, precondition }).expect("it lives")
     };
-    scene.clock.advance(Duration::from_secs(60));
+    scene.clock.advance(Duration::from_mins(1));
     replace(body(0));
-    scene.clock.advance(Duration::from_secs(60));
+    scene.clock.advance(Duration::from_mins(1));
     let text = format!(r#"{{"id":"0","pk":"p","n":{DAMAGED}}}"#);
     replace(Document::from_json(text.as_bytes()).expect("JSON"));
     let repaired = repair(&*scene.store, &mut |_| ()).expect("a repair");

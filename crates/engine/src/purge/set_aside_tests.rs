@@ -15,6 +15,9 @@ use crate::{ContainerDefinition, DefaultTtl, Engine, Holder, Precondition};
 /// The item that is damaged.
 const DAMAGED: usize = 1;
 
+/// Makes the container or collection of a scene.
+type Make = fn(&Engine) -> Holder;
+
 /// Damages an item so that it cannot be removed, and returns its number.
 type Damage = fn(&Scene) -> ItemNumber;
 
@@ -52,7 +55,7 @@ fn moved_aside(scene: &Scene) -> ItemNumber {
 
 #[test]
 fn t24_a_promise_that_a_damaged_item_breaks_is_told_as_missed() {
-    let cases: [(fn(&Engine) -> Holder, Damage); 4] =
+    let cases: [(Make, Damage); 4] =
         [(container, no_header), (archived, no_header), (collection, no_counter), (archived, moved_aside)];
     for (make, damage) in cases {
         let scene = Scene::new(make);

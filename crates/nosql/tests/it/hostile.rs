@@ -263,3 +263,49 @@ async fn a_body_may_be_as_large_as_the_operator_says() {
     let long = format!(r#"{{"id":"{}"}}"#, "x".repeat(100));
     server.post("/dbs", &long).send().await.expect_error(413, 0, "RequestEntityTooLarge");
 }
+
+/// What a proxy before the server might read as another request, or another name, is not answered but with 400.
+#[tokio::test]
+async fn requests_that_two_programs_could_read_differently_are_refused() {
+    let server = Server::with_container("").await;
+    let smuggled = "0\r\n\r\nGET /alive HTTP/1.1\r\nhost: x\r\n\r\n";
+    for request in [
+        format!(
+            "POST /dbs HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n{smuggled}"
+        ),
+        format!(
+            "POST /dbs HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n{smuggled}"
+        ),
+        "GET /alive HTTP/1.1\nhost: x\r\n\r\n".to_owned(),
+        "GET /alive HTTP/1.1\r\nhost: x\n\r\n".to_owned(),
+        "GET /alive HTTP/1.1\nhost: x\n\n".to_owned(),
+        "GET /alive HTTP/1.1\r\nhost: x\r\nhost: y\r\nconnection: close\r\n\r\n".to_owned(),
+        "GET /_explorer/ HTTP/1.1\r\nhost: x\r\nhost: x\r\nconnection: close\r\n\r\n".to_owned(),
+    ] {
+        let answer = String::from_utf8(exchange(server.address, request.as_bytes()).await).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400"), "{request:?}: {answer}");
+        assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{request:?}: {answer}");
+    }
+    let sound = "GET /alive HTTP/1.1\r\nhost: x\r\n\r\nPOST /dbs HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n\
+                 3\r\n\n{}\r\n0\r\n\r\nGET /alive HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let answer = String::from_utf8(exchange(server.address, sound.as_bytes()).await).unwrap();
+    let answers: Vec<&str> =
+        answer.match_indices("HTTP/1.1 ").map(|(at, _)| &answer[at + 9..at + 12]).collect();
+    assert_eq!(answers, ["200", "401", "200"], "{answer}");
+    is_alive(&server).await;
+}
+
+#[tokio::test]
+async fn no_answer_lets_a_browser_guess_what_it_is() {
+    let server = Server::with_container("").await;
+    for reply in [
+        server.get("/dbs/db").send().await,
+        server.get("/dbs/none").send().await.expect_error(404, 0, "NotFound"),
+        server.get("/dbs/db").unsigned().send().await.expect_error(401, 0, "Unauthorized"),
+        server.get("/alive").unsigned().send().await,
+        server.get("/metrics").unsigned().send().await,
+        server.get("/nothing").unsigned().send().await,
+    ] {
+        assert_eq!(reply.header("x-content-type-options"), Some("nosniff"), "{reply:?}");
+    }
+}

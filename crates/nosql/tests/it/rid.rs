@@ -54,5 +54,55 @@ async fn a_database_named_like_a_resource_id_is_found_by_name() {
     let server = Server::start().await;
     server.post("/dbs", r#"{"id":"abcdeA=="}"#).send().await.expect_status(201);
     server.get("/dbs/abcdeA==").send().await.expect_status(200);
-    by_link(&server, "GET", "dbs/abcdeA==/", None, None, "").await.expect_status(200);
+    let by_rid = by_link(&server, "GET", "dbs/abcdeA==/", None, None, "").await;
+    assert!(by_rid.expect_error(401, 0, "Unauthorized").message().contains("Sign the whole link"));
+}
+
+/// A signature over a resource id covers one segment, in lower case: with it alone nothing may be opened that has other names.
+#[tokio::test]
+async fn a_signature_over_a_resource_id_opens_nothing_else() {
+    let server = Server::with_container("").await;
+    server.post("/dbs", r#"{"id":"other"}"#).send().await.expect_status(201);
+    for name in ["C", "secret"] {
+        let body = format!(r#"{{"id":"{name}","partitionKey":{{"paths":["/pk"]}}}}"#);
+        server.post("/dbs/db/colls", &body).send().await.expect_status(201);
+    }
+    server.create("a", r#"{"id":"1","pk":"a"}"#).await.expect_status(201);
+    let item = server.create("a", r#"{"id":"2","pk":"a"}"#).await.string("_rid");
+    let rid = |path: &'static str| async { server.get(path).send().await.string("_rid") };
+    let (db, c, other) = (rid("/dbs/db").await, rid("/dbs/db/colls/c").await, rid("/dbs/other").await);
+    let user = server.post("/dbs/db/users", r#"{"id":"u"}"#).send().await.string("_rid");
+
+    let opened = [
+        format!("dbs/{db}"),
+        format!("dbs/{db}/colls/{c}"),
+        format!("dbs/{db}/colls/{c}/docs/{item}"),
+        format!("dbs/{db}/users/{user}"),
+    ];
+    for link in &opened {
+        by_link(&server, "GET", link, None, Some("a"), "").await.expect_status(200);
+    }
+    // The last segment says nothing of what lies before it, and of a name it says less.
+    let refused = [
+        format!("dbs/{db}/colls/c"),
+        format!("dbs/{db}/colls/C"),
+        format!("dbs/{db}/colls/secret"),
+        format!("dbs/{db}/colls/{c}/docs/1"),
+        format!("dbs/{db}/colls/c/docs/{item}"),
+        format!("dbs/{db}/users/u"),
+    ];
+    for link in &refused {
+        let reply = by_link(&server, "GET", link, None, Some("a"), "").await;
+        assert!(reply.expect_error(401, 0, "Unauthorized").message().contains("resource id"), "{link}");
+    }
+    for (link, feed) in
+        [(format!("dbs/{db}/colls/secret"), "docs"), (format!("dbs/{db}/colls/c"), "pkranges")]
+    {
+        let reply = by_link(&server, "GET", &link, Some(feed), None, "").await;
+        reply.expect_error(401, 0, "Unauthorized");
+    }
+    // What is not there is not found, whichever way it is named; a container is found in its database only.
+    for link in [format!("dbs/{other}/colls/{c}"), "dbs/AAAAfw==".to_owned()] {
+        by_link(&server, "GET", &link, None, None, "").await.expect_error(404, 0, "NotFound");
+    }
 }

@@ -15,6 +15,7 @@ use super::bar::Bar;
 use super::offline;
 use super::status::number;
 use crate::client::{Client, Endpoint, Payload};
+use crate::files::create_private;
 use crate::settings::{Origin, Settings};
 
 /// Where it goes.
@@ -95,7 +96,7 @@ fn show(bar: &mut Bar, done: u64, estimate: u64) {
 
 /// Makes a file of what `pour` writes, on disk when it returns.
 fn write_file(path: &Path, pour: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let file = std::fs::File::create(path).with_context(|| format!("cannot make '{}'", path.display()))?;
+    let file = create_private(path).with_context(|| format!("cannot make '{}'", path.display()))?;
     let mut buffered = std::io::BufWriter::new(file);
     pour(&mut buffered)?;
     let sync = || buffered.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all();

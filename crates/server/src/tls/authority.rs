@@ -67,7 +67,7 @@ impl Authority {
             return Self::read(&root, &key);
         }
         let made = Self::made(now_seconds)?;
-        fs::create_dir_all(folder).context("cannot make the folder")?;
+        files::create_private_directory(folder).context("cannot make the folder")?;
         let secret = armoured("PRIVATE KEY", made.key.serialized_der());
         // The root comes last: if it is there, so is its key.
         files::replace(&key, secret.as_bytes(), Readers::Owner)

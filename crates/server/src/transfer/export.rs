@@ -1,6 +1,6 @@
 //! From the server into a file.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -18,6 +18,7 @@ use super::meter::{Meter, Unit};
 use super::progress::{Note, Progress, Way};
 use crate::client::{Client, Payload};
 use crate::figures;
+use crate::files::{create_private, create_private_directory, make_private, private};
 use crate::place::{Api, Place};
 
 /// How an export is done.
@@ -135,9 +136,10 @@ impl Export {
             }
         };
         let parent = file.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(parent)
+        create_private_directory(parent)
             .with_context(|| format!("cannot make the directory '{}'", parent.display()))?;
-        fs::write(file, text).with_context(|| format!("cannot write '{}'", file.display()))?;
+        let write = || create_private(file)?.write_all(text.as_bytes());
+        write().with_context(|| format!("cannot write '{}'", file.display()))?;
         Ok(kind)
     }
 }
@@ -197,12 +199,13 @@ impl Sink {
         }
         let progress = progress.unwrap_or_default();
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::create_dir_all(parent)
+        create_private_directory(parent)
             .with_context(|| format!("cannot make the directory '{}'", parent.display()))?;
         // The note comes first: a file without one is whole.
         note.write(&progress)?;
         let open = || -> std::io::Result<File> {
-            let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+            let mut file = private().write(true).create(true).truncate(false).open(path)?;
+            make_private(&file)?;
             file.set_len(progress.bytes)?;
             file.seek(SeekFrom::End(0))?;
             Ok(file)

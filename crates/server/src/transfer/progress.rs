@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use document::{Object, Value};
 
+use crate::files::create_private;
+
 /// Which way items go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -109,7 +111,7 @@ impl Note {
         let text = Value::Object(note).to_json() + "\n";
         let aside = self.path.with_extension("progress-new");
         let write = || -> std::io::Result<()> {
-            let mut file = fs::File::create(&aside)?;
+            let mut file = create_private(&aside)?;
             file.write_all(text.as_bytes())?;
             file.sync_data()?;
             fs::rename(&aside, &self.path)

@@ -293,3 +293,60 @@ fn t32_without_a_root_no_archive_can_be_wished_for_and_a_wish_from_before_waits(
 fn pause() {
     std::thread::sleep(Duration::from_millis(40));
 }
+
+fn mode(path: &Path) -> u32 {
+    std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(path).unwrap().permissions()) & 0o777
+}
+
+#[test]
+fn archives_backups_and_exports_are_their_owners_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = start(directory.path());
+    server.create_container(",\"defaultTtl\":1000");
+    wish(&server, r#"{"archive":{"directory":"cold"}}"#);
+    assert_eq!(server.create("item"), 201);
+    let [backup, exports, file] =
+        ["all.backup", "exports/of/today", "c.jsonl"].map(|it| directory.path().join(it));
+    let [backup_text, exports_text, file_text] =
+        [&backup, &exports, &file].map(|path| path.to_str().unwrap());
+    // What is overwritten may have been open to everybody.
+    std::fs::write(&file, "of before").unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    for arguments in [
+        &["backup", "--to", backup_text][..],
+        &["export", "--dir", exports_text],
+        &["export", "db/c", "--file", file_text, "--overwrite"],
+    ] {
+        let (code, text) = tool(&server, arguments);
+        assert_eq!(code, Some(0), "{arguments:?}: {text}");
+    }
+    advance(&server, 1000);
+    wait_for(&server, "\"backlog\":{\"items\":0,");
+    let archive = directory.path().join("archive");
+    let archived = std::fs::read_dir(archive.join("cold")).unwrap().map(|entry| entry.unwrap().path());
+    let exported = std::fs::read_dir(exports.join("db")).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> = archived.chain(exported).chain([backup, file]).collect();
+    assert!(files.len() >= 5, "{files:?}");
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+    for made in
+        [&archive, &archive.join("cold"), &directory.path().join("exports"), &exports, &exports.join("db")]
+    {
+        assert_eq!(mode(made), 0o700, "{}", made.display());
+    }
+}
+
+#[test]
+fn a_data_directory_that_every_user_can_read_is_warned_about() {
+    let directory = tempfile::tempdir().unwrap();
+    let (data, log) = (directory.path().join("data"), directory.path().join("log"));
+    std::fs::create_dir(&data).unwrap();
+    let warning = format!("every user of this machine can read the data directory '{}'", data.display());
+    for (mode, warnings) in [(0o755, 1), (0o750, 1), (0o700, 1), (0o701, 2)] {
+        std::fs::set_permissions(&data, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        let server = Server::logging(&data, &log, &[]);
+        assert_eq!(server.terminate(), Some(0));
+        assert_eq!(logged(directory.path(), &warning), warnings, "{mode:o}");
+    }
+}
