@@ -13,6 +13,7 @@
 //! | `linear/` | concurrent operations on few items, judged by a search for an order that explains them |
 //! | `overload.rs` | three times the capacity, open loop |
 //! | `overload_peers.rs`, `overload_files.rs`, `overload_memory.rs` | hostile peers, and the bounds of each resource |
+//! | `steady.rs` | a stream of inserts that expire: the purge keeps up |
 //! | `idle.rs` | what a server costs before anybody uses it |
 //! | `refusals.rs` | what can be learnt from the time that refusals take |
 //! | `process.rs` | the server as a process: started, killed, stopped, under strace if need be |
@@ -36,6 +37,7 @@ pub mod process;
 pub mod recording;
 pub mod refusals;
 pub mod shown;
+pub mod steady;
 pub mod times;
 pub mod tracer;
 pub mod verify;
@@ -124,6 +126,12 @@ pub const CHECKS: &[Check] = &[
         what: "three times the capacity: no collapse, bounded waits, full recovery",
         from: Effort::Ordinary,
         run: overload::run,
+    },
+    Check {
+        name: "steady",
+        what: "items expire as fast as they are inserted: the purge keeps up, and writers hardly notice",
+        from: Effort::Ordinary,
+        run: steady::run,
     },
     Check {
         name: "linear",

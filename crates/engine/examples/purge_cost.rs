@@ -15,7 +15,7 @@ use engine::{Container, ContainerDefinition, Engine, Operation};
 use storage::{ClockOptions, Durability, EmbeddedOptions, EmbeddedStore, ManualClock, Time};
 
 const ITEMS: u64 = 20_000;
-const ROUNDS: usize = 1;
+const ROUNDS: usize = 3;
 /// Items of a step.
 const STEPS: [usize; 4] = [4, 16, 64, 512];
 

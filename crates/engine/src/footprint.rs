@@ -92,12 +92,17 @@ pub(crate) struct Traces {
 impl Traces {
     /// The traces of a version.
     pub(crate) fn new<B: Body>(partition: PartitionId, record: &Record<B>) -> Traces {
+        Traces::with_item(partition, record, record.encode())
+    }
+
+    /// The traces of a version with these bytes for the item itself.
+    fn with_item<B: Body>(partition: PartitionId, record: &Record<B>, item: Bytes) -> Traces {
         let number = record.number;
         let mut entries = Vec::with_capacity(6);
         let mut add = |(keyspace, key): (Keyspace, Vec<u8>), value: Bytes| {
             entries.push(Entry { keyspace, key, value });
         };
-        add(Key::Item(partition, number).encode(), record.encode());
+        add(Key::Item(partition, number).encode(), item);
         for place in record.header.mortal_places().chain(record.header.stamp_place()) {
             add(queue_key(partition, place, number).encode(), Bytes::new());
         }
@@ -227,7 +232,29 @@ impl Footprint {
         record: &Record,
         drafted: Drafted,
     ) -> Footprint {
-        let mut traces = Traces::new(home.partition, record);
+        let traces = Traces::new(home.partition, record);
+        Footprint::of(traces, home, definition, upkeep, record, drafted)
+    }
+
+    /// The footprint of a version that is going to be removed: without a copy of its bytes, which a removal does not look at.
+    pub(crate) fn to_remove(
+        home: &Home,
+        definition: &ContainerDefinition,
+        upkeep: &Upkeep,
+        record: &Record,
+    ) -> Footprint {
+        let traces = Traces::with_item(home.partition, record, Bytes::new());
+        Footprint::of(traces, home, definition, upkeep, record, Drafted::default())
+    }
+
+    fn of(
+        mut traces: Traces,
+        home: &Home,
+        definition: &ContainerDefinition,
+        upkeep: &Upkeep,
+        record: &Record,
+        drafted: Drafted,
+    ) -> Footprint {
         let id = record.body.get("id").and_then(ValueRef::as_str).unwrap_or_default();
         traces.lead(Keyspace::Id, home.id_key(id));
         for (index, unique) in definition.unique_keys.iter().enumerate() {

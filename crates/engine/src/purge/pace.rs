@@ -14,8 +14,8 @@
 //! is not idle, so it settles below half of what users leave.
 //!
 //! The rate is spent in slices so short that a write behind one hardly notices ([`SLICE`]); how many items fit into one
-//! follows from what removing one has cost. A pause in which nobody used the store lets slices grow, as far as [`ALONE_ITEMS`]; the
-//! first request ends that.
+//! follows from what removing one has cost. When nobody has used the store for [`GONE_AFTER`], slices grow with each pause without
+//! users, as far as [`ALONE_ITEMS`]; the first request ends that.
 //!
 //! Nothing here reads a clock: every time comes with an [`Observation`].
 
@@ -24,6 +24,9 @@ use std::time::Duration;
 use super::Neighbours;
 use super::shortage::{Look, PATIENCE, Shortage};
 
+/// Users are gone when nobody has used the store for so long. The pauses between slices beside users are shorter, and a few requests a
+/// second leave many in which nobody asks.
+const GONE_AFTER: Duration = Duration::from_millis(50);
 /// Items of a slice when users have long been gone.
 const ALONE_ITEMS: usize = 4096;
 /// So many times as many items has the next slice after a pause without users.
@@ -158,6 +161,9 @@ impl Default for PaceStatus {
 pub struct Pace {
     /// The share of the writer's time that an old backlog is granted.
     share: f64,
+    /// How long nobody has used the store.
+    unused: Duration,
+    /// The items of the last slice while users are gone.
     alone: Option<usize>,
     /// Seconds of the writer for an item.
     cost: f64,
@@ -182,6 +188,7 @@ impl Pace {
     pub fn new(share: f64) -> Pace {
         Pace {
             share,
+            unused: Duration::ZERO,
             alone: None,
             cost: COST_AT_FIRST,
             writer_idle: 0.0,
@@ -200,18 +207,18 @@ impl Pace {
     /// Takes what was seen since the last slice began, and says what to do next.
     pub fn next(&mut self, seen: &Observation) -> Slice {
         self.learn(seen);
-        match (seen.neighbours, self.alone) {
-            (Neighbours::Present, _) => {
-                self.alone = None;
-                self.beside_users(seen.elapsed)
-            }
-            (Neighbours::Absent, before) => {
-                let items = before.unwrap_or(SLICE_ITEMS_MIN).saturating_mul(GROWTH).min(ALONE_ITEMS);
-                (self.alone, self.credit) = (Some(items), 0.0);
-                let rhythm = if items < ALONE_ITEMS { Rhythm::Growing } else { Rhythm::Alone };
-                Slice { items, rhythm }
-            }
+        self.unused = match seen.neighbours {
+            Neighbours::Present => Duration::ZERO,
+            Neighbours::Absent => self.unused.saturating_add(seen.elapsed),
+        };
+        if self.unused < GONE_AFTER {
+            self.alone = None;
+            return self.beside_users(seen.elapsed);
         }
+        let items = self.alone.unwrap_or(SLICE_ITEMS_MIN).saturating_mul(GROWTH).min(ALONE_ITEMS);
+        (self.alone, self.credit) = (Some(items), 0.0);
+        let rhythm = if items < ALONE_ITEMS { Rhythm::Growing } else { Rhythm::Alone };
+        Slice { items, rhythm }
     }
 
     /// What operators are told.

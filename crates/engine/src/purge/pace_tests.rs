@@ -220,10 +220,17 @@ fn t20_the_price_of_an_item_is_learned_from_background_work_alone() {
 #[test]
 fn t20_slices_grow_with_each_pause_without_users_and_the_first_request_ends_that() {
     let mut pace = Pace::new(SHARE);
-    let mut next = |neighbours| pace.next(&Observation { neighbours, ..Observation::default() });
     let ms = Duration::from_millis;
+    let mut next =
+        |neighbours| pace.next(&Observation { neighbours, elapsed: ms(10), ..Observation::default() });
     let with_users = next(Neighbours::Present);
     assert!(with_users.items == 8 && with_users.pause(ms(1)) >= ms(1), "{with_users:?}");
+    for pause in 1..5 {
+        let moment = next(Neighbours::Absent);
+        assert_eq!(moment.items, 8, "nobody asked for {pause} pauses of 10 ms");
+    }
+    assert_eq!(next(Neighbours::Present), with_users);
+    assert!((1..5).all(|_| next(Neighbours::Absent).items == 8), "each request begins the count anew");
     let growing = next(Neighbours::Absent);
     assert_eq!(growing.items, 256);
     for (took, pause) in [(0, 5), (4, 36), (50, 100)] {

@@ -22,8 +22,12 @@ use crate::expiry::Policy;
 use crate::footprint::{Footprint, Home};
 use crate::gate::{Found, Gate, View};
 use crate::header::Record;
-use crate::index::{Drafted, Upkeep};
+use crate::index::Upkeep;
 use crate::keys;
+use crate::limits::{ITEM_BYTES_MAX, SWEEP_ENTRIES};
+
+/// What the items that are prepared at once may hold; the last one may be larger than what is left.
+const BYTES_MAX: u64 = 4 * ITEM_BYTES_MAX as u64;
 
 /// Footprints of items that are expected to be removed.
 #[derive(Debug, Default)]
@@ -48,14 +52,14 @@ impl Removal {
         record: Record,
     ) -> Result<Removal> {
         let home = Home::of(gate.partition, &container.definition, &record)?;
-        let footprint = Footprint::new(&home, &container.definition, upkeep, &record, Drafted::default());
+        let footprint = Footprint::to_remove(&home, &container.definition, upkeep, &record);
         Ok(Removal { record, footprint })
     }
 }
 
 impl Prepared {
-    /// Reads up to `limit` expired items of a partition, in the order in which a sweep removes them. Stops at the first item
-    /// that cannot be read: the sweep will say what is wrong with it.
+    /// Reads up to `limit` expired items of a partition, in the order in which a sweep removes them, and no more than a sweep has
+    /// entries for or [`BYTES_MAX`] holds. Stops at the first item that cannot be read: the sweep will say what is wrong with it.
     pub(super) fn read(view: &View, container: &Container, partition: &Partition, limit: usize) -> Prepared {
         let mut prepared = Prepared::default();
         let _ = prepared.fill(view, container, partition, limit);
@@ -72,16 +76,20 @@ impl Prepared {
         let (snapshot, gate) = (&*view.snapshot, &view.gate);
         let basis = (Arc::clone(&gate.policy), Upkeep::load(snapshot, partition)?);
         let (policy, upkeep) = &*self.basis.insert(basis);
+        let (mut entries, mut bytes) = (0, 0);
         for queue in policy.queues() {
             let Some(through) = policy.dead_through(queue, gate.now) else { continue };
             let range = from_hand(snapshot, gate.partition, queue, through)?;
             for entry in snapshot.scan(Keyspace::Queue, range, Direction::Forward) {
-                if self.removals.len() >= limit {
+                if self.removals.len() >= limit || entries >= SWEEP_ENTRIES || bytes >= BYTES_MAX {
                     return Ok(());
                 }
                 let (_, number) = keys::queue_entry(&entry?.0)?;
                 let Found::Dead(record) = gate.by_number(snapshot, number)? else { continue };
-                self.removals.insert(number, Removal::new(gate, container, upkeep, record)?);
+                let removal = Removal::new(gate, container, upkeep, record)?;
+                entries += removal.footprint.entries();
+                bytes += removal.record.size();
+                self.removals.insert(number, removal);
             }
         }
         Ok(())
@@ -148,6 +156,22 @@ mod tests {
         assert_eq!(numbers.len(), 2);
         assert!(prepared.take(numbers[0]).is_some());
         assert!(prepared.take(numbers[0]).is_none());
+    }
+
+    #[test]
+    fn t20_large_items_are_prepared_by_their_bytes() {
+        let (engine, container, clock) = three_items();
+        let text = "x".repeat(ITEM_BYTES_MAX - 4096);
+        for id in 0..6 {
+            let body = format!(r#"{{"id":"large {id}","pk":"x","text":"{text}"}}"#);
+            let body = Document::from_json(body.as_bytes()).expect("JSON");
+            engine.write(&container, None, Operation::Create { body }).wait().expect("created");
+        }
+        clock.advance(Duration::from_secs(10));
+        let prepared = read(&engine, &container, 9).removals.len();
+        assert_eq!(prepared, 3 + 5, "the small ones, almost eight megabytes and one more");
+        let purged = engine.purge_step(9).expect("a step");
+        assert_eq!(purged.purged_items, 9, "the rest is worked out in the transaction");
     }
 
     #[test]
