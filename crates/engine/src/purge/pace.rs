@@ -3,13 +3,15 @@
 //! Alone the purge goes as fast as it can. Beside users it has a rate, in items a second:
 //!
 //! ```text
-//!   wanted    what expires, and the backlog within HORIZON               rate = min(wanted, max(spare, granted))
+//!   wanted    what expires in a stream, and part of the backlog          rate = min(wanted, max(spare, granted))
 //!   spare     half of what is idle: of the writer, of the processors
 //!   granted   a twentieth of the writer's time; once the oldest has waited
 //!             for PATIENCE, the share that the operator set
 //! ```
 //!
-//! `wanted` keeps it from doing more than the backlog asks for; `spare` finds the capacity that is really left, and goes to
+//! `wanted` keeps it from doing more than is needed: what expires steadily is removed as fast as it expires, because otherwise the backlog
+//! would grow without end; what has expired at once, a storm, is removed gently while users are there, because users feel what is
+//! done in a hurry and nobody sees what waits. `spare` finds the capacity that is really left, and goes to
 //! zero where merging tables lags behind; `granted` bounds what users give up when nothing is left. What the purge uses itself
 //! is not idle, so it settles below half of what users leave.
 //!
@@ -49,11 +51,19 @@ const SLICE_ITEMS_MAX: usize = 64;
 const PERIOD: Duration = Duration::from_millis(2);
 const PERIOD_MAX: Duration = Duration::from_millis(100);
 
-/// What waits is to be gone after so long.
-const HORIZON_SECONDS: f64 = 5.0;
+/// What a stream has left is to be gone after so long, but at no more than twice the speed of the stream.
+const STREAM_SECONDS: f64 = 10.0;
+/// What a storm has left is to be gone after so long even if users never pause.
+const STORM_SECONDS: f64 = 1800.0;
 /// The least that is wanted while anything waits.
-const WANTED_MIN: f64 = 800.0;
-/// The share of the writer's time that is taken before that.
+const WANTED_MIN: f64 = 400.0;
+/// How the speed of a stream is found: what expires is counted over windows of so long, and in each it may grow to twice what it was and
+/// so much more. Seconds in which much expires make a stream, one of them does not.
+const WINDOW_SECONDS: f64 = 2.0;
+const STREAM_AT_FIRST: f64 = 800.0;
+/// The part of what is wanted that is as good as all of it.
+const AS_WANTED: f64 = 0.9;
+/// The share of the writer's time that is taken before the oldest has waited for [`PATIENCE`].
 const SHARE_AT_FIRST: f64 = 0.05;
 /// The part of what is idle that is used.
 const SPARE_PART: f64 = 0.5;
@@ -175,6 +185,7 @@ pub struct Pace {
     /// Items a second.
     expiring: f64,
     purging: f64,
+    stream: Stream,
     /// Since the backlog was last looked at.
     since_look: Duration,
     purged_since_look: u64,
@@ -197,6 +208,7 @@ impl Pace {
             backlog: Backlog::default(),
             expiring: 0.0,
             purging: 0.0,
+            stream: Stream::default(),
             since_look: Duration::ZERO,
             purged_since_look: 0,
             shortage: Shortage::default(),
@@ -234,7 +246,8 @@ impl Pace {
             } else {
                 0
             }),
-            is_capacity_short: self.shortage.is_short(),
+            // A backlog of storms may grow because they are removed gently.
+            is_capacity_short: self.shortage.is_short() && self.purging < AS_WANTED * self.wanted(),
         }
     }
 
@@ -271,6 +284,7 @@ impl Pace {
         let expired = (backlog.items + gone).saturating_sub(self.backlog.items);
         if seconds > 0.0 {
             toward(&mut self.expiring, expired as f64 / seconds, seconds / RATE_SMOOTHING_SECONDS);
+            self.stream.look(seconds, expired);
             self.shortage.look(Look { seconds, expired, purged: gone, backlog });
         }
         self.backlog = backlog;
@@ -279,7 +293,7 @@ impl Pace {
 
     /// What is due after so long. A slice that waited for the writer is followed by a larger one, so that the rate is kept.
     fn beside_users(&mut self, elapsed: Duration) -> Slice {
-        let wanted = (self.expiring + self.backlog.items as f64 / HORIZON_SECONDS).max(WANTED_MIN);
+        let wanted = self.wanted();
         let share = if self.backlog.age >= PATIENCE { self.share } else { SHARE_AT_FIRST.min(self.share) };
         let rate = wanted.min(self.spare().max(share / self.cost)).max(f64::MIN_POSITIVE);
         let (least, most) = (SLICE_ITEMS_MIN as f64, SLICE_ITEMS_MAX as f64);
@@ -294,6 +308,13 @@ impl Pace {
         Slice { items, rhythm: Rhythm::Every(period) }
     }
 
+    /// Items a second that should be removed.
+    fn wanted(&self) -> f64 {
+        let (stream, waiting) = (self.stream.speed, self.backlog.items as f64);
+        let rest = (waiting / STREAM_SECONDS).min(stream);
+        stream + rest.max(waiting / STORM_SECONDS).max(WANTED_MIN)
+    }
+
     /// Items a second that the capacity pays for which nobody uses.
     fn spare(&self) -> f64 {
         if self.merging_lags {
@@ -302,6 +323,29 @@ impl Pace {
         let by_writer = self.writer_idle / self.cost;
         let by_processors = self.processors_idle.map_or(0.0, |idle| idle / (self.cost * PROCESSOR_TO_WRITER));
         SPARE_PART * by_writer.min(by_processors)
+    }
+}
+
+/// How much expires steadily.
+#[derive(Debug, Clone, Default)]
+struct Stream {
+    /// Items a second.
+    speed: f64,
+    /// The window that is being counted.
+    seconds: f64,
+    expired: u64,
+}
+
+impl Stream {
+    fn look(&mut self, seconds: f64, expired: u64) {
+        self.seconds += seconds;
+        self.expired += expired;
+        if self.seconds >= WINDOW_SECONDS {
+            let counted = self.expired as f64 / self.seconds;
+            let speed = counted.min(2.0 * self.speed + STREAM_AT_FIRST);
+            toward(&mut self.speed, speed, self.seconds / RATE_SMOOTHING_SECONDS);
+            (self.seconds, self.expired) = (0.0, 0);
+        }
     }
 }
 
