@@ -96,6 +96,11 @@ pub struct Holder {
 }
 
 impl Holder {
+    /// Which key it is, in words that may be shown: its kind and its fingerprint.
+    pub fn label(&self) -> String {
+        format!("{} key {}", self.kind.name(), self.key.fingerprint())
+    }
+
     /// What the holder may do.
     pub fn right(&self) -> Right {
         self.kind.right()

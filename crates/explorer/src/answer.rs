@@ -29,6 +29,8 @@ const ICON: &str = include_str!("../assets/icon.svg");
 pub(crate) enum Answer {
     /// A whole page.
     Page { status: StatusCode, markup: Markup },
+    /// A page that asks before anything is done.
+    Question(Markup),
     /// A piece of a page, for the script.
     Fragment(Markup),
     /// Go to another page: what was asked for is done.
@@ -48,10 +50,20 @@ impl Answer {
         Answer::Page { status: StatusCode::OK, markup }
     }
 
+    /// The same page, as one that asks.
+    pub(crate) fn asking(self) -> Answer {
+        match self {
+            Answer::Page { markup, .. } => Answer::Question(markup),
+            other => other,
+        }
+    }
+
     pub(crate) fn into_response(self) -> Response<Bytes> {
         let (status, kind, body) = match &self {
             Answer::Page { status, markup } => (*status, "text/html; charset=utf-8", copied(&markup.0)),
-            Answer::Fragment(markup) => (StatusCode::OK, "text/html; charset=utf-8", copied(&markup.0)),
+            Answer::Question(markup) | Answer::Fragment(markup) => {
+                (StatusCode::OK, "text/html; charset=utf-8", copied(&markup.0))
+            }
             Answer::See(_) | Answer::SignedIn { .. } | Answer::SignedOut { .. } => {
                 (StatusCode::SEE_OTHER, "text/plain; charset=utf-8", Bytes::new())
             }
@@ -90,7 +102,7 @@ impl Answer {
                 set(LOCATION, to);
                 set(SET_COOKIE, &cookie("", *transport, "; Max-Age=0"));
             }
-            Answer::Page { .. } | Answer::Fragment(_) | Answer::Asset { .. } => {}
+            Answer::Page { .. } | Answer::Question(_) | Answer::Fragment(_) | Answer::Asset { .. } => {}
         }
         response
     }

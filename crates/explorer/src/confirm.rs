@@ -61,7 +61,7 @@ impl Question {
                 }
             }
         };
-        visit.show(&title, holder, &inner).await.map(Some)
+        visit.show(&title, holder, &inner).await.map(|page| Some(page.asking()))
     }
 }
 

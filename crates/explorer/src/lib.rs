@@ -13,6 +13,7 @@
 mod answer;
 mod chart;
 mod confirm;
+mod deed;
 mod doors;
 mod failures;
 mod fields;
@@ -35,6 +36,7 @@ use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
+pub use deed::Deed;
 pub use doors::{Reply, Shell, Transport};
 
 use crate::answer::{Answer, Fault};
@@ -106,7 +108,13 @@ impl Explorer {
     ) -> Response<Bytes> {
         let (head, body) = request.into_parts();
         let is_head = head.method == Method::HEAD;
-        let mut response = self.find_answer(&head, &body, transport, peer).await.into_response();
+        let mut deed = None;
+        let answer = self.find_answer(&head, &body, transport, peer, &mut deed).await;
+        let has_asked = matches!(answer, Answer::Question(_));
+        let mut response = answer.into_response();
+        if let Some(deed) = deed.filter(|_| !has_asked) {
+            response.extensions_mut().insert(deed);
+        }
         if is_head {
             *response.body_mut() = Bytes::new();
         }
@@ -119,6 +127,7 @@ impl Explorer {
         body: &Bytes,
         transport: Transport,
         peer: Option<IpAddr>,
+        deed: &mut Option<Deed>,
     ) -> Answer {
         let path = head.uri.path();
         let Some(below) = path.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('/')) else {
@@ -133,7 +142,9 @@ impl Explorer {
         let segments: Vec<String> = below.split('/').map(fields::decode_segment).collect();
         let query = Fields::parse(head.uri.query().unwrap_or_default().as_bytes());
         if segments == ["sign-in"] {
-            return self.sign_in(head, &query, &Fields::parse(body), transport, peer);
+            let form = Fields::parse(body);
+            *deed = (head.method == Method::POST).then(|| Deed::sign_in(&form, &self.doors.keys));
+            return self.sign_in(head, &query, &form, transport, peer);
         }
         let Some(session) = self.sessions.find(&head.headers, &self.doors.keys) else {
             return strangers_answer(head);
@@ -150,6 +161,7 @@ impl Explorer {
             if let Err(fault) = guard::check_form(head, &form, &session) {
                 return fault.shown_to(Some(&session), &self.doors).await;
             }
+            *deed = Deed::of(found, &segments, &form, &session);
             if segments == ["sign-out"] {
                 self.sessions.end(&head.headers);
                 return Answer::SignedOut { to: format!("{PREFIX}/sign-in"), transport };

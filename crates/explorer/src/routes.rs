@@ -115,6 +115,18 @@ const TABLE: &[Route] = &[
     form!("c/{}/{}/{}/item/{}/delete", item::delete),
 ];
 
+impl Route {
+    /// The name of what it changes, for the audit log; none if that is nothing, or a document.
+    pub(crate) fn audited_as(&self) -> Option<&'static str> {
+        let name = match self.path.strip_prefix("c/{}/{}/{}/") {
+            Some("new") => return None,
+            Some(below) => below,
+            None => self.path,
+        };
+        (self.effect == Effect::Writes && !name.starts_with("item")).then_some(name)
+    }
+}
+
 /// What a path leads to.
 pub(crate) enum Found {
     Route(&'static Route),

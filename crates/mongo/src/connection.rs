@@ -56,6 +56,8 @@ pub(crate) struct Client {
     pub(crate) identity: Option<Identity>,
     /// An authentication under way.
     pub(crate) conversation: Option<Conversation>,
+    /// Who the last one was about: a name and its database, for the audit log.
+    pub(crate) claimed: Option<(String, String)>,
     /// Wrong passwords so far.
     pub(crate) wrong_proofs: u32,
     /// Whether the last command was one of them.

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::api;
 use crate::aside::steps_aside;
+use crate::audit;
 use crate::call::{Call, check_database};
 use crate::commands::{self, Access, Effect, InTransaction, Place};
 use crate::connection::{Connection, LastRequest};
@@ -57,6 +58,7 @@ pub(crate) async fn answer(
         Ok(call) => call,
         Err(error) => {
             service.traffic.refused(operation, &error, started.elapsed());
+            audit::refused(&service, &connection, operation, &error);
             return Answer { reply: Some(error.finish(&times(&service, None))), close: false };
         }
     };

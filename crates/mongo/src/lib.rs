@@ -11,6 +11,7 @@
 mod access;
 mod api;
 mod aside;
+mod audit;
 mod auth;
 mod call;
 mod catalog;

@@ -14,6 +14,7 @@ use telemetry::{
 };
 use tokio::time::Instant;
 
+use crate::audit;
 use crate::call::Call;
 use crate::commands::{self, Effect, Place};
 use crate::error::Error;
@@ -83,6 +84,7 @@ impl Ran<'_> {
         registry.slow().look(front_end, self.operation, &ending, self.ended.into_std(), |texts| {
             SlowOperation { status: code.map(|code| code.0.into()), ..self.describe(texts) }
         });
+        audit::ran(self.call, self.failed, self.reply.map(RawDocument::view));
     }
 
     /// A write that fails is told of in an answer that is well otherwise.

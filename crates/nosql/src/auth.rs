@@ -11,7 +11,7 @@ use std::sync::Arc;
 use account::{Holder, Keyring, Right};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use document::{Document, ValueRef};
+use document::{Document, PermissionRid, ValueRef};
 use engine::Engine;
 use hyper::header::{AUTHORIZATION, DATE};
 use hyper::{HeaderMap, Method};
@@ -150,11 +150,21 @@ pub(crate) struct Pass {
     now_seconds: u64,
     /// The only id that a replacing body may have, for the holder of a token for one resource.
     kept_id: Option<String>,
+    /// The permission whose token was shown.
+    permission: Option<PermissionRid>,
 }
 
 impl Pass {
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// Who sent the request, in words that may be shown.
+    pub(crate) fn who(&self) -> String {
+        match self.permission {
+            Some(permission) => format!("permission {permission}"),
+            None => self.holder.label(),
+        }
     }
 
     /// The account's keys, for operators.
@@ -194,7 +204,7 @@ impl Gate {
     /// Checks the credentials of a data request, and whether they suffice for it.
     pub(crate) fn admit(&self, head: &mut Head) -> Result<Pass, Error> {
         let now = (self.wall_seconds)();
-        let (holder, kept_id) = match check_readings(&self.keys, head, now)? {
+        let (holder, kept_id, permission) = match check_readings(&self.keys, head, now)? {
             Credential::Master(holder, link) => {
                 if link == Link::ResourceId && !names::are_resource_ids(&self.engine, &head.path)? {
                     return Err(unauthorized(NOT_RESOURCE_IDS));
@@ -202,11 +212,13 @@ impl Gate {
                 if holder.right() == Right::ReadOnly && !grant::is_for_readers(head)? {
                     return Err(unauthorized(READ_ONLY));
                 }
-                (holder, None)
+                (holder, None, None)
             }
-            Credential::Resource(claim, holder) => (holder, grant::check(&self.engine, &claim, head)?),
+            Credential::Resource(claim, holder) => {
+                (holder, grant::check(&self.engine, &claim, head)?, Some(claim.permission))
+            }
         };
-        Ok(self.pass(holder, now, kept_id))
+        Ok(Pass { kept_id, permission, ..self.pass(holder, now) })
     }
 
     /// Checks the bearer key of an admin request.
@@ -219,11 +231,12 @@ impl Gate {
                 "the admin API needs a read-write key, and this one is read-only".to_owned(),
             ));
         }
-        Ok(self.pass(holder, (self.wall_seconds)(), None))
+        Ok(self.pass(holder, (self.wall_seconds)()))
     }
 
-    fn pass(&self, holder: Holder, now_seconds: u64, kept_id: Option<String>) -> Pass {
-        Pass { engine: Arc::clone(&self.engine), keys: self.keys.clone(), holder, now_seconds, kept_id }
+    fn pass(&self, holder: Holder, now_seconds: u64) -> Pass {
+        let (engine, keys) = (Arc::clone(&self.engine), self.keys.clone());
+        Pass { engine, keys, holder, now_seconds, kept_id: None, permission: None }
     }
 
     /// Who sends a key as it is.

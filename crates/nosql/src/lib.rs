@@ -12,6 +12,7 @@
 
 mod activity;
 mod admin;
+mod audit;
 mod auth;
 mod batch;
 mod belongings;

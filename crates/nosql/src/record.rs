@@ -11,10 +11,13 @@ use hyper::Response;
 use telemetry::{Ending, FrontEnd, OperationId, Outcome, Registry, SlowOperation, Texts};
 use tokio::time::Instant;
 
+use crate::audit::{self, Audited};
+use crate::auth::Pass;
 use crate::call::Call;
 use crate::error::Error;
-use crate::request::Verb;
+use crate::request::{Head, Verb};
 use crate::response::Reply;
+use crate::routes::Route;
 use crate::{headers, query_request, routes};
 
 /// The figures of this front end, and where they are kept together with those of others.
@@ -45,6 +48,7 @@ pub(crate) struct Record<'a> {
     charge: Charge,
     work: Option<Box<Work>>,
     call: Option<Call>,
+    audited: Option<Audited>,
     ended: bool,
 }
 
@@ -57,8 +61,21 @@ impl<'a> Record<'a> {
             charge: Charge::MINIMUM,
             work: None,
             call: None,
+            audited: None,
             ended: false,
         }
+    }
+
+    /// Notes what a request is that was let in, and who sent it.
+    pub(crate) fn admitted(&mut self, route: &'static Route, pass: &Pass, head: &Head) {
+        self.operation = route.operation();
+        self.audited = Audited::begin(&self.traffic.registry, route, pass, head);
+    }
+
+    /// Notes that a request was not let in.
+    pub(crate) fn refused(&self, head: &Head, error: &Error) {
+        let operation = self.traffic.front_end.name(self.operation);
+        audit::refused(&self.traffic.registry, operation, head, error);
     }
 
     /// The body has arrived: the time that the client took for it is not ours.
@@ -86,6 +103,9 @@ impl<'a> Record<'a> {
     pub(crate) fn end<B>(mut self, answer: &Response<B>) -> Duration {
         self.ended = true;
         let status = answer.status().as_u16();
+        if let Some(audited) = self.audited.take() {
+            audited.end(self.call.as_ref().map_or(&[], |call| &call.body), status);
+        }
         let now = Instant::now();
         let duration = now.duration_since(self.started);
         let ending = self.ending(Outcome::of_status(status), duration);

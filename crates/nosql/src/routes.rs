@@ -172,6 +172,20 @@ pub(crate) fn is_charged(operation: OperationId) -> bool {
 }
 
 impl Route {
+    /// The name that figures and logs have for it.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether the audit log has it: what changes anything but documents, and what shows keys or copies documents as a whole.
+    pub(crate) fn is_audited(&self) -> bool {
+        let is_read = matches!(self.verb, Verb::Get | Verb::Query | Verb::Plan | Verb::ChangeFeed);
+        match self.path {
+            [admin::PREFIX, area, ..] => !is_read || ["backup", "export", "keys"].contains(area),
+            path => !is_read && path.get(4) != Some(&"docs"),
+        }
+    }
+
     /// What kind of work it is; none if it is done on the spot and waits for nobody.
     pub(crate) fn work(&self) -> Option<Work> {
         let of_items = self.path.get(4) == Some(&"docs");

@@ -178,7 +178,7 @@ impl Service {
         let (route, pass) = match self.admit(&mut head, record) {
             Ok(admitted) => admitted,
             Err(error) => {
-                log_refusal(&head, &error);
+                tell_refusal(record, &head, &error);
                 return refuse(error, body, &activity, version).await;
             }
         };
@@ -254,7 +254,7 @@ impl Service {
         if head.path.at(0) == admin::PREFIX {
             let pass = self.gate.admit_operator(head.headers())?;
             let route = routes::find_admin(head.verb()?, &head.path)?;
-            record.operation = route.operation();
+            record.admitted(route, &pass, head);
             return Ok((route, pass));
         }
         let verb = head.verb()?;
@@ -264,7 +264,7 @@ impl Service {
         let pass = self.gate.admit(head)?;
         // The signature may have settled on another reading of the address, and that one may have another route.
         let route = routes::find(verb, &head.path)?;
-        record.operation = route.operation();
+        record.admitted(route, &pass, head);
         Ok((route, pass))
     }
 
@@ -385,7 +385,8 @@ fn check_clear(head: &Parts) -> Result<(), Error> {
 
 /// Tells operators who was not let in. Nothing of the credentials is in it, and what strangers wrote cannot look like
 /// another line.
-fn log_refusal(head: &Head, error: &Error) {
+fn tell_refusal(record: &Record<'_>, head: &Head, error: &Error) {
+    record.refused(head, error);
     if let Error::Unauthorized(why) | Error::Forbidden(why) = error {
         let path = head.path.segments().join("/");
         let peer = head.channel.map(|channel| channel.peer);

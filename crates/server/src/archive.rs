@@ -186,7 +186,7 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 }
 
 /// `2026-11-15`.
-fn day_of(at: Time) -> String {
+pub(crate) fn day_of(at: Time) -> String {
     let seconds = i64::try_from(at.seconds()).unwrap_or(i64::MAX);
     let (year, month, day) = calendar::date_of(seconds.div_euclid(86_400));
     format!("{year:04}-{month:02}-{day:02}")

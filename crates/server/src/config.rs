@@ -13,6 +13,7 @@ use storage::{Durability, TestClock};
 use telemetry::{SlowLog, Texts};
 use transport::Bounds;
 
+use crate::audit::AuditSettings;
 use crate::host;
 use crate::key_file::KeyFile;
 use crate::key_strength;
@@ -118,6 +119,8 @@ pub(crate) struct Config {
     pub(crate) enforce_throughput: Option<Burst>,
     /// Which operations are logged for their slowness.
     pub(crate) slow: SlowLog,
+    /// Where audit events are written, if they are.
+    pub(crate) audit: Option<AuditSettings>,
 }
 
 /// What settings mean together.
@@ -181,6 +184,7 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
         partitions: settings.number("partitions") as u32,
         enforce_throughput: enforce_throughput(settings)?,
         slow: slow(settings)?,
+        audit: audit(settings)?,
     })
 }
 
@@ -207,6 +211,17 @@ fn enforce_throughput(settings: &Settings) -> Result<Option<Burst>> {
         (false, true) => bail!("'burst-capacity' needs 'enforce-throughput'"),
         (false, false) => Ok(None),
         (true, burst) => Ok(Some(if burst { Burst::On } else { Burst::Off })),
+    }
+}
+
+fn audit(settings: &Settings) -> Result<Option<AuditSettings>> {
+    match settings.given("audit-log") {
+        Some("") => bail!("'audit-log' must name a file"),
+        path => Ok(path.map(|path| AuditSettings {
+            path: path.into(),
+            file_bytes: settings.number("audit-log-size"),
+            files: settings.number("audit-log-files"),
+        })),
     }
 }
 

@@ -3,6 +3,7 @@
 //! This is where the world comes in: real clocks, files, threads, signals. Everything below gets them handed in.
 
 mod archive;
+mod audit;
 mod background;
 mod bounded_archive;
 mod cli;

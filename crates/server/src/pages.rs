@@ -1,6 +1,7 @@
 //! The explorer on the port of the NoSQL API, with the MongoDB front end behind it.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -8,29 +9,55 @@ use account::{Holder, Keyring};
 use bson::Document;
 use bytes::Bytes;
 use engine::Engine;
-use explorer::{Doors, Explorer, Reply, Shell, Transport, Weight};
+use explorer::{Deed, Doors, Explorer, Reply, Shell, Transport, Weight};
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use nosql::{Channel, Pages};
+use telemetry::{AuditEvent, AuditOutcome, Registry};
 use transport::Work;
 
 /// The explorer's pages.
-pub(crate) struct ExplorerPages(Explorer);
+pub(crate) struct ExplorerPages {
+    explorer: Explorer,
+    registry: Arc<Registry>,
+}
 
 impl ExplorerPages {
-    pub(crate) fn new(engine: Arc<Engine>, keys: Keyring, mongo: Option<Arc<mongo::Service>>) -> Self {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        keys: Keyring,
+        mongo: Option<Arc<mongo::Service>>,
+        registry: Arc<Registry>,
+    ) -> Self {
         let shell = mongo.map(|service| Arc::new(MongoShell(service)) as Arc<dyn Shell>);
-        ExplorerPages(Explorer::new(Doors { engine, keys, shell }))
+        ExplorerPages { explorer: Explorer::new(Doors { engine, keys, shell }), registry }
+    }
+
+    /// Tells the audit log what a request has done.
+    fn audit(&self, answer: &mut Response<Bytes>, from: Option<SocketAddr>) {
+        let Some(Deed { who, action, target }) = answer.extensions_mut().remove() else { return };
+        let Some(log) = self.registry.audit() else { return };
+        let status = answer.status().as_u16();
+        log.take(AuditEvent {
+            api: "explorer",
+            who,
+            from,
+            action,
+            target,
+            details: None,
+            outcome: AuditOutcome::of_status(status),
+            status: Some(status.into()),
+        });
     }
 }
 
 impl Pages for ExplorerPages {
     fn body_bytes(&self, head: &Parts) -> usize {
-        self.0.body_bytes(head)
+        self.explorer.body_bytes(head)
     }
 
     fn work(&self, head: &Parts) -> Option<Work> {
-        self.0.weight(head).map(|weight| match weight {
+        self.explorer.weight(head).map(|weight| match weight {
             Weight::Brief => Work::Brief,
             Weight::Query => Work::Query,
         })
@@ -47,8 +74,12 @@ impl Pages for ExplorerPages {
     ) -> Pin<Box<dyn Future<Output = Response<Bytes>> + Send + '_>> {
         let is_secure = channel.is_some_and(|channel| channel.secure);
         let transport = if is_secure { Transport::Tls } else { Transport::Plain };
-        let peer = channel.map(|channel| channel.peer.ip());
-        Box::pin(self.0.answer(request, transport, peer))
+        let peer = channel.map(|channel| channel.peer);
+        Box::pin(async move {
+            let mut answer = self.explorer.answer(request, transport, peer.map(|peer| peer.ip())).await;
+            self.audit(&mut answer, peer);
+            answer
+        })
     }
 }
 

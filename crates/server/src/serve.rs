@@ -15,7 +15,7 @@ use rustls::ServerConfig;
 use storage::{
     ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, RealClock, Recovery, Store, WallClock,
 };
-use telemetry::Registry;
+use telemetry::{Registry, SlowLog};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -23,6 +23,7 @@ use tokio::sync::watch;
 use transport::Load;
 
 use crate::archive::DirectoryArchive;
+use crate::audit::{AuditLog, AuditSettings};
 use crate::background;
 use crate::bounded_archive::BoundedArchive;
 use crate::config::{Config, Mongo, Place, ShownKey};
@@ -31,7 +32,7 @@ use crate::host;
 use crate::load_figures::LoadFigures;
 use crate::mongo_sweep;
 use crate::pages::ExplorerPages;
-use crate::seed::Planter;
+use crate::seed::{Planter, Seed};
 use crate::tls::{self, Root};
 
 /// Threads that run requests. A database's time goes into its store, not into HTTP; but a point read, which runs
@@ -136,11 +137,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         Some(mongo) => Some((bind("mongo-listen", mongo.listen).await?, mongo)),
         None => None,
     };
-    let planter = config.seed.map(|seed| Arc::new(Planter::new(seed, Arc::clone(&engine))));
-    if let Some(planter) = &planter {
-        let outcome = planter.plant().await?;
-        tracing::info!("seed: {outcome}");
-    }
+    let planter = planted(config.seed, &engine).await?;
     let shutdown = signals()?;
     let renewal = tokio::spawn(tls.renewal.keep(Arc::clone(&clock), hangups()?));
     if let Some(file) = config.key_file {
@@ -148,16 +145,11 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     }
     let wall = Arc::clone(&clock);
     let wall_seconds = Arc::new(move || wall.wall().seconds());
-    let registry = Arc::new(Registry::new(Some(host::process), config.slow));
+    let (registry, audit) = registry(config.slow, config.audit, &clock)?;
     let load = Arc::new(Load::new(config.bounds));
     let figures = Arc::new(LoadFigures(Arc::clone(&load)));
     registry.observe(Arc::downgrade(&figures) as _);
-    let (wanted, granted) = (config.limits.connections, config.files.connections);
-    if granted < wanted {
-        tracing::warn!(
-            "files are enough for {granted} connections only, of max-connections {wanted} (ulimit -Hn)"
-        );
-    }
+    warn_of_few_files(config.limits.connections, config.files.connections);
     announce(
         address,
         mongo.as_ref().map(|((_, address), mongo)| (*address, mongo)),
@@ -171,15 +163,20 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         (listener, mongo::Service::new(Arc::clone(&engine), settings))
     });
     let commands = mongo.as_ref().map(|(_, mongo)| Arc::new(Inside(Arc::clone(mongo))) as Arc<dyn Commands>);
-    let service =
-        Service::new(Arc::clone(&engine), config.keys.clone(), wall_seconds, config.limits, registry)
-            .with_load(load)
-            .called(config.tls_names)
-            .with_tls(nosql::Tls { config: tls.config, root: tls.root.pem })
-            .with_doors(Doors { reset: reset(config.allow_reset, planter), commands });
+    let service = Service::new(
+        Arc::clone(&engine),
+        config.keys.clone(),
+        wall_seconds,
+        config.limits,
+        Arc::clone(&registry),
+    )
+    .with_load(load)
+    .called(config.tls_names)
+    .with_tls(nosql::Tls { config: tls.config, root: tls.root.pem })
+    .with_doors(Doors { reset: reset(config.allow_reset, planter), commands });
     let service = if config.explorer {
         let shell = mongo.as_ref().map(|(_, mongo)| Arc::clone(mongo));
-        service.with_pages(Arc::new(ExplorerPages::new(Arc::clone(&engine), config.keys, shell)))
+        service.with_pages(Arc::new(ExplorerPages::new(Arc::clone(&engine), config.keys, shell, registry)))
     } else {
         service
     };
@@ -195,7 +192,41 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     renewal.abort();
     background.abort();
     let _ = background.await;
+    if let Some(audit) = audit {
+        audit.flush();
+    }
     Ok(())
+}
+
+/// Plants a seed, if there is one; what was planted can be planted again.
+async fn planted(seed: Option<Arc<Seed>>, engine: &Arc<Engine>) -> Result<Option<Arc<Planter>>> {
+    let Some(seed) = seed else { return Ok(None) };
+    let planter = Arc::new(Planter::new(seed, Arc::clone(engine)));
+    let outcome = planter.plant().await?;
+    tracing::info!("seed: {outcome}");
+    Ok(Some(planter))
+}
+
+fn warn_of_few_files(wanted: usize, granted: usize) {
+    if granted < wanted {
+        tracing::warn!(
+            "files are enough for {granted} connections only, of max-connections {wanted} (ulimit -Hn)"
+        );
+    }
+}
+
+/// Where figures are kept, with the logs of slow operations and of what auditors want to know.
+fn registry(
+    slow: SlowLog,
+    audit: Option<AuditSettings>,
+    clock: &Arc<dyn WallClock>,
+) -> Result<(Arc<Registry>, Option<Arc<AuditLog>>)> {
+    let registry = Registry::new(Some(host::process), slow);
+    let Some(settings) = audit else { return Ok((Arc::new(registry), None)) };
+    let audit = Arc::new(AuditLog::open(settings, Arc::clone(clock))?);
+    let registry = registry.with_audit(Arc::clone(&audit) as _);
+    registry.observe(Arc::downgrade(&audit) as _);
+    Ok((Arc::new(registry), Some(audit)))
 }
 
 /// Whether operators may empty the store, and who then makes again what it starts with.

@@ -1,5 +1,5 @@
-//! What the server tells of itself: figures of both front ends in one registry, Prometheus' text format, and the log of slow
-//! operations.
+//! What the server tells of itself: figures of both front ends in one registry, Prometheus' text format, the log of slow
+//! operations, and the events of the audit log.
 //!
 //! A front end registers once, with the names of its operations; from then on a request that ends costs a few relaxed additions
 //! to counters that are there already ([`FrontEnd::record`]). Nothing is allocated, hashed or locked, and no label comes from a
@@ -8,6 +8,7 @@
 //!
 //! This room knows no protocol, no engine and no clock: durations and instants are handed in.
 
+mod audit;
 mod buckets;
 mod front_end;
 mod outcome;
@@ -16,6 +17,7 @@ mod parse;
 mod registry;
 mod slow;
 
+pub use audit::{AuditEvent, AuditOutcome, AuditSink};
 pub use front_end::{Connected, Ending, FrontEnd, OperationId};
 pub use outcome::Outcome;
 pub use page::{Family, Kind, Page};

@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
+use crate::audit::AuditSink;
 use crate::front_end::{Figures, FrontEnd};
 use crate::page::{Kind, Page};
 use crate::slow::SlowLog;
@@ -38,6 +39,7 @@ pub struct Registry {
     observed: Mutex<Vec<Weak<dyn Observed>>>,
     process: Option<fn() -> Process>,
     slow: SlowLog,
+    audit: Option<Arc<dyn AuditSink>>,
 }
 
 impl std::fmt::Debug for Registry {
@@ -56,7 +58,18 @@ impl Default for Registry {
 impl Registry {
     /// An empty one.
     pub fn new(process: Option<fn() -> Process>, slow: SlowLog) -> Registry {
-        Registry { front_ends: Mutex::default(), observed: Mutex::default(), process, slow }
+        Registry { front_ends: Mutex::default(), observed: Mutex::default(), process, slow, audit: None }
+    }
+
+    /// The same, with an audit log.
+    #[must_use]
+    pub fn with_audit(self, audit: Arc<dyn AuditSink>) -> Registry {
+        Registry { audit: Some(audit), ..self }
+    }
+
+    /// The audit log, if there is one.
+    pub fn audit(&self) -> Option<&dyn AuditSink> {
+        self.audit.as_deref()
     }
 
     /// Takes in a front end with the names of its operations.

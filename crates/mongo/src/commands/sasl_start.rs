@@ -22,6 +22,9 @@ pub(super) fn begin(call: &Call, fields: Fields<'_>, database: &str) -> Result<D
 /// What a step means for the connection.
 pub(super) fn take(call: &Call, step: Step) -> Document {
     let mut client = call.connection.client.lock();
+    if let Some(next) = &step.next {
+        client.claimed = Some(next.about());
+    }
     client.conversation = step.next;
     if let Some(identity) = step.proved {
         client.identity = Some(identity);

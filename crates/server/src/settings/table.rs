@@ -291,6 +291,12 @@ pub(crate) static TABLE: &[Setting] = &[
         "Log operations that take this long or longer, on both APIs; 0 logs all of them, 'off' none").or("500"),
     flag(Logging, "slow-log-texts",
         "Show queries in that log as they came, with values and parameters; without it their shape alone"),
+    text(Logging, "audit-log", "FILE",
+        "Write sign-ins, refusals and changes of keys, users, rules and settings to this file as JSON lines; off by default"),
+    number(Logging, "audit-log-size", 65_536, 1_099_511_627_776,
+        "Bytes of a file of the audit log; what would exceed them begins another file").or("67108864"),
+    number(Logging, "audit-log-files", 1, 1000,
+        "Files of the audit log that are kept, the current one included; the oldest is removed").or("10"),
 
     text(Client, "url", "URL", "The server that a tool talks to").or("http://127.0.0.1:8081/"),
     text(Client, "ca", "FILE", "The authority, PEM, that a tool trusts with https"),

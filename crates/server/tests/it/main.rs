@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
+mod audit;
 mod clock;
 mod configuration;
 mod connections;

@@ -1,7 +1,18 @@
-//! TLS of the real process, looked at with OpenSSL, which trusts our root and nothing else.
+//! TLS of the real process, looked at with OpenSSL, which trusts our root and nothing else; and with rustls under load.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustls::client::Resumption;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::process::{Server, run};
 
@@ -137,5 +148,103 @@ fn a_new_certificate_is_served_without_a_restart() {
         let mut attempts = (0..1000).map(|_| openssl(&address, &root(second.path()), &[]));
         assert!(attempts.any(|answer| answer.status.success()), "the new certificate is served on {address}");
     }
+    assert_eq!(server.terminate(), Some(0));
+}
+
+/// The first certificate of a file.
+fn certificate(path: &Path) -> CertificateDer<'static> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let body = text.split("-----BEGIN CERTIFICATE-----").nth(1).unwrap().split("-----END").next().unwrap();
+    STANDARD.decode(body.split_whitespace().collect::<String>()).unwrap().into()
+}
+
+type Tls = StreamOwned<ClientConnection, TcpStream>;
+
+/// A client that trusts these roots and remembers no session.
+fn client(roots: &[&Path]) -> Arc<ClientConfig> {
+    let mut trusted = RootCertStore::empty();
+    for data in roots {
+        trusted.add(certificate(&data.join("tls/root.pem"))).unwrap();
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let mut config = config.with_root_certificates(trusted).with_no_client_auth();
+    config.resumption = Resumption::disabled();
+    Arc::new(config)
+}
+
+fn connect(server: &Server, client: &Arc<ClientConfig>) -> Tls {
+    let name = ServerName::try_from("localhost").unwrap();
+    let connection = ClientConnection::new(Arc::clone(client), name).unwrap();
+    StreamOwned::new(connection, TcpStream::connect(&server.address).unwrap())
+}
+
+/// Asks whether the server is alive, which it must be.
+fn ask(tls: &mut Tls) {
+    tls.write_all(b"GET /alive HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"{\"alive\":true}") {
+        let mut piece = [0; 1024];
+        let count = tls.read(&mut piece).unwrap();
+        assert_ne!(count, 0, "the connection ended: {}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&piece[..count]);
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 200"));
+}
+
+/// Clients that come and clients that stay, while certificates change again and again: each is answered.
+#[test]
+fn certificates_are_renewed_under_load_and_no_request_fails() {
+    let [first, second, used, data] = [(); 4].map(|()| tempfile::tempdir().unwrap());
+    for made in [&first, &second] {
+        Server::in_directory(made.path(), &[]).terminate();
+    }
+    let file = |made: &tempfile::TempDir, name: &str| made.path().join("tls").join(name);
+    let serve = |made: &tempfile::TempDir| {
+        for name in ["certificate.pem", "key.pem"] {
+            std::fs::copy(file(made, name), used.path().join(name)).unwrap();
+        }
+    };
+    serve(&first);
+    let [cert, key] = ["certificate.pem", "key.pem"].map(|name| used.path().join(name).display().to_string());
+    let server = Server::in_directory(data.path(), &["--tls-cert", &cert, "--tls-key", &key]);
+    let client = client(&[first.path(), second.path()]);
+    let (stop, stayed, came) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let figures = || [&stayed, &came].map(|figure| figure.load(Ordering::Relaxed));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut tls = connect(&server, &client);
+                while !stop.load(Ordering::Relaxed) {
+                    ask(&mut tls);
+                    stayed.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    ask(&mut connect(&server, &client));
+                    came.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let shown = || {
+            let mut tls = connect(&server, &client);
+            ask(&mut tls);
+            tls.conn.peer_certificates().unwrap()[0].clone()
+        };
+        let mut is_renewed = true;
+        for round in 0..6 {
+            let made = if round % 2 == 0 { &second } else { &first };
+            let (wanted, before) = (certificate(&file(made, "certificate.pem")), figures());
+            serve(made);
+            server.signal("HUP");
+            is_renewed &= (0..2000).any(|_| shown() == wanted);
+            // Both kinds of clients go on with it.
+            let goes_on = || figures().iter().zip(before).all(|(now, before)| *now > before);
+            is_renewed &= (0..2000).any(|_| shown() == wanted && goes_on());
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(is_renewed, "{:?}", figures());
+    });
     assert_eq!(server.terminate(), Some(0));
 }

@@ -1,0 +1,159 @@
+//! Which commands the audit log has, and what it is told of them: sign-ins, refusals, and changes of users, collections, indexes
+//! and parameters. What is about documents is not in it, and nothing that a password could stand in is looked at.
+
+use bson::{Document, DocumentRef, ValueRef, to_extended_json};
+use mql::Code;
+use telemetry::{AuditEvent, AuditOutcome, OperationId};
+
+use crate::auth::{Identity, Who};
+use crate::call::Call;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::service::Service;
+
+/// The name of this front end.
+const API: &str = "mongodb";
+
+/// Commands that change something other than documents.
+const AUDITED: [&str; 21] = [
+    "collMod",
+    "configureFailPoint",
+    "create",
+    "createIndexes",
+    "createUser",
+    "customAction",
+    "drop",
+    "dropAllUsersFromDatabase",
+    "dropDatabase",
+    "dropIndexes",
+    "dropUser",
+    "fsync",
+    "grantRolesToUser",
+    "killAllSessions",
+    "killAllSessionsByPattern",
+    "killOp",
+    "logRotate",
+    "renameCollection",
+    "revokeRolesFromUser",
+    "setParameter",
+    "updateUser",
+];
+
+/// The steps of an authentication: the last one is a sign-in.
+const SIGN_IN: [&str; 2] = ["saslStart", "saslContinue"];
+
+/// Tells of a command that has run.
+pub(crate) fn ran(call: &Call, failed: Option<Code>, reply: Option<DocumentRef<'_>>) {
+    let Some(log) = call.service.traffic.registry.audit() else { return };
+    let name = call.command.name;
+    let is_denied = failed.is_some_and(is_denial);
+    let is_signed_in = SIGN_IN.contains(&name)
+        && failed.is_none()
+        && matches!(reply.and_then(|reply| reply.get("done")), Some(ValueRef::Bool(true)));
+    if !(AUDITED.contains(&name) || is_denied || is_signed_in) {
+        return;
+    }
+    let mut event = event(&call.connection, name);
+    event.target = Some(target(call));
+    event.details = details(call);
+    event.outcome = match failed {
+        None => AuditOutcome::Success,
+        Some(code) if is_denial(code) => AuditOutcome::Denied,
+        Some(_) => AuditOutcome::Failure,
+    };
+    event.status = failed.map(|code| code.0.into());
+    log.take(event);
+}
+
+/// Tells of a command that was refused before it ran.
+pub(crate) fn refused(service: &Service, connection: &Connection, operation: OperationId, error: &Error) {
+    let Some(log) = service.traffic.registry.audit().filter(|_| is_denial(error.code)) else { return };
+    let mut event = event(connection, service.traffic.front_end.name(operation));
+    event.outcome = AuditOutcome::Denied;
+    event.status = Some(error.code.0.into());
+    log.take(event);
+}
+
+fn event(connection: &Connection, action: &str) -> AuditEvent {
+    AuditEvent {
+        api: API,
+        who: connection.client.lock().identity.as_ref().map(who),
+        // Commands of the explorer and of the admin API have no connection of their own; their own events have the address.
+        from: Some(connection.peer).filter(|peer| peer.port() != 0),
+        action: action.to_owned(),
+        target: None,
+        details: None,
+        outcome: AuditOutcome::Success,
+        status: None,
+    }
+}
+
+fn who(Identity { user, database, who, .. }: &Identity) -> String {
+    match who {
+        Who::User(_) => format!("{user}@{database}"),
+        Who::Account(holder) => holder.label(),
+    }
+}
+
+fn is_denial(code: Code) -> bool {
+    [Code::UNAUTHORIZED, Code::AUTHENTICATION_FAILED, Code::MECHANISM_UNAVAILABLE].contains(&code)
+}
+
+/// What a command is about: a user, a collection, or a database.
+fn target(call: &Call) -> String {
+    if SIGN_IN.contains(&call.command.name) {
+        let claimed = call.connection.client.lock().claimed.clone();
+        return claimed
+            .map_or_else(|| call.database.clone(), |(user, database)| format!("{user}@{database}"));
+    }
+    match call.argument().as_str() {
+        Some(name) => format!("{}.{name}", call.database),
+        None => call.database.clone(),
+    }
+}
+
+/// Roles, parameters, and when indexes let documents expire.
+fn details(call: &Call) -> Option<String> {
+    let body = call.body.view();
+    let mut told = Document::new();
+    match call.command.name {
+        "createUser" | "updateUser" | "grantRolesToUser" | "revokeRolesFromUser" => {
+            told.push("roles", body.get("roles")?.to_value());
+        }
+        "setParameter" => {
+            let is_own = |name: &str| name != "setParameter" && name != "lsid" && !name.starts_with('$');
+            for (name, value) in body.iter().filter(|(name, _)| is_own(name)) {
+                told.push(name, value.to_value());
+            }
+        }
+        "createIndexes" => {
+            for index in body.get("indexes")?.as_array()?.iter().filter_map(ValueRef::as_document) {
+                if let (Some(name), Some(seconds)) =
+                    (index.get("name")?.as_str(), index.get("expireAfterSeconds"))
+                {
+                    told.push(name, seconds.to_value());
+                }
+            }
+        }
+        "collMod" => {
+            let index = body.get("index")?.as_document()?;
+            let name = index.get("name").and_then(ValueRef::as_str).unwrap_or("index");
+            told.push(name, index.get("expireAfterSeconds")?.to_value());
+        }
+        _ => return None,
+    }
+    Some(to_extended_json(ValueRef::Document(bson::RawDocument::from_document(&told).view()), true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands;
+
+    #[test]
+    fn every_audited_command_is_one_of_the_table() {
+        for name in AUDITED.iter().chain(&SIGN_IN) {
+            assert!(commands::find(name).is_some_and(|command| command.name == *name), "{name}");
+        }
+    }
+}

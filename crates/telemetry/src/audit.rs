@@ -1,0 +1,65 @@
+//! What an auditor wants to know: who did what, from where, and what came of it.
+//!
+//! Front ends make events of sign-ins, refusals and changes of what is not a document: keys, users, rules of expiry, holds, the
+//! clock. An event has the fields of [`AuditEvent`] and no others, and each names something: no key, password or document has a
+//! place in it. Whoever keeps events is handed in ([`AuditSink`]); without one no event is made.
+
+use std::net::SocketAddr;
+
+/// What came of an audited action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditOutcome {
+    /// It was done.
+    Success,
+    /// It was refused for want of a credential or of rights.
+    Denied,
+    /// It was allowed, and failed.
+    Failure,
+}
+
+impl AuditOutcome {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            AuditOutcome::Success => "success",
+            AuditOutcome::Denied => "denied",
+            AuditOutcome::Failure => "failure",
+        }
+    }
+
+    /// What an HTTP status says.
+    pub fn of_status(status: u16) -> AuditOutcome {
+        match status {
+            ..=399 => AuditOutcome::Success,
+            401 | 403 => AuditOutcome::Denied,
+            _ => AuditOutcome::Failure,
+        }
+    }
+}
+
+/// One audited action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditEvent {
+    /// The front end: `nosql`, `mongodb`, `explorer`.
+    pub api: &'static str,
+    /// The key, by kind and fingerprint, or the user; none if nobody has proved anything.
+    pub who: Option<String>,
+    /// The peer's address.
+    pub from: Option<SocketAddr>,
+    /// The operation, by the name that metrics have for it.
+    pub action: String,
+    /// What it was about: a path, a namespace, a user.
+    pub target: Option<String>,
+    /// Settings that it names, as JSON.
+    pub details: Option<String>,
+    /// What came of it,
+    pub outcome: AuditOutcome,
+    /// and the status or the number of the error that the client was sent.
+    pub status: Option<i64>,
+}
+
+/// Where events go.
+pub trait AuditSink: Send + Sync {
+    /// Takes an event. It must not block: requests wait for it.
+    fn take(&self, event: AuditEvent);
+}
