@@ -23,6 +23,7 @@ pub mod disk;
 pub mod diskfull;
 pub mod disturb;
 pub mod failures;
+pub mod greedy;
 pub mod idle;
 pub mod items;
 pub mod kills;
@@ -96,6 +97,12 @@ pub const CHECKS: &[Check] = &[
         what: "few files, and none: connections are refused, the store has what it needs",
         from: Effort::Quick,
         run: overload_files::run,
+    },
+    Check {
+        name: "greedy",
+        what: "idle cursors, open transactions and guesses of one MongoDB user take a bounded share",
+        from: Effort::Ordinary,
+        run: greedy::run,
     },
     Check {
         name: "connections",

@@ -62,7 +62,8 @@ fn signature(server: &Server, rounds: usize) -> Result<String> {
     })
 }
 
-/// A user who exists, and one who does not.
+/// A user who exists, and one who does not, as far as the challenge. What comes back to a wrong proof waits for a second, which
+/// hides whatever the time before it tells.
 fn user(server: &Server, rounds: usize) -> Result<String> {
     let mut wire = WireClient::connect(&server.mongo)?;
     let command = Bson::new().text("createUser", "known").text("pwd", "secret").array("roles", []);
@@ -73,13 +74,6 @@ fn user(server: &Server, rounds: usize) -> Result<String> {
             Bson::new().int("saslStart", 1).text("mechanism", "SCRAM-SHA-256").text("payload", &payload);
         let answer = wire.exchange(&message("admin", start))?;
         ensure!(Value::field(answer, "ok")?.and_then(|ok| ok.number()) == Some(1.0), "saslStart was refused");
-        let proof = "c=biws,r=abcdefghijklmnopqrstuvwx,p=AAAA";
-        let go_on = Bson::new().int("saslContinue", 1).int("conversationId", 1).text("payload", proof);
-        let answer = wire.exchange(&message("admin", go_on))?;
-        ensure!(
-            Value::field(answer, "code")?.and_then(|code| code.number()) == Some(18.0),
-            "not refused as failed"
-        );
         Ok(())
     };
     compare("a user who exists or does not", rounds, |which| ask(if which { "known" } else { "nobody" }))

@@ -65,6 +65,14 @@ impl Bson {
         self.with(4, name, &elements.finish())
     }
 
+    pub fn uuid(mut self, name: &str, value: [u8; 16]) -> Bson {
+        self.head(5, name);
+        self.0.extend_from_slice(&16_i32.to_le_bytes());
+        self.0.push(4);
+        self.0.extend_from_slice(&value);
+        self
+    }
+
     pub fn bool(self, name: &str, value: bool) -> Bson {
         self.with(8, name, &[u8::from(value)])
     }

@@ -6,7 +6,7 @@ use bson::{Document, Value, ValueRef};
 
 use crate::context::Context;
 use crate::error::{Code, Error, Result};
-use crate::pipeline::chain::{Chain, Flow, Step, World};
+use crate::pipeline::chain::{Chain, Flow, Step, TREE_FACTOR, World};
 use crate::pipeline::row::{Row, document_bytes};
 use crate::pipeline::source::{Order, Part, Scan, ScanId, Source};
 use crate::pipeline::stage::{Stage, start_behind, start_stages};
@@ -35,7 +35,10 @@ impl Feed {
     fn bytes(&self) -> usize {
         match self {
             Feed::Scan { .. } => 0,
-            Feed::Rows(rows) => rows.as_slice().iter().map(|row| document_bytes(row.view())).sum(),
+            Feed::Rows(rows) => {
+                let counted = rows.as_slice().iter().map(|row| document_bytes(row.view())).sum::<usize>();
+                counted.saturating_mul(TREE_FACTOR)
+            }
         }
     }
 }

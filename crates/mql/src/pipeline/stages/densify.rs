@@ -245,6 +245,10 @@ impl Blocking for Densifying {
     fn bytes(&self) -> usize {
         self.memory.used()
     }
+
+    fn keeps_trees(&self) -> bool {
+        true
+    }
 }
 
 impl Densifying {

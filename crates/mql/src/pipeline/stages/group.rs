@@ -255,6 +255,10 @@ impl Blocking for Grouping {
         };
         self.memory.left(self.groups.len().saturating_sub(self.given), self.groups.len()) + overflow
     }
+
+    fn keeps_trees(&self) -> bool {
+        true
+    }
 }
 
 /// `$count`: how many rows came, if any.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bson::{Document, Value, ValueRef};
 
 use crate::error::{Error, Result};
-use crate::pipeline::chain::{Flow, Step, World};
+use crate::pipeline::chain::{Flow, Step, TREE_FACTOR, World};
 use crate::pipeline::path::Path;
 use crate::pipeline::row::{Body, Row, document_bytes};
 use crate::pipeline::text::type_name;
@@ -195,6 +195,6 @@ impl Step for Unwinding {
     fn bytes(&self) -> usize {
         let Some(Open { items, bytes: (items_bytes, all, rest_bytes), .. }) = &self.now else { return 0 };
         let left = if let Items::Of(left) = items { left.len() } else { 0 };
-        rest_bytes + items_bytes / all.max(&1) * left
+        (rest_bytes + items_bytes / all.max(&1) * left).saturating_mul(TREE_FACTOR)
     }
 }

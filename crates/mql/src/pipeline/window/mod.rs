@@ -123,6 +123,10 @@ impl Blocking for Windowing {
     fn bytes(&self) -> usize {
         self.memory.used()
     }
+
+    fn keeps_trees(&self) -> bool {
+        true
+    }
 }
 
 impl Windowing {
