@@ -14,6 +14,7 @@
 //! | `overload.rs` | three times the capacity, open loop |
 //! | `overload_peers.rs`, `overload_files.rs`, `overload_memory.rs` | hostile peers, and the bounds of each resource |
 //! | `steady.rs` | a stream of inserts that expire: the purge keeps up |
+//! | `hostile.rs` | what peers without a key and greedy users take from the others; `hostile_peers.rs` are the peers, as bytes |
 //! | `idle.rs` | what a server costs before anybody uses it |
 //! | `refusals.rs` | what can be learnt from the time that refusals take |
 //! | `process.rs` | the server as a process: started, killed, stopped, under strace if need be |
@@ -24,6 +25,8 @@ pub mod diskfull;
 pub mod disturb;
 pub mod failures;
 pub mod greedy;
+pub mod hostile;
+pub mod hostile_peers;
 pub mod idle;
 pub mod items;
 pub mod kills;
@@ -127,6 +130,12 @@ pub const CHECKS: &[Check] = &[
         what: "a limit on memory holds, whatever peers want",
         from: Effort::Ordinary,
         run: overload_memory::run,
+    },
+    Check {
+        name: "hostile",
+        what: "peers without a key, and a greedy user, take nothing that honest clients need",
+        from: Effort::Ordinary,
+        run: hostile::run,
     },
     Check {
         name: "overload",

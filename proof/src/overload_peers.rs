@@ -25,7 +25,8 @@ pub fn connections(setting: &Setting, place: &Path) -> Result<Outcome> {
             count + 2000
         )));
     }
-    let launch = Launch::new(&setting.server, place);
+    let mut launch = Launch::new(&setting.server, place);
+    launch.options = ["--max-strangers", "20000"].map(str::to_owned).to_vec();
     let server = launch.start()?;
     let mut client = Client::connect(&server.address)?;
     client.database("db")?;

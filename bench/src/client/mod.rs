@@ -8,6 +8,6 @@ mod wire;
 
 pub use bson::{Bson, Fields, Value};
 pub use process::{cpu_seconds_of, resident_kib_of};
-pub use rest::{Answer, Client, KEY, date, sign, sign_link};
+pub use rest::{Answer, Client, KEY, date, sign, sign_link, sign_with};
 pub use server::Server;
 pub use wire::{WireClient, message};

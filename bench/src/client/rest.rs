@@ -194,13 +194,17 @@ fn date_of(unix_seconds: u64) -> String {
 
 /// The authorization header's value for a request on that path at that date.
 pub fn sign(method: &str, path: &str, date: &str) -> Result<String> {
+    let (kind, link) = kind_and_link(path);
+    Ok(sign_link(method, kind, &link, &date.to_lowercase()))
+}
+
+fn kind_and_link(path: &str) -> (&str, String) {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-    let (kind, link) = match segments.len() {
+    match segments.len() {
         0 => ("", String::new()),
         count if count % 2 == 1 => (segments[count - 1], segments[..count - 1].join("/")),
         count => (segments[count - 2], segments.join("/")),
-    };
-    Ok(sign_link(method, kind, &link, &date.to_lowercase()))
+    }
 }
 
 /// The same where the caller knows the parts; method and date in lower case do no harm.
@@ -209,7 +213,17 @@ pub fn sign_link(method: &str, kind: &str, link: &str, lower_date: &str) -> Stri
         let key = STANDARD.decode(KEY).expect("a valid key");
         Hmac::new_from_slice(&key).expect("any length will do")
     });
-    let mut mac = MAC.clone();
+    token(MAC.clone(), method, kind, link, lower_date)
+}
+
+/// The authorization header's value for a request that another key of the account signs.
+pub fn sign_with(key: &str, method: &str, path: &str, date: &str) -> Result<String> {
+    let (kind, link) = kind_and_link(path);
+    let mac = Hmac::new_from_slice(&STANDARD.decode(key)?)?;
+    Ok(token(mac, method, kind, &link, &date.to_lowercase()))
+}
+
+fn token(mut mac: Hmac<Sha256>, method: &str, kind: &str, link: &str, lower_date: &str) -> String {
     for part in [method.to_lowercase().as_str(), "\n", kind, "\n", link, "\n", lower_date, "\n\n"] {
         mac.update(part.as_bytes());
     }

@@ -11,11 +11,11 @@ use hyper::{Response, StatusCode};
 use maud::{Markup, html};
 use sha2::{Digest, Sha256};
 
-use crate::Doors;
 use crate::doors::Transport;
 use crate::layout;
 use crate::session::{COOKIE_NAME, Session};
 use crate::visit::Visit;
+use crate::{Doors, SharedFile};
 
 /// Nothing from elsewhere, nothing inline, no frame around us, forms only to us.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -92,6 +92,14 @@ impl Answer {
         if status == StatusCode::TOO_MANY_REQUESTS {
             set(RETRY_AFTER, "60");
         }
+        if matches!(self, Answer::Asset { .. }) {
+            response.extensions_mut().insert(SharedFile);
+        }
+        let mut set = |name: HeaderName, text: &str| {
+            if let Ok(value) = HeaderValue::from_str(text) {
+                response.headers_mut().insert(name, value);
+            }
+        };
         match &self {
             Answer::See(to) | Answer::Moved(to) => set(LOCATION, to),
             Answer::SignedIn { to, cookie: value, transport } => {

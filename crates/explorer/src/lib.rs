@@ -29,7 +29,7 @@ mod visit;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use account::{Keyring, Right};
+use account::{Keyring, Kind, Right};
 use bytes::Bytes;
 use engine::Engine;
 use hyper::header::{HeaderValue, RETRY_AFTER};
@@ -54,6 +54,13 @@ const STRANGER_BODY_BYTES: usize = 8 * 1024;
 
 /// The largest form of somebody who has: an item of the largest size, each byte of it escaped.
 const BODY_BYTES: usize = 7 * 1024 * 1024;
+
+/// The longest address of a page that is remembered over the sign-in; from a longer one the visitor begins at the front page.
+const NEXT_BYTES: usize = 1024;
+
+/// An extension of answers whose bytes are ours and the same for all visitors: they take no memory of their own.
+#[derive(Debug, Clone, Copy)]
+pub struct SharedFile;
 
 /// What the explorer works with.
 #[derive(Clone)]
@@ -86,8 +93,13 @@ impl Explorer {
         }
     }
 
+    /// The key that the sender of this head has signed in with, if they have.
+    pub fn key(&self, head: &Parts) -> Option<Kind> {
+        Some(self.sessions.find(&head.headers, &self.doors.keys)?.holder.kind)
+    }
+
     /// How much work the page of this head is; none for strangers, who are shown the way in, and for files of ours. A command
-    /// of the MongoDB API waits in the line of its own kind, so its page does not hold a place there, too.
+    /// of the MongoDB API waits in the queue of its own kind, so its page does not hold a permit there, too.
     pub fn weight(&self, head: &Parts) -> Option<Weight> {
         self.sessions.find(&head.headers, &self.doors.keys)?;
         let below = head.uri.path().strip_prefix(PREFIX)?.strip_prefix('/')?;
@@ -188,13 +200,13 @@ impl Explorer {
         peer: Option<IpAddr>,
     ) -> Answer {
         if head.method != Method::POST {
-            let next = query.text("next").unwrap_or_default();
+            let next = wanted_page(query);
             return pages::sign_in::form(next, None);
         }
         if !guard::is_from_here(head) {
             return pages::sign_in::form("", Some(pages::sign_in::Refusal::Elsewhere));
         }
-        let next = form.text("next").unwrap_or_default();
+        let next = wanted_page(form);
         match self.sessions.begin(form.text("key").unwrap_or_default().trim(), &self.doors.keys, peer) {
             Ok(cookie) => Answer::SignedIn { to: own_path(next), cookie, transport },
             Err(refusal) => {
@@ -232,7 +244,16 @@ fn strangers_answer(head: &Parts) -> Answer {
         return pages::sign_in::form("", Some(pages::sign_in::Refusal::SessionOver));
     }
     let wanted = head.uri.path_and_query().map_or("", |wanted| wanted.as_str());
+    if wanted.len() > NEXT_BYTES {
+        return Answer::See(format!("{PREFIX}/sign-in"));
+    }
     Answer::See(format!("{PREFIX}/sign-in?next={}", fields::encode(wanted)))
+}
+
+/// The page that is wanted behind the sign-in. What is too long for one of ours is not sent back: strangers decide what is in
+/// it.
+fn wanted_page(fields: &Fields) -> &str {
+    fields.text("next").filter(|next| next.len() <= NEXT_BYTES).unwrap_or_default()
 }
 
 /// The page to go to behind the sign-in: one of ours, whatever the form says.

@@ -16,13 +16,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
-use transport::{Place, Stream, WRITE_STEP_BYTES};
+use transport::{Api, Held, Peer, Permit, Stream, Tenant, WRITE_STEP_BYTES};
 
 use crate::aside::aside;
 use crate::auth::{Conversation, Identity};
 use crate::dispatch::{self, Answer};
 use crate::error::Error;
-use crate::limits::{SMALL_MESSAGE_BYTES, STRANGER_MESSAGE_BYTES, WRONG_PROOFS};
+use crate::limits::{COUNTED_REPLY_BYTES, SMALL_MESSAGE_BYTES, STRANGER_MESSAGE_BYTES, WRONG_PROOFS};
 use crate::operations::{Brake, Stop};
 use crate::service::Service;
 use crate::wire::{self, Extent, Form, Request, Style, WireError};
@@ -71,6 +71,11 @@ impl Connection {
         self.client.lock().identity.is_some()
     }
 
+    /// To whom what is done on this connection is charged: a user, or all who need not authenticate together.
+    pub(crate) fn tenant(&self) -> Tenant {
+        Tenant::new(Api::Mongo, self.user_digest())
+    }
+
     /// Whose the sessions and cursors of this connection are.
     pub(crate) fn user_digest(&self) -> [u8; 32] {
         self.client.lock().identity.as_ref().map_or([0; 32], |identity| identity.digest)
@@ -86,13 +91,21 @@ pub(crate) struct LastRequest {
 }
 
 /// Serves a connection to its end.
-pub(crate) async fn serve(socket: TcpStream, service: Arc<Service>, mut stopped: watch::Receiver<bool>) {
+pub(crate) async fn serve(
+    socket: TcpStream,
+    service: Arc<Service>,
+    standing: Arc<Peer>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let (Ok(peer), Ok(local)) = (socket.peer_addr(), socket.local_addr()) else { return };
     let _ = socket.set_nodelay(true);
     let patience = service.settings.limits.handshake_timeout;
     let deadline = Instant::now() + patience;
     let opening = transport::open(socket, service.settings.tls.as_ref(), patience);
-    let opened = timeout_at(deadline, opening).await;
+    let opened = tokio::select! {
+        opened = timeout_at(deadline, opening) => opened,
+        () = standing.cut_off() => return tracing::debug!("{peer} was cut off before it said anything"),
+    };
     let stream = match opened {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!("no connection with {peer}: {error}"),
@@ -106,8 +119,13 @@ pub(crate) async fn serve(socket: TcpStream, service: Arc<Service>, mut stopped:
         server_name,
         client: Mutex::default(),
     });
-    let mut talk = Talk { stream, buffer: BytesMut::new(), service, connection, replies: 0 };
-    match talk.run(deadline, &mut stopped).await {
+    let peer_state = Arc::clone(&standing);
+    let mut talk = Talk { stream, buffer: BytesMut::new(), service, connection, standing, replies: 0 };
+    let ended = tokio::select! {
+        ended = talk.run(deadline, &mut stopped) => ended,
+        () = peer_state.cut_off() => Err(WireError::broken("it held too much, or strangers were too many")),
+    };
+    match ended {
         Ok(()) => tracing::debug!("{peer} has left"),
         Err(error) => tracing::debug!("the connection with {peer} ended: {error}"),
     }
@@ -119,7 +137,14 @@ struct Talk {
     buffer: BytesMut,
     service: Arc<Service>,
     connection: Arc<Connection>,
+    standing: Arc<Peer>,
     replies: i32,
+}
+
+/// What is counted for a message while it is here.
+struct Counted<'a> {
+    _room: Option<Permit<'a>>,
+    _held: Option<Held>,
 }
 
 /// Whether the connection goes on.
@@ -167,8 +192,10 @@ impl Talk {
         Ok(true)
     }
 
-    /// The whole message that has begun, and the room it takes among the large ones.
-    async fn message<'a>(&mut self, service: &'a Service) -> Result<(Bytes, Option<Place<'a>>), WireError> {
+    /// The whole message that has begun, and the room that it takes. What a client announces takes none before the beginning of
+    /// it has come. Then a large one has all of its room before more is read: large ones that had a part each and waited for the
+    /// rest would wait for each other.
+    async fn message<'a>(&mut self, service: &'a Service) -> Result<(Bytes, Counted<'a>), WireError> {
         let pause = service.settings.limits.read_pause_timeout;
         let extent = loop {
             if let Some(extent) = Extent::announced(&self.buffer)? {
@@ -179,18 +206,44 @@ impl Talk {
         if extent.largest() > STRANGER_MESSAGE_BYTES && !self.is_trusted() {
             return Err(WireError::broken("a large message from a client that has not authenticated"));
         }
+        let length = extent.length;
+        self.fill(length.min(READ_AHEAD_BYTES), pause).await?;
+        let held = if self.is_trusted() || extent.whole() <= READ_AHEAD_BYTES {
+            None
+        } else {
+            Some(self.standing.hold(extent.whole()).map_err(|_| no_room())?)
+        };
+        self.fill(length.min(SMALL_MESSAGE_BYTES), pause).await?;
         let room = if extent.whole() > SMALL_MESSAGE_BYTES {
-            service.settings.load.receive_in_the_end(extent.whole()).await
+            let tenant = self.connection.tenant();
+            service.settings.admission.receive_in_the_end(tenant, extent.whole()).await
         } else {
             None
         };
-        let length = extent.length;
+        self.fill(length, pause).await?;
+        service.traffic.front_end.received(length);
+        let message = self.buffer.split_to(length).freeze();
+        Ok((message, Counted { _room: room, _held: held }))
+    }
+
+    /// Reads until so much is there, in a buffer that grows with what comes.
+    async fn fill(&mut self, length: usize, pause: Duration) -> Result<(), WireError> {
         while self.buffer.len() < length {
             self.buffer.reserve((length - self.buffer.len()).min(GROWTH_BYTES.max(self.buffer.len())));
             self.read_on(pause).await?;
         }
-        service.traffic.front_end.received(length);
-        Ok((self.buffer.split_to(length).freeze(), room))
+        Ok(())
+    }
+
+    /// Lets admission control know of a client that has authenticated, or need not and has said something.
+    fn settle_standing(&self) {
+        self.standing.spoke();
+        if self.is_trusted() {
+            let tenant = self.connection.tenant();
+            if self.standing.tenant() != Some(tenant) {
+                self.standing.authenticate(tenant);
+            }
+        }
     }
 
     fn is_trusted(&self) -> bool {
@@ -225,6 +278,7 @@ impl Talk {
         };
         let (id, style) = (request.id, request.style);
         let answer = self.perform(request).await;
+        self.settle_standing();
         let is_last = self.pause_after_wrong_proof().await;
         if let Some(reply) = &answer.reply {
             self.reply(reply, id, style).await?;
@@ -276,7 +330,7 @@ impl Talk {
         self.replies = self.replies.wrapping_add(1);
         let bytes = aside(reply.as_bytes().len(), || wire::write(reply, request, self.replies, style));
         self.service.traffic.front_end.sent(bytes.len());
-        let _held = self.service.settings.load.hold(bytes.len());
+        let _held = self.hold_reply(bytes.len())?;
         let pause = self.service.settings.limits.write_pause_timeout;
         let mut rest = bytes.as_slice();
         let (mut deadline, mut taken) = (Instant::now() + pause, 0);
@@ -301,11 +355,24 @@ impl Talk {
         }
     }
 
+    /// Counts a reply. A small one of a client that is known is bounded by the number of connections, and always sent.
+    fn hold_reply(&self, bytes: usize) -> Result<Option<Held>, WireError> {
+        match self.standing.hold(bytes) {
+            Ok(held) => Ok(Some(held)),
+            Err(_) if bytes < COUNTED_REPLY_BYTES && self.standing.tenant().is_some() => Ok(None),
+            Err(_) => Err(no_room()),
+        }
+    }
+
     async fn say_goodbye(&mut self) -> Result<(), WireError> {
         let pause = self.service.settings.limits.write_pause_timeout;
         let _ = timeout(pause, self.stream.shutdown()).await;
         Ok(())
     }
+}
+
+fn no_room() -> WireError {
+    WireError::broken("there is no room to hold what goes between")
 }
 
 fn panicked(service: &Service) -> Answer {

@@ -351,7 +351,7 @@ async fn run_within_limits(call: &mut Call) -> Result<(Reply, Option<Document>)>
     let _timer = limit.map(|limit| Timer::start(limit, call.brake.clone()));
     let service = Arc::clone(&call.service);
     let outcome = match turn::wait(call, &service).await {
-        Ok(_place) => steps_aside(call.bytes(), (call.command.run)(call)).await,
+        Ok(_permit) => steps_aside(call.bytes(), (call.command.run)(call)).await,
         Err(busy) => Err(busy),
     };
     // A transaction fails with its first statement that does.

@@ -18,7 +18,7 @@ pub const BATCH_BYTES: usize = 16 * 1024 * 1024;
 pub const MESSAGE_BYTES: usize = 48_000_000;
 
 /// The largest message of a client that must authenticate and has not: enough for any handshake.
-pub const STRANGER_MESSAGE_BYTES: usize = 1024 * 1024;
+pub const STRANGER_MESSAGE_BYTES: usize = 16 * 1024;
 
 /// The most statements in one write command (`maxWriteBatchSize`).
 pub const WRITE_BATCH: usize = 100_000;
@@ -50,7 +50,7 @@ pub const WRITE_PAUSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long a shutdown waits for commands in flight.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Messages up to this size are not counted among the large ones, which wait for room.
+/// Messages up to this size are not counted among the large ones, which wait for room once so much of them has come.
 pub const SMALL_MESSAGE_BYTES: usize = 64 * 1024;
 
 /// How long the answer to a wrong password waits, twice as long for each further one on the same connection.
@@ -58,6 +58,10 @@ pub const WRONG_PROOF_PAUSE: Duration = Duration::from_secs(1);
 
 /// Wrong passwords on one connection; with the last of them it ends.
 pub const WRONG_PROOFS: u32 = 3;
+
+/// Replies of this size and larger are refused where there is no room to hold them; smaller ones are bounded by the number of
+/// connections.
+pub const COUNTED_REPLY_BYTES: usize = 16 * 1024;
 
 /// Sessions remembered at once.
 pub const SESSIONS: usize = 100_000;

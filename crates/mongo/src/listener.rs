@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
-use transport::Complaints;
+use transport::{Api, Complaints};
 
 use crate::connection;
 use crate::service::Service;
@@ -24,10 +24,10 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
     // One kind must not keep the other from being said.
     let (mut failures, mut refusals) = (Complaints::default(), Complaints::default());
     loop {
-        let stream = tokio::select! {
+        let (stream, address) = tokio::select! {
             () = &mut shutdown => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) => {
                     failures.warn(&format!("cannot accept a connection: {error}"));
                     sleep(ACCEPT_PAUSE).await;
@@ -35,8 +35,10 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
                 }
             },
         };
-        let place = Arc::clone(&places).try_acquire_owned().ok().zip(service.settings.load.connect());
-        let Some(place) = place else {
+        let admission = &service.settings.admission;
+        let place = Arc::clone(&places).try_acquire_owned().ok();
+        let Some((place, (peer, permit))) = place.zip(admission.connect(Api::Mongo, address.ip())) else {
+            admission.make_room(Api::Mongo);
             let front_end = &service.traffic.front_end;
             front_end.refused_connection();
             let open = front_end.connections_open();
@@ -46,8 +48,8 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
         let (service, stopped) = (Arc::clone(&service), stopped.clone());
         tokio::spawn(async move {
             let counted = service.traffic.front_end.connected();
-            connection::serve(stream, service, stopped).await;
-            drop((counted, place));
+            connection::serve(stream, service, peer, stopped).await;
+            drop((counted, place, permit));
         });
     }
     drop(listener);

@@ -70,7 +70,7 @@ impl Service {
     /// A front end over that engine. Its figures are on the registry's page from now on.
     pub fn new(engine: Arc<Engine>, settings: Settings) -> Arc<Service> {
         access::remove_leftovers(&engine);
-        let statements = settings.load.limit(Work::Statement);
+        let statements = settings.admission.limit(Work::Statement);
         let shares = Shares::new(&settings.limits);
         let started_at = engine.now().unwrap_or(Time::from_seconds(0));
         let service = Arc::new(Service {

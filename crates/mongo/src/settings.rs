@@ -5,7 +5,7 @@ use std::sync::Arc;
 use account::Keyring;
 use mql::Scratch;
 use telemetry::Registry;
-use transport::{Load, ServerConfig};
+use transport::{Admission, ServerConfig};
 
 use crate::limits::Limits;
 
@@ -89,8 +89,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Where sorts and groups keep what exceeds their memory; without one they are refused then.
     pub scratch: Option<Arc<dyn Scratch>>,
-    /// How much is done at once, together with others who do.
-    pub load: Arc<Load>,
+    /// How much is done at once, together with the other front ends.
+    pub admission: Arc<Admission>,
     /// Where its figures are kept.
     pub registry: Arc<Registry>,
 }

@@ -1,9 +1,9 @@
-//! When a command may begin: the line that its kind of work waits in, for all front ends of the server together.
+//! When a command may begin: the queue that its kind of work waits in, for all front ends of the server together.
 //!
 //! Greetings, authentication and what operators look in with wait in none. Neither does what belongs to a transaction that has
 //! begun: it holds what others wait for.
 
-use transport::{Place, Work};
+use transport::{Permit, Work};
 
 use crate::call::Call;
 use crate::commands::InTransaction;
@@ -23,11 +23,11 @@ fn line(command: &str) -> Option<Work> {
 }
 
 /// Waits until the command may begin; an error that clients try again after if there is too much to do.
-pub(crate) async fn wait<'a>(call: &Call, service: &'a Service) -> Result<Option<Place<'a>>> {
+pub(crate) async fn wait<'a>(call: &Call, service: &'a Service) -> Result<Option<Permit<'a>>> {
     let goes_on = matches!(call.numbered, Some(Numbered::Transaction { starts: false, .. }));
     let ends = call.command.transaction == InTransaction::Ends;
     let Some(work) = line(call.command.name).filter(|_| !goes_on && !ends) else { return Ok(None) };
-    Ok(Some(service.settings.load.enter(work).await?))
+    Ok(Some(service.settings.admission.enter(call.connection.tenant(), work).await?))
 }
 
 #[cfg(test)]

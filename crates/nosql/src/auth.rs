@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use account::{Holder, Keyring, Right};
+use account::{Holder, Keyring, Kind, Right};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use document::{Document, PermissionRid, ValueRef};
@@ -16,6 +16,7 @@ use engine::Engine;
 use hyper::header::{AUTHORIZATION, DATE};
 use hyper::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
+use transport::{Api, Tenant};
 
 use crate::error::Error;
 use crate::limits::SKEW_SECONDS;
@@ -154,6 +155,11 @@ pub(crate) struct Pass {
     permission: Option<PermissionRid>,
 }
 
+/// Returns the tenant that requests with that key of the account are charged to.
+pub fn tenant(kind: Kind) -> Tenant {
+    Tenant::new(Api::Nosql, kind.name())
+}
+
 impl Pass {
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
@@ -164,6 +170,14 @@ impl Pass {
         match self.permission {
             Some(permission) => format!("permission {permission}"),
             None => self.holder.label(),
+        }
+    }
+
+    /// To whom the request is charged.
+    pub(crate) fn tenant(&self) -> Tenant {
+        match self.permission {
+            Some(permission) => Tenant::new(Api::Nosql, ("permission", permission.to_string())),
+            None => tenant(self.holder.kind),
         }
     }
 

@@ -14,7 +14,7 @@ use engine::Engine;
 use hyper::Version;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::mpsc;
-use transport::{Held, Load};
+use transport::{CutOff, Held, Peer};
 
 use crate::call::Call;
 use crate::error::Error;
@@ -29,6 +29,10 @@ const WAITING_PIECES: usize = 2;
 pub(crate) enum Body {
     /// All of it, until it is taken.
     Whole(Option<Bytes>),
+    /// The same of bytes that all answers share, so that one more of them costs nothing.
+    Shared(Option<Bytes>),
+    /// Nothing: there was no room to hold it. The peer sees that the answer ends before its end.
+    Refused,
     /// As it is made; with a mark while the peer leaves no room for the next piece.
     Streamed(mpsc::Receiver<Result<Bytes, Broken>>, Option<Mark>),
 }
@@ -72,25 +76,64 @@ impl Body {
 
     /// Whether it is counted among the bytes that are held: if it is large, or one of many that may wait in one connection.
     pub(crate) fn counts(&self, version: Version) -> bool {
-        let Body::Whole(Some(bytes)) = self else { return false };
-        version == Version::HTTP_2 || bytes.len() >= COUNTED_BYTES
+        match self {
+            Body::Whole(Some(bytes)) => version == Version::HTTP_2 || bytes.len() >= COUNTED_BYTES,
+            Body::Shared(Some(_)) => version == Version::HTTP_2,
+            Body::Whole(None) | Body::Shared(None) | Body::Refused | Body::Streamed(..) => false,
+        }
     }
 
     /// The same, counted until the last of its bytes has left, if it [counts](Body::counts); until then it is also among the
-    /// unread ones of its connection, if that watches them.
-    pub(crate) fn counted(self, version: Version, load: &Arc<Load>, unread: Option<&Arc<Unread>>) -> Body {
+    /// unread ones of its connection, if that watches them. Where there is no room the answer is dropped and the connection
+    /// ends.
+    pub(crate) fn counted(
+        self,
+        version: Version,
+        peer: Option<&Arc<Peer>>,
+        unread: Option<&Arc<Unread>>,
+    ) -> Body {
         let counts = self.counts(version);
         match self {
             Body::Whole(Some(bytes)) if counts => {
-                let stream = if version == Version::HTTP_2 { STREAM_BYTES } else { 0 };
-                let held = load.hold(bytes.len() + stream);
-                let mark = unread.map(|unread| unread.mark(bytes.len()));
-                Body::Whole(Some(Bytes::from_owner(Counted { bytes, _held: Some(held), _mark: mark })))
+                let size = bytes.len();
+                counted_bytes(bytes, size, version, peer, unread)
             }
+            Body::Shared(Some(bytes)) if counts => counted_bytes(bytes, 0, version, peer, unread),
             Body::Streamed(pieces, _) => Body::Streamed(pieces, unread.map(|unread| unread.mark(0))),
-            other @ Body::Whole(_) => other,
+            other @ (Body::Whole(_) | Body::Shared(_) | Body::Refused) => other,
         }
     }
+}
+
+/// A body of these bytes, of which so many are its own.
+fn counted_bytes(
+    bytes: Bytes,
+    size: usize,
+    version: Version,
+    peer: Option<&Arc<Peer>>,
+    unread: Option<&Arc<Unread>>,
+) -> Body {
+    let stream = if version == Version::HTTP_2 { STREAM_BYTES } else { 0 };
+    let held = match peer.map(|peer| hold(peer, size + stream, unread)).transpose() {
+        Ok(held) => held.flatten(),
+        Err(CutOff) => return Body::Refused,
+    };
+    let mark = unread.map(|unread| unread.mark(bytes.len()));
+    Body::Whole(Some(Bytes::from_owner(Counted { bytes, _held: held, _mark: mark })))
+}
+
+/// Counts bytes for a peer; where there is no room for them the connection ends. A known peer that has little waiting is always
+/// answered something small, so that it hears why it is refused.
+fn hold(peer: &Arc<Peer>, bytes: usize, unread: Option<&Arc<Unread>>) -> Result<Option<Held>, CutOff> {
+    if let Ok(held) = peer.hold(bytes) {
+        return Ok(Some(held));
+    }
+    let waiting = unread.map_or(0, |unread| unread.waiting_bytes());
+    if peer.tenant().is_some() && bytes + waiting < COUNTED_BYTES {
+        return Ok(None);
+    }
+    peer.close();
+    Err(CutOff)
 }
 
 /// Bytes that are counted or marked for as long as anybody has them: the protocol's own buffers above all.
@@ -121,7 +164,10 @@ impl hyper::body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match self.get_mut() {
-            Body::Whole(whole) => Poll::Ready(whole.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Body::Whole(whole) | Body::Shared(whole) => {
+                Poll::Ready(whole.take().map(|bytes| Ok(Frame::data(bytes))))
+            }
+            Body::Refused => Poll::Ready(Some(Err(Broken("there is no room to hold it".to_owned())))),
             Body::Streamed(pieces, mark) => {
                 let piece = pieces.poll_recv(context);
                 match (&piece, &mark) {
@@ -143,26 +189,30 @@ impl hyper::body::Body for Body {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Body::Whole(whole) => whole.is_none(),
-            Body::Streamed(..) => false,
+            Body::Whole(whole) | Body::Shared(whole) => whole.is_none(),
+            Body::Refused | Body::Streamed(..) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Body::Whole(whole) => SizeHint::with_exact(whole.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Body::Streamed(..) => SizeHint::default(),
+            Body::Whole(whole) | Body::Shared(whole) => {
+                SizeHint::with_exact(whole.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Body::Refused | Body::Streamed(..) => SizeHint::default(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
     use std::time::Duration;
 
     use http_body_util::BodyExt;
     use hyper::body::Body as _;
     use tokio::time::timeout;
+    use transport::{Admission, Api, Bounds, Tenant};
 
     use super::*;
 
@@ -188,11 +238,18 @@ mod tests {
         maker.await.expect("no panic");
     }
 
+    fn peer(admission: &Admission) -> Arc<Peer> {
+        let (peer, _) = admission.connect(Api::Nosql, Ipv4Addr::LOCALHOST.into()).expect("there is room");
+        peer
+    }
+
     #[tokio::test]
-    async fn bytes_are_counted_until_nobody_has_them() {
-        let load = Arc::new(Load::default());
+    async fn bytes_are_counted_until_the_last_of_them_has_left() {
+        let load = Admission::default();
+        let peer = peer(&load);
+        peer.authenticate(Tenant::new(Api::Nosql, "key"));
         let large = || Body::from(Bytes::from(vec![7; COUNTED_BYTES]));
-        let mut body = large().counted(Version::HTTP_11, &load, None);
+        let mut body = large().counted(Version::HTTP_11, Some(&peer), None);
         assert_eq!(body.size_hint().exact(), Some(COUNTED_BYTES as u64));
         let sent = body.frame().await.expect("one").expect("whole").into_data().expect("data");
         assert!(body.is_end_stream() && body.frame().await.is_none());
@@ -200,21 +257,62 @@ mod tests {
         assert_eq!((sent.len(), load.held_bytes()), (COUNTED_BYTES, COUNTED_BYTES));
         drop(sent);
         let small = || Body::from(Bytes::from_static(b"small"));
-        let uncounted = small().counted(Version::HTTP_11, &load, None);
+        let uncounted = small().counted(Version::HTTP_11, Some(&peer), None);
         assert_eq!(load.held_bytes(), 0);
-        let stream = small().counted(Version::HTTP_2, &load, None);
+        let stream = small().counted(Version::HTTP_2, Some(&peer), None);
         assert_eq!(load.held_bytes(), STREAM_BYTES + 5);
         drop((uncounted, stream));
         assert_eq!(load.held_bytes(), 0);
     }
 
+    #[tokio::test]
+    async fn a_stranger_is_charged_apart_and_pays_nothing_for_bytes_that_all_answers_share() {
+        let load = Admission::default();
+        let peer = peer(&load);
+        let shared = || Body::Shared(Some(Bytes::from(vec![7; 100_000])));
+        let page = || Body::from(Bytes::from(vec![7; 10_000]));
+        let held = [shared(), page()].map(|body| body.counted(Version::HTTP_2, Some(&peer), None));
+        assert_eq!((load.held_bytes(), load.strangers().bytes), (0, 2 * STREAM_BYTES + 10_000));
+        let mut more = Vec::new();
+        let refused = loop {
+            match page().counted(Version::HTTP_2, Some(&peer), None) {
+                Body::Refused => break Body::Refused,
+                body => more.push(body),
+            }
+        };
+        let left = transport::STRANGER_BYTES - (2 * STREAM_BYTES + 10_000);
+        assert_eq!(more.len(), left / (STREAM_BYTES + 10_000));
+        assert!(refused.boxed().frame().await.expect("one").is_err(), "the answer breaks off");
+        timeout(Duration::from_secs(1), peer.cut_off()).await.expect("the connection ends");
+        drop((held, more));
+    }
+
+    #[tokio::test]
+    async fn a_known_peer_without_room_hears_small_refusals_until_it_stops_reading_them() {
+        let load = Admission::new(Bounds { held_bytes: 1000, ..Bounds::default() });
+        let (peer, unread) = (peer(&load), Unread::new(Duration::from_mins(1)));
+        peer.authenticate(Tenant::new(Api::Nosql, "key"));
+        let _full = peer.hold(500).expect("all there is");
+        let refusal = || Body::from(Bytes::from(vec![7; 1000]));
+        let answer = || refusal().counted(Version::HTTP_2, Some(&peer), Some(&unread));
+        for _ in 0..100 {
+            assert!(matches!(answer(), Body::Whole(_)), "what is taken at once makes room");
+        }
+        let mut unread_ones = Vec::new();
+        while let body @ Body::Whole(_) = answer() {
+            unread_ones.push(body);
+        }
+        assert!((8..16).contains(&unread_ones.len()), "{}", unread_ones.len());
+        timeout(Duration::from_secs(1), peer.cut_off()).await.expect("the connection ends");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_streamed_answer_waits_for_its_peer_until_its_last_byte_and_not_for_who_makes_it() {
         const STEP: Duration = Duration::from_mins(1);
-        let (load, unread) = (Arc::new(Load::default()), Unread::new(STEP));
+        let unread = Unread::new(STEP);
         let is_unread = || async { timeout(2 * STEP, unread.too_long()).await.is_ok() };
         let (sender, receiver) = mpsc::channel(1);
-        let mut body = Body::Streamed(receiver, None).counted(Version::HTTP_2, &load, Some(&unread));
+        let mut body = Body::Streamed(receiver, None).counted(Version::HTTP_2, None, Some(&unread));
         assert!(is_unread().await, "there is no room for the first piece");
         assert!(timeout(STEP, body.frame()).await.is_err());
         assert!(!is_unread().await, "it is not made yet");

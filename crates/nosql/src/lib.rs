@@ -51,10 +51,10 @@ mod throughput;
 mod tokens;
 mod unread;
 
-pub use auth::WallSeconds;
+pub use auth::{WallSeconds, tenant};
 pub use doors::{Again, Commands, Doors, Made, Reset};
 pub use limits::Limits;
 pub use listener::serve;
-pub use pages::Pages;
+pub use pages::{Pages, SharedBody, Visitor};
 pub use request::Channel;
 pub use service::{Service, Tls};

@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout, timeout_at};
-use transport::{Complaints, Stream, WRITE_STEP_BYTES};
+use transport::{Api, Complaints, Peer, Stream, WRITE_STEP_BYTES};
 
 use crate::framing::{Ambiguous, Framing};
 use crate::limits::{H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, Limits};
@@ -46,10 +46,10 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
     // One kind must not keep the other from being said.
     let (mut failures, mut refusals) = (Complaints::default(), Complaints::default());
     loop {
-        let stream = tokio::select! {
+        let (stream, address) = tokio::select! {
             () = &mut shutdown => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) => {
                     failures.warn(&format!("cannot accept a connection: {error}"));
                     sleep(ACCEPT_PAUSE).await;
@@ -57,8 +57,10 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
                 }
             },
         };
-        let place = Arc::clone(&places).try_acquire_owned().ok().zip(service.load().connect());
-        let Some(place) = place else {
+        let place = Arc::clone(&places).try_acquire_owned().ok();
+        let place = place.zip(service.admission().connect(Api::Nosql, address.ip()));
+        let Some((place, (peer, permit))) = place else {
+            service.admission().make_room(Api::Nosql);
             service.front_end().refused_connection();
             let open = service.front_end().connections_open();
             refusals.warn(&format!("closed a new connection: {open} are open already, and no more may be"));
@@ -67,8 +69,8 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
         let (builder, service, stopped) = (Arc::clone(&builder), Arc::clone(&service), stopped.clone());
         let counted = service.front_end().connected();
         tokio::spawn(async move {
-            connection(stream, &builder, service, stopped, &limits).await;
-            drop((counted, place));
+            connection(stream, &builder, service, peer, stopped, &limits).await;
+            drop((counted, place, permit));
         });
     }
     drop(listener);
@@ -102,6 +104,7 @@ async fn connection(
     socket: TcpStream,
     builder: &Builder<TokioExecutor>,
     service: Arc<Service>,
+    standing: Arc<Peer>,
     mut stopped: watch::Receiver<bool>,
     limits: &Limits,
 ) {
@@ -111,6 +114,7 @@ async fn connection(
     let opening = transport::open(socket, service.tls(), limits.handshake_timeout);
     let opened = tokio::select! {
         opened = timeout_at(deadline, opening) => opened,
+        () = standing.cut_off() => return tracing::debug!("{peer} was cut off before it said anything"),
         () = until_stopped(&mut stopped) => return,
     };
     let stream = match opened {
@@ -121,7 +125,7 @@ async fn connection(
     let channel = Channel { peer, secure: stream.is_secure() };
     let front_end = Arc::clone(service.front_end());
     let unread = Unread::new(limits.write_pause_timeout);
-    let watched = Arc::clone(&unread);
+    let (watched, known) = (Arc::clone(&unread), Arc::clone(&standing));
     let patient = Patient::new(stream, deadline, limits.write_pause_timeout, front_end);
     let (ambiguity, requests) = (patient.framing.ambiguity(), AtomicUsize::new(0));
     let answer = service_fn(move |mut request| {
@@ -130,23 +134,32 @@ async fn connection(
             request.extensions_mut().insert(Ambiguous);
         }
         request.extensions_mut().insert(channel);
+        request.extensions_mut().insert(Arc::clone(&known));
         if request.version() == Version::HTTP_2 {
             request.extensions_mut().insert(Arc::clone(&watched));
+        } else {
+            watched.is_watched_elsewhere();
         }
-        async move { Ok::<_, std::convert::Infallible>(service.respond(request).await) }
+        // On the heap: a stream that waits for its peer keeps the room of its future, though the future has ended.
+        Box::pin(async move { Ok::<_, std::convert::Infallible>(service.respond(request).await) })
     });
     let connection = builder.serve_connection(TokioIo::new(patient), answer);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
         () = unread.too_long() => return tracing::debug!("{peer} left answers unread"),
+        () = standing.cut_off() => return tracing::debug!("{peer} held too much, or strangers were too many"),
+        () = unread.idle_for(limits.head_timeout) => None,
         () = until_stopped(&mut stopped) => None,
     };
     let ended = if let Some(ended) = ended {
         ended
     } else {
         connection.as_mut().graceful_shutdown();
-        connection.await
+        match timeout(limits.drain_timeout, connection).await {
+            Ok(ended) => ended,
+            Err(_) => return tracing::debug!("{peer} did not end its connection"),
+        }
     };
     if let Err(error) = ended {
         tracing::debug!("a connection ended: {error}");

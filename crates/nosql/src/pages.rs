@@ -9,7 +9,7 @@ use std::pin::Pin;
 use bytes::Bytes;
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
-use transport::Work;
+use transport::{Tenant, Work};
 
 use crate::request::Channel;
 
@@ -24,8 +24,8 @@ pub trait Pages: Send + Sync {
     /// How large a body this caller may send.
     fn body_bytes(&self, head: &Parts) -> usize;
 
-    /// What kind of work the page is; none if it waits in no line, as what a stranger may see.
-    fn work(&self, head: &Parts) -> Option<Work>;
+    /// Who asks, if they have shown a key, and for what kind of work.
+    fn visitor(&self, head: &Parts) -> Option<Visitor>;
 
     /// The answer to a request for which there is no place now: come back after so many milliseconds.
     fn refused(&self, retry_after_ms: u64) -> Response<Bytes>;
@@ -37,6 +37,19 @@ pub trait Pages: Send + Sync {
         channel: Option<Channel>,
     ) -> Pin<Box<dyn Future<Output = Response<Bytes>> + Send + '_>>;
 }
+
+/// A caller who has shown a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Visitor {
+    /// To whom the request is charged.
+    pub tenant: Tenant,
+    /// What kind of work the page is; none if it waits in no queue.
+    pub work: Option<Work>,
+}
+
+/// An extension of answers whose bytes all answers share: they are counted with nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct SharedBody;
 
 /// Whether a path is that of a page.
 pub(crate) fn is_page(path: &str) -> bool {

@@ -12,7 +12,7 @@ use engine::{Consent, Countdown, Precondition, Throughput};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
-use hyper::{HeaderMap, Method, Uri};
+use hyper::{HeaderMap, Method, Uri, Version};
 
 use crate::error::Error;
 use crate::headers;
@@ -66,6 +66,7 @@ pub(crate) struct Head {
     pub(crate) method: Method,
     pub(crate) path: ResourcePath,
     uri: Uri,
+    pub(crate) version: Version,
     headers: HeaderMap,
     pub(crate) channel: Option<Channel>,
 }
@@ -74,8 +75,8 @@ impl Head {
     pub(crate) fn new(parts: Parts) -> Result<Self, Error> {
         let path = ResourcePath::of(&parts.uri)?;
         check_text(&parts.headers)?;
-        let Parts { method, uri, headers, extensions, .. } = parts;
-        Ok(Self { method, path, uri, headers, channel: extensions.get().copied() })
+        let Parts { method, uri, version, headers, extensions, .. } = parts;
+        Ok(Self { method, path, uri, version, headers, channel: extensions.get().copied() })
     }
 
     /// What else the address may stand for.

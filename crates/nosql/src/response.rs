@@ -4,6 +4,7 @@
 //! activity id and, once a container is known, its session token and place. A missing charge or an empty error
 //! body breaks clients, so neither is left to handlers.
 
+use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use percent_encoding::{AsciiSet, CONTROLS, PercentEncode, utf8_percent_encode};
 
 use crate::body::Body;
 use crate::error::Error;
+use crate::limits::STRANGER_MESSAGE_BYTES;
 use crate::record::Work;
 use crate::{headers, session};
 
@@ -49,9 +51,9 @@ impl Reply {
     }
 
     /// A certificate.
-    pub(crate) fn pem(body: String) -> Self {
+    pub(crate) fn pem(body: Bytes) -> Self {
         let mut reply = Self::empty(StatusCode::OK);
-        reply.body = Bytes::from(body).into();
+        reply.body = Body::Shared(Some(body));
         reply.headers.fix(CONTENT_TYPE, "application/x-pem-file");
         reply
     }
@@ -261,18 +263,39 @@ pub(crate) fn finish(
 ) -> Response<Body> {
     match result {
         Ok(reply) => reply.into_response(activity),
-        Err(error) => failure(&error, activity, place),
+        Err(error) => failure(&error, activity, place, usize::MAX),
     }
 }
 
-fn failure(error: &Error, activity: &str, place: Option<Place<'_>>) -> Response<Body> {
+/// The answer to a request that was not let in. What it sent is not sent back to it at length: a peer that leaves answers unread
+/// must not decide how large they are.
+pub(crate) fn refusal(error: &Error, activity: &str) -> Response<Body> {
+    failure(error, activity, None, STRANGER_MESSAGE_BYTES)
+}
+
+/// The beginning of a text, at most so many bytes of it.
+fn shortened(text: &str, bytes_max: usize) -> Cow<'_, str> {
+    if text.len() <= bytes_max {
+        return Cow::Borrowed(text);
+    }
+    let end = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    Cow::Owned(format!("{}… ({} bytes)", &text[..end], text.len()))
+}
+
+fn failure(
+    error: &Error,
+    activity: &str,
+    place: Option<Place<'_>>,
+    message_bytes_max: usize,
+) -> Response<Body> {
     let wire = error.wire();
     if wire.status >= 500 {
         tracing::error!(activity, status = wire.status, "{error}");
     } else {
         tracing::debug!(activity, status = wire.status, "{error}");
     }
-    let message = format!("{}\r\nActivityId: {activity}, bolide/{}", wire.message, env!("CARGO_PKG_VERSION"));
+    let message = shortened(&wire.message, message_bytes_max);
+    let message = format!("{message}\r\nActivityId: {activity}, bolide/{}", env!("CARGO_PKG_VERSION"));
     let body = error_body(wire.code, &message);
     let status = StatusCode::from_u16(wire.status).expect("the error table has only valid status codes");
     let mut reply =

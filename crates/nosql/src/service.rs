@@ -16,9 +16,9 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use telemetry::{FrontEnd, Registry};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use transport::{Busy, Load, Place, ServerConfig, Work};
+use transport::{Admission, Busy, Held, Peer, Permit, ServerConfig, Tenant, Work};
 
-use crate::auth::{Gate, Pass, WallSeconds};
+use crate::auth::{Gate, Pass, WallSeconds, tenant};
 use crate::body::Body;
 use crate::call::{Call, Surroundings};
 use crate::called::Names;
@@ -26,12 +26,15 @@ use crate::catch::CatchPanic;
 use crate::doors::Doors;
 use crate::error::Error;
 use crate::framing::Ambiguous;
-use crate::limits::{COUNTED_BYTES, DRAIN_BYTES, Limits, METRICS_PAGES, REFUSED_BYTES, REFUSED_PATIENCE};
+use crate::limits::{
+    COUNTED_BYTES, DRAIN_BYTES, Limits, METRICS_PAGES, METRICS_WAITING, REFUSED_BYTES, REFUSED_PATIENCE,
+    STREAM_BYTES,
+};
 use crate::metrics::{self, Reader};
-use crate::pages::{self, Pages};
+use crate::pages::{self, Pages, SharedBody, Visitor};
 use crate::record::{Record, Traffic};
 use crate::request::Head;
-use crate::response::{Reply, finish, set_duration};
+use crate::response::{Reply, finish, refusal, set_duration};
 use crate::routes::{Beside, Route};
 use crate::unread::Unread;
 use crate::{activity, admin, readiness, routes};
@@ -40,15 +43,20 @@ use crate::{activity, admin, readiness, routes};
 const NOT_OUR_NAME: &str = "the name in 'Host' is none of this server's, which everybody's key opens; name it in 'tls-name', \
                             or give the server a key of its own";
 
+/// When a stranger that was refused may come back.
+const STRANGER_RETRY_MS: u64 = 1000;
+
 /// The front end over one engine.
 pub struct Service {
     gate: Gate,
     limits: Limits,
     traffic: Traffic,
-    load: Arc<Load>,
+    admission: Arc<Admission>,
     names: Names,
-    /// Places for whoever has a page of figures made, which anybody may.
+    /// Permits to have a page of figures made, which needs no key,
     figures: Semaphore,
+    /// and to wait for one.
+    figures_waiting: Semaphore,
     tls: Option<Tls>,
     doors: Arc<Doors>,
     pages: Option<Arc<dyn Pages>>,
@@ -59,7 +67,7 @@ pub struct Tls {
     /// The certificate and how to use it.
     pub config: Arc<ServerConfig>,
     /// The certificate that clients should trust, PEM. Everybody may have it: `/_explorer/emulator.pem`.
-    pub root: String,
+    pub root: Bytes,
 }
 
 impl Service {
@@ -75,15 +83,24 @@ impl Service {
         let is_public = keys.entries().iter().any(|entry| entry.key.is_public());
         let names = if is_public { Names::Private(Vec::new()) } else { Names::Any };
         let gate = Gate::new(engine, keys, wall_seconds);
-        let (traffic, load) = (Traffic::new(registry), Arc::default());
-        let figures = Semaphore::new(METRICS_PAGES);
-        Self { gate, limits, traffic, load, names, figures, tls: None, doors: Arc::default(), pages: None }
+        Self {
+            gate,
+            limits,
+            traffic: Traffic::new(registry),
+            admission: Arc::default(),
+            names,
+            figures: Semaphore::new(METRICS_PAGES),
+            figures_waiting: Semaphore::new(METRICS_WAITING),
+            tls: None,
+            doors: Arc::default(),
+            pages: None,
+        }
     }
 
     /// The same, which does as much at once as that allows, together with others who do.
     #[must_use]
-    pub fn with_load(self, load: Arc<Load>) -> Self {
-        Self { load, ..self }
+    pub fn with_admission(self, admission: Arc<Admission>) -> Self {
+        Self { admission, ..self }
     }
 
     /// The same, with what the server lends the admin API.
@@ -127,8 +144,8 @@ impl Service {
         &self.limits
     }
 
-    pub(crate) fn load(&self) -> &Arc<Load> {
-        &self.load
+    pub(crate) fn admission(&self) -> &Arc<Admission> {
+        &self.admission
     }
 
     /// Answers one request; whatever happens, there is an answer.
@@ -136,10 +153,15 @@ impl Service {
         let mut record = Record::new(&self.traffic);
         let version = request.version();
         let unread = request.extensions().get::<Arc<Unread>>().cloned();
-        let mut answer = self.answer(request, &mut record).await;
+        let peer = request.extensions().get::<Arc<Peer>>().cloned();
+        let _in_progress = unread.as_ref().map(Unread::begin);
+        let mut answer = self.answer(request, peer.as_ref(), &mut record).await;
         let duration = record.end(&answer);
         set_duration(answer.headers_mut(), duration);
-        answer.map(|body| body.counted(version, &self.load, unread.as_ref()))
+        if let Some(peer) = &peer {
+            peer.spoke();
+        }
+        answer.map(|body| body.counted(version, peer.as_ref(), unread.as_ref()))
     }
 
     /// Answers one request that is there as a whole, without a connection. The door for fuzz targets: nothing else asks.
@@ -149,7 +171,12 @@ impl Service {
         Response::from_parts(head, body)
     }
 
-    async fn answer(&self, request: Request<impl Arriving>, record: &mut Record<'_>) -> Response<Body> {
+    async fn answer(
+        &self,
+        request: Request<impl Arriving>,
+        peer: Option<&Arc<Peer>>,
+        record: &mut Record<'_>,
+    ) -> Response<Body> {
         let (activity, version) = (activity::of(request.headers()), request.version());
         let (parts, body) = request.into_parts();
         if let Err(error) = check_clear(&parts) {
@@ -157,15 +184,15 @@ impl Service {
             return close_after(passed.max(Passed::InPart), version, finish(Err(error), &activity, None));
         }
         if !self.names.allow(&parts) {
-            return finish(Err(Error::Forbidden(NOT_OUR_NAME.to_owned())), &activity, None);
+            return refusal(&Error::Forbidden(NOT_OUR_NAME.to_owned()), &activity);
         }
         if let Some(pages) = self.pages.as_ref().filter(|_| pages::is_page(parts.uri.path())) {
             record.operation = Beside::Page.operation();
-            return self.page(&**pages, parts, body, &activity).await;
+            return self.page(&**pages, parts, body, peer, &activity).await;
         }
         let mut head = match Head::new(parts) {
             Ok(head) => head,
-            Err(error) => return finish(Err(error), &activity, None),
+            Err(error) => return refusal(&error, &activity),
         };
         if let Some(reply) = self.probe(&head) {
             record.operation = Beside::Probe.operation();
@@ -173,23 +200,39 @@ impl Service {
         }
         if head.path.segments() == ["metrics"] && head.method == Method::GET {
             record.operation = Beside::Metrics.operation();
-            return finish(self.metrics(&head).await, &activity, None);
+            return finish(self.metrics(head, peer).await, &activity, None);
         }
         let (route, pass) = match self.admit(&mut head, record) {
             Ok(admitted) => admitted,
             Err(error) => {
                 tell_refusal(record, &head, &error);
-                return refuse(error, body, &activity, version).await;
+                return refuse(&error, body, &activity, version).await;
             }
         };
+        if let Some(peer) = peer {
+            peer.authenticate(pass.tenant());
+        }
+        self.perform((route, pass), head, body, &activity, record).await
+    }
+
+    /// Runs a request that was admitted, as far as there is room for it.
+    async fn perform(
+        &self,
+        (route, pass): (&'static Route, Pass),
+        head: Head,
+        body: impl Arriving,
+        activity: &str,
+        record: &mut Record<'_>,
+    ) -> Response<Body> {
+        let (tenant, version) = (pass.tenant(), head.version);
         // Operators must get in while there is too much to do.
         let is_operators = head.path.at(0) == admin::PREFIX;
         let limit = if is_operators { admin::body_bytes(&head) } else { self.limits.body_bytes };
         let work = route.work().filter(|_| !is_operators);
-        let found = if is_operators { Ok(None) } else { self.find_room(work, &body, limit).await };
+        let found = if is_operators { Ok(None) } else { self.find_room(tenant, work, &body, limit).await };
         let _room = match found {
             Ok(room) => room,
-            Err(busy) => return refuse(busy.into(), body, &activity, version).await,
+            Err(busy) => return refuse(&busy.into(), body, activity, version).await,
         };
         let around =
             Surroundings { doors: Arc::clone(&self.doors), query_timeout: self.limits.query_timeout };
@@ -199,8 +242,8 @@ impl Service {
                 if !call.body.is_empty() {
                     record.restart();
                 }
-                let mut result = match self.enter(work).await {
-                    Ok(_place) => {
+                let mut result = match self.enter(tenant, work).await {
+                    Ok(_permit) => {
                         CatchPanic::new((route.run)(&call)).await.unwrap_or_else(|_| Err(Error::Panicked))
                     }
                     Err(busy) => Err(busy.into()),
@@ -208,43 +251,44 @@ impl Service {
                 // How large a read is shows when it was done. Nothing was changed by it.
                 if !is_operators && work.is_none() && result.as_ref().is_ok_and(|reply| reply.counts(version))
                 {
-                    result = self.load.check_room(work).map_err(Error::from).and(result);
+                    result = self.admission.check_room(tenant, work).map_err(Error::from).and(result);
                 }
                 // Nothing refuses the request from here on, so what a refused one must not do is done now.
                 if let Ok(reply) = result {
                     result = Ok(reply.renewed(call.engine()).await);
                 }
                 record.note(&mut result);
-                let answer = finish(result, &activity, call.place());
+                let answer = finish(result, activity, call.place());
                 record.keep(call);
                 answer
             }
-            Err(error) => finish(Err(error), &activity, None),
+            Err(error) => finish(Err(error), activity, None),
         }
     }
 
-    /// Whether there is room for the answer to work that waits in a line, and room for the body, if it is large or may become
+    /// Whether there is room for the answer to work that waits in a queue, and room for the body, if it is large or may become
     /// so.
     async fn find_room(
         &self,
+        tenant: Tenant,
         work: Option<Work>,
         body: &impl Arriving,
         limit: usize,
-    ) -> Result<Option<Place<'_>>, Busy> {
+    ) -> Result<Option<Permit<'_>>, Busy> {
         if work.is_some() {
-            self.load.check_room(work)?;
+            self.admission.check_room(tenant, work)?;
         }
-        let announced = body.size_hint().upper().map_or(limit, |bytes| (bytes as usize).min(limit));
+        let announced = announced_bytes(body, limit);
         if announced < COUNTED_BYTES {
             return Ok(None);
         }
-        Ok(Some(self.load.receive(announced).await?))
+        Ok(Some(self.admission.receive(tenant, announced).await?))
     }
 
-    /// A place to work in, where one is needed.
-    async fn enter(&self, work: Option<Work>) -> Result<Option<Place<'_>>, Busy> {
+    /// A permit to work, where one is needed.
+    async fn enter(&self, tenant: Tenant, work: Option<Work>) -> Result<Option<Permit<'_>>, Busy> {
         match work {
-            Some(work) => Ok(Some(self.load.enter(work).await?)),
+            Some(work) => Ok(Some(self.admission.enter(tenant, work).await?)),
             None => Ok(None),
         }
     }
@@ -276,18 +320,25 @@ impl Service {
                 self.tls.as_ref().map(|tls| Reply::pem(tls.root.clone()))
             }
             (1, "alive", _) => Some(Reply::json(StatusCode::OK, "{\"alive\":true}")),
-            (1, "ready", _) => Some(readiness::probe(self.gate.engine())),
+            (1, "ready", _) => Some(readiness::probe(self.gate.engine(), &self.admission)),
             _ => None,
         }
     }
 
     /// `/metrics`: sums for everybody, figures by container for holders of any key.
-    async fn metrics(&self, head: &Head) -> Result<Reply, Error> {
-        let reader = match self.gate.bearer(head.headers()) {
-            Some(_) => Reader::Operator,
-            None => Reader::Stranger,
+    async fn metrics(&self, head: Head, peer: Option<&Arc<Peer>>) -> Result<Reply, Error> {
+        let holder = self.gate.bearer(head.headers());
+        if let (Some(holder), Some(peer)) = (&holder, peer) {
+            peer.authenticate(tenant(holder.kind));
+        }
+        let reader = if holder.is_some() { Reader::Operator } else { Reader::Stranger };
+        // A head may have 64 KiB, and many requests may wait.
+        drop(head);
+        let Ok(waiting) = self.figures_waiting.try_acquire() else {
+            return Err(Busy { retry_after_ms: STRANGER_RETRY_MS }.into());
         };
         let _one = self.figures.acquire().await;
+        drop(waiting);
         let (engine, registry) = (Arc::clone(self.gate.engine()), Arc::clone(&self.traffic.registry));
         let page = tokio::task::spawn_blocking(move || metrics::page(&engine, &registry, reader)).await;
         page.map_err(|_| Error::Panicked)?.map(Reply::text)
@@ -300,12 +351,13 @@ impl Service {
         pages: &dyn Pages,
         head: Parts,
         body: impl Arriving,
+        peer: Option<&Arc<Peer>>,
         activity: &str,
     ) -> Response<Body> {
         let channel = head.extensions.get().copied();
-        let (version, limit, work) = (head.version, pages.body_bytes(&head), pages.work(&head));
+        let (version, limit, visitor) = (head.version, pages.body_bytes(&head), pages.visitor(&head));
         let refused = |Busy { retry_after_ms }: Busy| pages.refused(retry_after_ms).map(Body::from);
-        let _room = match self.find_room(work, &body, limit).await {
+        let _room = match self.find_page_room(visitor, peer, &body, limit).await {
             Ok(room) => room,
             Err(busy) => return close_after(pass_over(body).await, version, refused(busy)),
         };
@@ -313,13 +365,45 @@ impl Service {
             Ok(body) => body,
             Err(error) => return finish(Err(error), activity, None),
         };
-        let _place = match self.enter(work).await {
-            Ok(place) => place,
+        let permit = match visitor {
+            Some(visitor) => self.enter(visitor.tenant, visitor.work).await,
+            None => Ok(None),
+        };
+        let _permit = match permit {
+            Ok(permit) => permit,
             Err(busy) => return refused(busy),
         };
         match CatchPanic::new(pages.answer(Request::from_parts(head, body), channel)).await {
+            Ok(answer) if answer.extensions().get::<SharedBody>().is_some() => {
+                answer.map(|body| Body::Shared(Some(body).filter(|body| !body.is_empty())))
+            }
             Ok(answer) => answer.map(Body::from),
             Err(_) => finish(Err(Error::Panicked), activity, None),
+        }
+    }
+
+    /// Room for a page's request: of its tenant, or what a stranger's form may have while it arrives.
+    async fn find_page_room(
+        &self,
+        visitor: Option<Visitor>,
+        peer: Option<&Arc<Peer>>,
+        body: &impl Arriving,
+        limit: usize,
+    ) -> Result<PageRoom<'_>, Busy> {
+        match (visitor, peer) {
+            (Some(visitor), _) => {
+                if let Some(peer) = peer {
+                    peer.authenticate(visitor.tenant);
+                }
+                let room = self.find_room(visitor.tenant, visitor.work, body, limit).await?;
+                Ok(PageRoom { _tenant: room, _stranger: None })
+            }
+            (None, Some(peer)) => {
+                let bytes = STREAM_BYTES + announced_bytes(body, limit);
+                let held = peer.hold(bytes).map_err(|_| Busy { retry_after_ms: STRANGER_RETRY_MS })?;
+                Ok(PageRoom { _tenant: None, _stranger: Some(held) })
+            }
+            (None, None) => Ok(PageRoom { _tenant: None, _stranger: None }),
         }
     }
 
@@ -365,6 +449,20 @@ impl Service {
     }
 }
 
+/// What is held for the request of a page.
+struct PageRoom<'a> {
+    _tenant: Option<Permit<'a>>,
+    _stranger: Option<Held>,
+}
+
+/// How much of a body is coming, as far as it is looked at.
+fn announced_bytes(body: &impl Arriving, limit: usize) -> usize {
+    if body.is_end_stream() {
+        return 0;
+    }
+    body.size_hint().upper().map_or(limit, |bytes| (bytes as usize).min(limit))
+}
+
 /// The body of a request on its way in.
 pub(crate) trait Arriving: HttpBody<Data = Bytes, Error: std::fmt::Display> + Send + Unpin {}
 
@@ -395,8 +493,8 @@ fn tell_refusal(record: &Record<'_>, head: &Head, error: &Error) {
 }
 
 /// Answers what is refused before its body is read.
-async fn refuse(error: Error, body: impl Arriving, activity: &str, version: Version) -> Response<Body> {
-    close_after(pass_over(body).await, version, finish(Err(error), activity, None))
+async fn refuse(error: &Error, body: impl Arriving, activity: &str, version: Version) -> Response<Body> {
+    close_after(pass_over(body).await, version, refusal(error, activity))
 }
 
 /// Tells the client not to use a connection again of whose bytes some were not read.

@@ -1,9 +1,12 @@
-//! Answers of an HTTP/2 connection that its peer does not take.
+//! What an HTTP/2 connection is waiting for: answers that its peer does not take, and the next request.
 //!
 //! A slow reader of HTTP/1.1 lets its socket fill up, and the listener sees that. One of HTTP/2 need not: it reads its socket, grants
 //! no window, and its answers wait in the protocol's buffers. So each answer carries a mark for as long as it waits there. The
 //! connection is cut off when a mark is older than it may be: the time in which a peer has to take a step of what is sent to it
 //! ([`WRITE_STEP_BYTES`]), as many times as there are steps before its end.
+//!
+//! A peer of HTTP/2 that answers pings is there, and may still want nothing: a connection without a request ends like an idle
+//! one of HTTP/1.1, which its protocol's own timer watches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,10 +26,16 @@ pub(crate) struct Unread {
     begun: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Answers {
     marks: u64,
     waiting: BTreeMap<u64, Waiting>,
+    /// Requests in progress and answers that are not gone yet.
+    busy: usize,
+    /// Since when there have been none.
+    idle_since: Instant,
+    /// Whether the peer speaks HTTP/1.1.
+    is_watched_elsewhere: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -38,14 +47,63 @@ struct Waiting {
 /// One answer that waits for its peer, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Mark {
-    unread: Arc<Unread>,
     number: u64,
+    busy: InProgress,
+}
+
+/// A request or an answer for which the connection is not idle, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct InProgress {
+    unread: Arc<Unread>,
 }
 
 impl Unread {
     /// `step` is the time for each step of what is sent.
     pub(crate) fn new(step: Duration) -> Arc<Unread> {
-        Arc::new(Unread { step, answers: Mutex::default(), begun: Notify::new() })
+        let answers = Answers {
+            marks: 0,
+            waiting: BTreeMap::new(),
+            busy: 0,
+            idle_since: Instant::now(),
+            is_watched_elsewhere: false,
+        };
+        Arc::new(Unread { step, answers: Mutex::new(answers), begun: Notify::new() })
+    }
+
+    /// A request has begun.
+    pub(crate) fn begin(self: &Arc<Unread>) -> InProgress {
+        self.answers.lock().busy += 1;
+        InProgress { unread: Arc::clone(self) }
+    }
+
+    /// The peer speaks HTTP/1.1: its idle time is not watched here.
+    pub(crate) fn is_watched_elsewhere(&self) {
+        self.answers.lock().is_watched_elsewhere = true;
+    }
+
+    /// Bytes that wait for the peer.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.answers.lock().waiting.values().map(|waiting| waiting.bytes).sum()
+    }
+
+    /// Ends when there has been no request and no answer for so long.
+    pub(crate) async fn idle_for(&self, limit: Duration) {
+        loop {
+            let until = {
+                let answers = self.answers.lock();
+                match answers.is_watched_elsewhere {
+                    true => None,
+                    // A connection that is busy now will have been idle for long enough after that time at the earliest.
+                    false if answers.busy > 0 => Some(Instant::now() + limit),
+                    false => Some(answers.idle_since + limit),
+                }
+            };
+            match until {
+                None => std::future::pending().await,
+                Some(until) if until <= Instant::now() => return,
+                Some(until) => sleep_until(until).await,
+            }
+        }
     }
 
     /// Marks an answer that waits from now on.
@@ -55,7 +113,7 @@ impl Unread {
             answers.marks += 1;
             answers.marks
         };
-        let mark = Mark { unread: Arc::clone(self), number };
+        let mark = Mark { number, busy: self.begin() };
         mark.waits(bytes);
         mark
     }
@@ -81,30 +139,39 @@ impl Unread {
 impl Mark {
     /// The peer has so much to take, from now on.
     pub(crate) fn waits(&self, bytes: usize) {
-        let mut answers = self.unread.answers.lock();
+        let unread = &self.busy.unread;
+        let mut answers = unread.answers.lock();
         let before: usize = answers.waiting.values().map(|waiting| waiting.bytes).sum();
         let steps = 1 + (before + bytes) / WRITE_STEP_BYTES;
-        let until = Instant::now() + self.unread.step * u32::try_from(steps).unwrap_or(u32::MAX);
+        let until = Instant::now() + unread.step * u32::try_from(steps).unwrap_or(u32::MAX);
         if answers.waiting.is_empty() {
-            self.unread.begun.notify_one();
+            unread.begun.notify_one();
         }
         answers.waiting.insert(self.number, Waiting { bytes, until });
     }
 
     /// A mark for something else on the same connection.
     pub(crate) fn beside(&self, bytes: usize) -> Mark {
-        self.unread.mark(bytes)
+        self.busy.unread.mark(bytes)
     }
 
     /// It is not the peer that is waited for.
     pub(crate) fn rests(&self) {
-        self.unread.answers.lock().waiting.remove(&self.number);
+        self.busy.unread.answers.lock().waiting.remove(&self.number);
     }
 }
 
 impl Drop for Mark {
     fn drop(&mut self) {
         self.rests();
+    }
+}
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        let mut answers = self.unread.answers.lock();
+        answers.busy -= 1;
+        answers.idle_since = Instant::now();
     }
 }
 
@@ -135,6 +202,34 @@ mod tests {
             assert!(is_over(&unread).await, "{bytes_before}");
             drop(after);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_requests_and_answers_is_idle() {
+        const LIMIT: Duration = Duration::from_mins(2);
+        let unread = Unread::new(STEP);
+        let watch = tokio::spawn({
+            let unread = Arc::clone(&unread);
+            async move {
+                unread.idle_for(LIMIT).await;
+                Instant::now()
+            }
+        });
+        tokio::task::yield_now().await;
+        advance(LIMIT / 2).await;
+        let request = unread.begin();
+        advance(3 * LIMIT).await;
+        let answer = unread.mark(1);
+        answer.rests();
+        drop(request);
+        advance(3 * LIMIT).await;
+        tokio::task::yield_now().await;
+        assert!(!watch.is_finished(), "an answer that is made slowly is not gone");
+        let gone = Instant::now();
+        drop(answer);
+        assert_eq!(watch.await.unwrap() - gone, LIMIT);
+        unread.is_watched_elsewhere();
+        assert!(timeout(10 * LIMIT, unread.idle_for(LIMIT)).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]

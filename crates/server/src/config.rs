@@ -361,9 +361,11 @@ fn bounds(settings: &Settings, files: Files) -> Result<Bounds> {
         brief: settings.number("max-requests") as usize,
         statements: Bounds::default().statements.min(share),
         queries: queries(settings, threads, share)?,
-        patience: settings.seconds("max-queue-wait"),
+        max_wait: settings.seconds("max-queue-wait"),
         held_bytes: settings.number("request-memory") as usize,
         connections: files.connections,
+        strangers_of_address: settings.number("max-strangers") as usize,
+        ..Bounds::default()
     })
 }
 

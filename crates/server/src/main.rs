@@ -2,6 +2,7 @@
 //!
 //! This is where the world comes in: real clocks, files, threads, signals. Everything below gets them handed in.
 
+mod admission_figures;
 mod archive;
 mod audit;
 mod background;
@@ -16,7 +17,6 @@ mod host;
 mod key_file;
 mod key_strength;
 mod keys;
-mod load_figures;
 mod logging;
 mod mongo_sweep;
 mod pages;

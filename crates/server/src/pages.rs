@@ -9,10 +9,10 @@ use account::{Holder, Keyring};
 use bson::Document;
 use bytes::Bytes;
 use engine::Engine;
-use explorer::{Deed, Doors, Explorer, Reply, Shell, Transport, Weight};
+use explorer::{Deed, Doors, Explorer, Reply, SharedFile, Shell, Transport, Weight};
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
-use nosql::{Channel, Pages};
+use nosql::{Channel, Pages, SharedBody, Visitor};
 use telemetry::{AuditEvent, AuditOutcome, Registry};
 use transport::Work;
 
@@ -56,11 +56,13 @@ impl Pages for ExplorerPages {
         self.explorer.body_bytes(head)
     }
 
-    fn work(&self, head: &Parts) -> Option<Work> {
-        self.explorer.weight(head).map(|weight| match weight {
+    fn visitor(&self, head: &Parts) -> Option<Visitor> {
+        let tenant = nosql::tenant(self.explorer.key(head)?);
+        let work = self.explorer.weight(head).map(|weight| match weight {
             Weight::Brief => Work::Brief,
             Weight::Query => Work::Query,
-        })
+        });
+        Some(Visitor { tenant, work })
     }
 
     fn refused(&self, retry_after_ms: u64) -> Response<Bytes> {
@@ -78,6 +80,9 @@ impl Pages for ExplorerPages {
         Box::pin(async move {
             let mut answer = self.explorer.answer(request, transport, peer.map(|peer| peer.ip())).await;
             self.audit(&mut answer, peer);
+            if answer.extensions().get::<SharedFile>().is_some() {
+                answer.extensions_mut().insert(SharedBody);
+            }
             answer
         })
     }

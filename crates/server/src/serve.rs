@@ -20,8 +20,9 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use transport::Load;
+use transport::Admission;
 
+use crate::admission_figures::AdmissionFigures;
 use crate::archive::DirectoryArchive;
 use crate::audit::{AuditLog, AuditSettings};
 use crate::background;
@@ -29,7 +30,6 @@ use crate::bounded_archive::BoundedArchive;
 use crate::config::{Config, Mongo, Place, ShownKey};
 use crate::files;
 use crate::host;
-use crate::load_figures::LoadFigures;
 use crate::mongo_sweep;
 use crate::pages::ExplorerPages;
 use crate::seed::{Planter, Seed};
@@ -146,8 +146,8 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     let wall = Arc::clone(&clock);
     let wall_seconds = Arc::new(move || wall.wall().seconds());
     let (registry, audit) = registry(config.slow, config.audit, &clock)?;
-    let load = Arc::new(Load::new(config.bounds));
-    let figures = Arc::new(LoadFigures(Arc::clone(&load)));
+    let admission = Arc::new(Admission::new(config.bounds));
+    let figures = Arc::new(AdmissionFigures(Arc::clone(&admission)));
     registry.observe(Arc::downgrade(&figures) as _);
     warn_of_few_files(config.limits.connections, config.files.connections);
     announce(
@@ -159,7 +159,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     );
     let scratch = config.scratch.map(|scratch| scratch.open(&engine)).transpose()?;
     let mongo = mongo.map(|((listener, _), mongo)| {
-        let settings = front_end(mongo, config.keys.clone(), &tls.config, &registry, &load, scratch);
+        let settings = front_end(mongo, config.keys.clone(), &tls.config, &registry, &admission, scratch);
         (listener, mongo::Service::new(Arc::clone(&engine), settings))
     });
     let commands = mongo.as_ref().map(|(_, mongo)| Arc::new(Inside(Arc::clone(mongo))) as Arc<dyn Commands>);
@@ -170,9 +170,9 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
         config.limits,
         Arc::clone(&registry),
     )
-    .with_load(load)
+    .with_admission(admission)
     .called(config.tls_names)
-    .with_tls(nosql::Tls { config: tls.config, root: tls.root.pem })
+    .with_tls(nosql::Tls { config: tls.config, root: tls.root.pem.into() })
     .with_doors(Doors { reset: reset(config.allow_reset, planter), commands });
     let service = if config.explorer {
         let shell = mongo.as_ref().map(|(_, mongo)| Arc::clone(mongo));
@@ -285,7 +285,7 @@ fn front_end(
     keys: Keyring,
     tls: &Arc<ServerConfig>,
     registry: &Arc<Registry>,
-    load: &Arc<Load>,
+    admission: &Arc<Admission>,
     scratch: Option<Arc<dyn mongo::scratch::Scratch>>,
 ) -> mongo::Settings {
     mongo::Settings {
@@ -299,7 +299,7 @@ fn front_end(
         arguments: host::arguments(),
         limits: mongo.limits,
         scratch,
-        load: Arc::clone(load),
+        admission: Arc::clone(admission),
         registry: Arc::clone(registry),
     }
 }

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 
-use crate::browser::{KEY, World, encode};
+use crate::browser::{KEY, World, encode, get};
 
 const HOSTILE: &[&str] = &[
     "<script>alert(1)</script>",
@@ -109,4 +109,23 @@ async fn names_of_containers_reasons_and_users_are_text() {
     browser.send("users", &[("do", "create-nosql"), ("user", name), ("database", "shop")]).await;
     let users = browser.get("users").await;
     assert!(users.has("&lt;script&gt;") && is_inert(&users.text));
+}
+
+/// Answers that strangers leave unread must not be as large as strangers want.
+#[tokio::test]
+async fn a_long_address_is_not_sent_back_to_a_stranger() {
+    let world = World::with_orders("60");
+    let ask = async |path: &str| world.ask(get(path, None)).await;
+    let size = ask("sign-in").await.text.len();
+    let long = "%22".repeat(2000);
+    let page = ask(&format!("sign-in?next=/_explorer/{long}")).await;
+    assert_eq!(
+        (page.status, page.text.len()),
+        (StatusCode::OK, size),
+        "the form, and nothing of the address"
+    );
+    let page = ask(&format!("c/nosql/{long}")).await;
+    assert_eq!(page.location.as_deref(), Some("/_explorer/sign-in"));
+    let page = ask("sign-in?next=/_explorer/purge").await;
+    assert!(page.has("/_explorer/purge"), "an address of ours is remembered");
 }

@@ -49,7 +49,8 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         }
         Rest::Answers(answers) => {
             // What has begun is not sent away: no driver asks for a batch again.
-            let _place = call.service.settings.load.enter_in_the_end(Work::Query).await;
+            let tenant = call.connection.tenant();
+            let _permit = call.service.settings.admission.enter_in_the_end(tenant, Work::Query).await;
             call.blocking(|| next_in_time(call, answers, time_left, size)).map(told)
         }
     };

@@ -54,7 +54,7 @@ pub(crate) fn settings() -> Settings {
         // Tests of wrong passwords do not wait.
         limits: Limits { wrong_proof_pause: Duration::ZERO, ..Limits::default() },
         scratch: None,
-        load: Arc::default(),
+        admission: Arc::default(),
         registry: Arc::default(),
     }
 }

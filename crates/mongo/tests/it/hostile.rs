@@ -1,11 +1,14 @@
 //! Peers that break the rules: they get an error or the door, and nobody else notices.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use bson::{Document, Writer};
+use bson::{Document, Value, Writer};
 use mongo::{Authentication, Limits};
+use transport::{Admission, Bounds};
 
-use crate::client::{Server, code, frame, kind_0, op_msg, op_query, ping_message, reply, settings};
+use crate::client::{PASSWORD, Server, code, frame, kind_0, op_msg, op_query, ping_message, reply, settings};
+use crate::scram::{Hash, authenticate};
 
 /// The server closes the connection that sends this, and serves the next one.
 async fn is_shown_the_door(server: &Server, bytes: &[u8], what: &str) {
@@ -217,6 +220,8 @@ async fn strangers_send_no_large_messages() {
     let mut message = ping_message(1);
     message[..4].copy_from_slice(&2_000_000_i32.to_le_bytes());
     is_shown_the_door(&server, &message, "2 MB announced").await;
+    message[..4].copy_from_slice(&(16 * 1024 + 1_i32).to_le_bytes());
+    is_shown_the_door(&server, &message, "a byte more than 16 KiB announced").await;
     // A few kilobytes that say of themselves that they will be two million bytes, and would be.
     let large = kind_0(&Document::new().with("ping", "x".repeat(2_000_000)).with("$db", "admin"));
     let large = [vec![0; 4], large].concat();
@@ -275,4 +280,58 @@ async fn a_shutdown_lets_a_message_finish_and_closes_the_idle() {
     assert_eq!(answered.unwrap().response_to, 7);
     assert!(busy.is_closed().await);
     server.ended.take().unwrap().await.unwrap();
+}
+
+/// A header of sixteen bytes, and nothing behind it.
+fn announcement(bytes: i32) -> Vec<u8> {
+    let mut message = ping_message(1);
+    message.truncate(16);
+    message[..4].copy_from_slice(&bytes.to_le_bytes());
+    message
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_announced_and_does_not_come_takes_no_room() {
+    for (authentication, announced) in
+        [(Authentication::Required, 16 * 1024), (Authentication::Optional, 500_000)]
+    {
+        let load = Arc::new(Admission::new(Bounds { held_bytes: 1 << 20, ..Bounds::default() }));
+        let settings = mongo::Settings { authentication, admission: Arc::clone(&load), ..settings() };
+        let server = Server::with(settings).await;
+        let mut silent = Vec::new();
+        for _ in 0..40 {
+            let mut client = server.connect().await;
+            client.send(&announcement(announced)).await;
+            silent.push(client);
+        }
+        let mut client = server.connect().await;
+        client.ping().await;
+        assert_eq!((load.held_bytes(), load.strangers().bytes), (0, 0), "{authentication:?}");
+        authenticate(&mut client, Hash::Sha256, "admin", "bolide", PASSWORD).await.unwrap();
+        let large = Document::new().with("_id", 1).with("text", "x".repeat(300_000));
+        let insert = Document::new().with("insert", "c").with("documents", vec![Value::from(large)]);
+        let inserted = tokio::time::timeout(Duration::from_secs(10), client.done("test", insert)).await;
+        assert!(inserted.is_ok(), "{authentication:?}: the room for large messages is free");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_strangers_message_is_charged_to_strangers_until_it_is_whole() {
+    let load = Arc::new(Admission::default());
+    let authentication = Authentication::Required;
+    let settings = mongo::Settings { authentication, admission: Arc::clone(&load), ..settings() };
+    let server = Server::with(settings).await;
+    let padded = Document::new().with("ping", 1).with("comment", "x".repeat(12_000)).with("$db", "admin");
+    let message = op_msg(1, 0, &[kind_0(&padded)]);
+    let mut client = server.connect().await;
+    client.send(&message[..8_000]).await;
+    for _ in 0..2000 {
+        if load.strangers().bytes == message.len() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!((load.held_bytes(), load.strangers().bytes), (0, message.len()));
+    client.send(&message[8_000..]).await;
+    assert!(reply(&client.read().await.unwrap()).get("code").is_none());
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::{Document, Value};
-use transport::{Bounds, Load, Work};
+use transport::{Admission, Api, Bounds, Tenant, Work};
 
 use crate::client::{Server, code, labels, settings, text};
 
@@ -17,15 +17,20 @@ fn insert(id: i32) -> Document {
     Document::new().with("insert", "c").with("documents", vec![Value::from(document)])
 }
 
-async fn server(bounds: Bounds) -> (Server, Arc<Load>) {
-    let load = Arc::new(Load::new(bounds));
+async fn server(bounds: Bounds) -> (Server, Arc<Admission>) {
+    let load = Arc::new(Admission::new(bounds));
     let mut settings = settings();
-    settings.load = Arc::clone(&load);
+    settings.admission = Arc::clone(&load);
     (Server::with(settings).await, load)
 }
 
+/// All who need not authenticate.
+fn everybody() -> Tenant {
+    Tenant::new(Api::Mongo, [0_u8; 32])
+}
+
 fn bounds() -> Bounds {
-    Bounds { brief: 1, statements: 1, queries: 1, patience: Duration::from_millis(50), ..Bounds::default() }
+    Bounds { brief: 1, statements: 1, queries: 1, max_wait: Duration::from_millis(50), ..Bounds::default() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -33,7 +38,7 @@ async fn what_gets_no_turn_may_be_tried_again() {
     let (server, load) = server(bounds()).await;
     let mut client = server.connect().await;
     client.done("test", insert(1)).await;
-    let taken = load.enter(Work::Query).await.unwrap();
+    let taken = load.enter(everybody(), Work::Query).await.unwrap();
     let refused = client.on("test", find()).await;
     assert_eq!((code(&refused), text(&refused, "codeName")), (262, "ExceededTimeLimit"));
     assert_eq!(labels(&refused), ["SystemOverloadedError", "RetryableError"]);
@@ -46,7 +51,10 @@ async fn what_gets_no_turn_may_be_tried_again() {
     drop(taken);
     client.done("test", find()).await;
 
-    let taken = (load.enter(Work::Brief).await.unwrap(), load.enter(Work::Statement).await.unwrap());
+    let taken = (
+        load.enter(everybody(), Work::Brief).await.unwrap(),
+        load.enter(everybody(), Work::Statement).await.unwrap(),
+    );
     assert_eq!(client.fails("test", insert(3)).await.0, 262);
     let delete = Document::new().with("q", Document::new()).with("limit", 1);
     let delete = Document::new().with("delete", "c").with("deletes", vec![Value::from(delete)]);
@@ -66,9 +74,9 @@ async fn a_cursor_goes_on_when_its_turn_comes() {
     let Some(Value::Document(cursor)) = opened.get("cursor") else { panic!("{opened:?}") };
     let Some(Value::Int64(id)) = cursor.get("id") else { panic!("{cursor:?}") };
     let more = Document::new().with("getMore", *id).with("collection", "c");
-    let taken = load.enter(Work::Query).await.unwrap();
+    let taken = load.enter(everybody(), Work::Query).await.unwrap();
     let asked = tokio::spawn(async move { client.done("test", more).await });
-    // Longer than anybody else would be let wait.
+    // Longer than other work may wait.
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(!asked.is_finished());
     drop(taken);
@@ -80,11 +88,27 @@ async fn what_would_not_fit_is_refused() {
     let (server, load) = server(Bounds { held_bytes: 1 << 20, ..bounds() }).await;
     let mut client = server.connect().await;
     client.done("test", insert(1)).await;
-    let held = load.hold(1 << 19);
+    let held = load.hold(everybody(), 1 << 19).unwrap();
     assert_eq!(client.fails("test", find()).await.0, 262);
     assert_eq!(client.fails("test", insert(2)).await.0, 262);
     client.ping().await;
     drop(held);
     client.done("test", find()).await;
     assert_eq!(load.held_bytes(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_greedy_user_does_not_hold_up_the_queries_of_another() {
+    let (server, load) = server(Bounds { queries: 8, ..bounds() }).await;
+    let mut client = server.connect().await;
+    client.done("test", insert(1)).await;
+    let greedy = Tenant::new(Api::Mongo, "greedy");
+    let mut permits = Vec::new();
+    while let Ok(permit) = load.enter(greedy, Work::Query).await {
+        permits.push(permit);
+    }
+    assert_eq!(permits.len(), 6, "it has its share and no more");
+    for _ in 0..8 {
+        client.done("test", find()).await;
+    }
 }

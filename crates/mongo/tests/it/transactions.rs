@@ -6,7 +6,7 @@ use std::time::Duration;
 use bson::{Binary, Document, Value};
 use engine::collection::Receipt;
 use tokio::net::TcpStream;
-use transport::{Bounds, Load, Work};
+use transport::{Admission, Bounds, Work};
 
 use crate::client::{Client, Server, code, inner, json, labels, settings, text};
 
@@ -308,8 +308,8 @@ async fn a_write_waits_for_a_transaction_no_longer_than_either_may_last() {
 /// On a small server a few statements run at once. Those that wait for a transaction must leave places to others.
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_that_wait_do_not_take_every_place() {
-    let load = Arc::new(Load::new(Bounds { statements: 4, ..Bounds::default() }));
-    let server = Server::with(mongo::Settings { load: Arc::clone(&load), ..settings() }).await;
+    let load = Arc::new(Admission::new(Bounds { statements: 4, ..Bounds::default() }));
+    let server = Server::with(mongo::Settings { admission: Arc::clone(&load), ..settings() }).await;
     let mut client = server.connect().await;
     client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#)).await;
     let mut transaction = Transaction::new(&server, 1).await;

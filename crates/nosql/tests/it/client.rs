@@ -14,7 +14,7 @@ use storage::{ClockOptions, ManualClock, MemoryDisk, MemoryStore, TestClock, Tim
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
-use transport::Load;
+use transport::Admission;
 
 pub(crate) use crate::signature::{sign, sign_link};
 
@@ -59,8 +59,8 @@ impl Server {
     }
 
     /// A server that does only so much at once.
-    pub(crate) async fn with_load(load: Arc<Load>) -> Server {
-        Server::with(Limits::default(), true, |service| service.with_load(load)).await
+    pub(crate) async fn with_admission(admission: Arc<Admission>) -> Server {
+        Server::with(Limits::default(), true, |service| service.with_admission(admission)).await
     }
 
     /// A server to which more is lent than an engine.
@@ -69,13 +69,17 @@ impl Server {
     }
 
     /// A server that does only so much at once, over an engine with such options.
-    pub(crate) async fn with_load_and_options(load: Arc<Load>, options: Options) -> Server {
-        Server::over(options, Limits::default(), true, |service| service.with_load(load)).await
+    pub(crate) async fn with_admission_and_options(admission: Arc<Admission>, options: Options) -> Server {
+        Server::over(options, Limits::default(), true, |service| service.with_admission(admission)).await
     }
 
     /// A server that does only so much at once, with such pages.
-    pub(crate) async fn with_load_and_pages(load: Arc<Load>, pages: Arc<dyn nosql::Pages>) -> Server {
-        Server::with(Limits::default(), true, |service| service.with_load(load).with_pages(pages)).await
+    pub(crate) async fn with_admission_and_pages(
+        admission: Arc<Admission>,
+        pages: Arc<dyn nosql::Pages>,
+    ) -> Server {
+        let more = |service: Service| service.with_admission(admission).with_pages(pages);
+        Server::with(Limits::default(), true, more).await
     }
 
     async fn with(limits: Limits, test_clock: bool, more: impl FnOnce(Service) -> Service) -> Server {

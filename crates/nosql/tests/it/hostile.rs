@@ -309,3 +309,26 @@ async fn no_answer_lets_a_browser_guess_what_it_is() {
         assert_eq!(reply.header("x-content-type-options"), Some("nosniff"), "{reply:?}");
     }
 }
+
+/// Answers that strangers leave unread must not be as large as strangers want.
+#[tokio::test]
+async fn what_a_stranger_sends_is_not_sent_back_at_length() {
+    let server = Server::start().await;
+    let path = format!("/dbs/{}", "x".repeat(7_000));
+    let date = "y".repeat(30_000);
+    for request in [
+        format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"),
+        format!(
+            "GET {path} HTTP/1.1\r\nhost: x\r\nx-ms-date: Tue, 14 Nov 2023 22:13:20 GMT\r\nauthorization: \
+             type%3Dmaster%26ver%3D1.0%26sig%3DeA%3D%3D\r\nconnection: close\r\n\r\n"
+        ),
+        format!(
+            "GET / HTTP/1.1\r\nhost: x\r\nauthorization: type={date}&ver=1.0&sig=x\r\nconnection: close\r\n\r\n"
+        ),
+        format!("GET /{date} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"),
+    ] {
+        let answer = exchange(server.address, request.as_bytes()).await;
+        assert!(answer.starts_with(b"HTTP/1.1 4"), "{}", String::from_utf8_lossy(&answer));
+        assert!(answer.len() < 2_500, "{} bytes for {}", answer.len(), request.len());
+    }
+}

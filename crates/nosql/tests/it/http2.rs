@@ -1,11 +1,14 @@
 //! HTTP/2 with prior knowledge on the same port, spoken by hand: preface, settings, one request.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use nosql::Limits;
+use account::Kind;
+use nosql::{Limits, tenant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use transport::{Admission, Bounds, STRANGERS_BYTES, Work};
 
 use crate::client::{DATE, KEY, Server, sign};
 
@@ -44,6 +47,8 @@ fn field(name: &str, value: &str) -> Vec<u8> {
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 
 /// One request; the first byte of the answer's headers and its body.
@@ -123,6 +128,70 @@ async fn a_peer_that_grants_its_window_late_is_answered() {
     late.write_all(&frame(WINDOW_UPDATE, 0, 1, &60_000_u32.to_be_bytes())).await.unwrap();
     let (_, body) = timeout(PATIENCE, read_answer(&mut late)).await.unwrap();
     assert!(body.starts_with(b"{"), "{}", String::from_utf8_lossy(&body));
+}
+
+/// A connection of a peer without a key that grants no window and wants `requests` answers at once.
+async fn flood(server: &Server, path: &str, requests: u32) -> TcpStream {
+    let authority = server.address.to_string();
+    let headers = [(":method", "GET"), (":scheme", "http"), (":authority", &authority), (":path", path)];
+    let block: Vec<u8> = headers.iter().flat_map(|(name, value)| field(name, value)).collect();
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(SETTINGS, 0, 0, &NO_WINDOW));
+    for request in 0..requests {
+        bytes.extend(frame(HEADERS, 5, 2 * request + 1, &block));
+    }
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(&bytes).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn answers_that_strangers_leave_unread_take_nothing_from_key_holders() {
+    let load = Arc::new(Admission::new(Bounds { held_bytes: 1 << 20, ..Bounds::default() }));
+    let server = Server::with_admission(Arc::clone(&load)).await;
+    server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
+    server.create_container("c", "").await.expect_status(201);
+    let (mut few, mut many) = (Vec::new(), Vec::new());
+    for _ in 0..20 {
+        few.push(flood(&server, "/dbs", 30).await);
+        many.push(flood(&server, "/dbs", 250).await);
+    }
+    for stream in &mut many {
+        let ended = timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
+        assert!(ended.is_ok(), "what a stranger may leave unread is bounded");
+    }
+    while load.strangers().bytes < 20 * 30 * 5120 {
+        tokio::task::yield_now().await;
+    }
+    assert!(load.strangers().bytes <= STRANGERS_BYTES);
+    assert_eq!((load.held_bytes(), load.strangers().cut_off), (0, 20), "few answers stay");
+    assert_eq!(load.check_room(tenant(Kind::Primary), Some(Work::Query)), Ok(()));
+    for id in 0..10 {
+        server.create("a", &format!(r#"{{"id":"{id}","pk":"a"}}"#)).await.expect_status(201);
+        server.query("SELECT * FROM c").await.expect_status(200);
+    }
+    server.get("/ready").unsigned().send().await.expect_status(200);
+}
+
+#[tokio::test]
+async fn a_connection_without_a_request_ends_like_an_idle_one_although_it_answers_pings() {
+    let limits = Limits { head_timeout: Duration::from_millis(200), ..Limits::default() };
+    let server = Server::with_limits(limits).await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+    stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
+    let goodbye = async {
+        loop {
+            match read_frame(&mut stream).await {
+                (GOAWAY, ..) => return,
+                (PING, 0, payload) => stream.write_all(&frame(PING, 1, 0, &payload)).await.unwrap(),
+                _ => {}
+            }
+        }
+    };
+    timeout(PATIENCE, goodbye).await.expect("the server says that the connection ends");
+    let ended = timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
+    assert!(ended.is_ok(), "and ends it, whatever the peer does");
 }
 
 /// Places of `:status` in the static header table.

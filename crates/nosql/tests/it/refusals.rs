@@ -4,13 +4,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use account::Kind;
 use bytes::Bytes;
 use engine::{Burst, Enforcement, ItemAddress, Options};
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
-use nosql::{Channel, Pages};
+use nosql::{Channel, Pages, Visitor, tenant};
 use storage::{ManualClock, Time};
-use transport::{Bounds, Load, Work};
+use transport::{Admission, Bounds, Work};
 
 use crate::client::{Reply, START, Server};
 
@@ -62,12 +63,12 @@ fn query(server: &Server, id: &str) -> crate::client::Request {
 #[tokio::test]
 async fn a_refused_request_restarts_no_countdown_t33() {
     let bounds =
-        Bounds { queries: 1, patience: Duration::from_millis(50), held_bytes: 1 << 20, ..Bounds::default() };
-    let load = Arc::new(Load::new(bounds));
+        Bounds { queries: 1, max_wait: Duration::from_millis(50), held_bytes: 1 << 20, ..Bounds::default() };
+    let load = Arc::new(Admission::new(bounds));
     let units = Arc::new(ManualClock::new(Time::from_seconds(START)));
     let enforcement = Enforcement::On { clock: units, burst: Burst::Off };
     let options = Options { enforcement, ..Options::default() };
-    let server = Server::with_load_and_options(Arc::clone(&load), options).await;
+    let server = Server::with_admission_and_options(Arc::clone(&load), options).await;
     server.post("/dbs", r#"{"id":"db"}"#).send().await.expect_status(201);
     let definition = r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":20}"#;
     let made = server.post("/dbs/db/colls", definition).header("x-ms-offer-throughput", "4000");
@@ -98,10 +99,10 @@ async fn a_refused_request_restarts_no_countdown_t33() {
     refuse(query(&server, "bad-token").header("x-ms-continuation", "nonsense").send().await, 400);
     refuse(query(&server, "bad-option").header("x-ms-max-item-count", "nonsense").send().await, 400);
     {
-        let _line = load.enter(Work::Query).await.unwrap();
+        let _permit = load.enter(tenant(Kind::Primary), Work::Query).await.unwrap();
         refuse(query(&server, "no-line").send().await, 429);
     }
-    let held = load.hold(1 << 19);
+    let held = load.hold(tenant(Kind::Primary), 1 << 19).unwrap();
     refuse(get("no-room").send().await, 429);
     refuse(query(&server, "no-room-for-query").send().await, 429);
     drop(held);
@@ -130,8 +131,9 @@ impl Pages for Queries {
         100_000
     }
 
-    fn work(&self, head: &Parts) -> Option<Work> {
-        (head.uri.path() != "/_explorer/sign-in").then_some(Work::Query)
+    fn visitor(&self, head: &Parts) -> Option<Visitor> {
+        let work = (head.uri.path() != "/_explorer/sign-in").then_some(Work::Query);
+        Some(Visitor { tenant: tenant(Kind::Primary), work })
     }
 
     fn refused(&self, retry_after_ms: u64) -> Response<Bytes> {
@@ -152,22 +154,22 @@ impl Pages for Queries {
 #[tokio::test]
 async fn pages_pass_admission_control_like_every_request() {
     let bounds =
-        Bounds { queries: 1, patience: Duration::from_millis(50), held_bytes: 1 << 17, ..Bounds::default() };
-    let load = Arc::new(Load::new(bounds));
-    let server = Server::with_load_and_pages(Arc::clone(&load), Arc::new(Queries)).await;
+        Bounds { queries: 1, max_wait: Duration::from_millis(50), held_bytes: 1 << 17, ..Bounds::default() };
+    let load = Arc::new(Admission::new(bounds));
+    let server = Server::with_admission_and_pages(Arc::clone(&load), Arc::new(Queries)).await;
     let page = || server.get("/_explorer/c/nosql/db/c").unsigned();
     page().send().await.expect_status(200);
-    let line = load.enter(Work::Query).await.unwrap();
+    let permit = load.enter(tenant(Kind::Primary), Work::Query).await.unwrap();
     let refused = page().send().await.expect_status(429);
     assert!(refused.text().starts_with("come back in "), "{}", refused.text());
     server.get("/_explorer/sign-in").unsigned().send().await.expect_status(200);
-    drop(line);
+    drop(permit);
     page().send().await.expect_status(200);
-    // Answers that nobody takes leave no room for more, and large bodies wait for room as everybody's do.
-    let held = load.hold(1 << 17);
+    // Answers that are not taken leave no room for more, and large bodies wait for room as everywhere.
+    let held = load.hold(tenant(Kind::Primary), 1 << 17).unwrap();
     page().send().await.expect_status(429);
     drop(held);
-    let body = load.receive(1 << 16).await.unwrap();
+    let body = load.receive(tenant(Kind::Primary), 1 << 16).await.unwrap();
     let form = server.post("/_explorer/sign-in", &"x".repeat(60_000)).unsigned();
     form.send().await.expect_status(429);
     drop(body);

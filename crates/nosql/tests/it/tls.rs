@@ -38,7 +38,7 @@ async fn server(limits: Limits, protocols: &[&[u8]]) -> (Server, TlsConnector) {
         .with_root_certificates(roots)
         .with_no_client_auth();
     client.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-    let tls = Tls { config: Arc::new(config), root: ROOT.to_owned() };
+    let tls = Tls { config: Arc::new(config), root: ROOT.into() };
     (Server::with_tls(limits, tls).await, TlsConnector::from(Arc::new(client)))
 }
 

@@ -69,7 +69,7 @@ impl Planter {
             arguments: Vec::new(),
             limits: mongo::Limits::default(),
             scratch: None,
-            load: Arc::default(),
+            admission: Arc::default(),
             registry: Arc::default(),
         };
         let mongo = mongo::Service::new(Arc::clone(&engine), settings);

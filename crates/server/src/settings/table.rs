@@ -248,6 +248,8 @@ pub(crate) static TABLE: &[Setting] = &[
         "Connections of the NoSQL API; each needs a file descriptor (ulimit -n)").or("12000"),
     number(Limits, "mongo-max-connections", 1, 1_000_000,
         "Connections of the MongoDB API; each needs a file descriptor (ulimit -n)").or("12000"),
+    number(Limits, "max-strangers", 1, 1_000_000,
+        "Connections of one address, both APIs together, on which nothing was authenticated yet; an IPv6 /64 is one address. One more ends the oldest of them that has said nothing, or the oldest").or("2048"),
     number(Limits, "max-requests", 1, 2048,
         "Single writes and other brief requests that are worked on at once, both APIs together; others wait").or("1000"),
     number(Limits, "max-queries", 1, 1024,

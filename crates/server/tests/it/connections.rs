@@ -17,7 +17,7 @@ fn possible() -> usize {
 
 #[test]
 fn thousands_of_idle_connections_cost_little_and_disturb_nobody() {
-    let server = Server::start(&["--memory"]);
+    let server = Server::start(&["--memory", "--max-strangers", "5000"]);
     server.create_container("");
     let before = server.resident_kib();
     let count = possible();

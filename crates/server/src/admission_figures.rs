@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use telemetry::{Kind, Observed, Page};
-use transport::{Figures, Load, Work};
+use transport::{Admission, Figures, Work};
 
-/// The load, as somebody who has figures of their own.
-pub(crate) struct LoadFigures(pub(crate) Arc<Load>);
+/// Admission control, as a part of the server that has figures.
+pub(crate) struct AdmissionFigures(pub(crate) Arc<Admission>);
 
-impl Observed for LoadFigures {
+impl Observed for AdmissionFigures {
     fn write(&self, page: &mut Page) {
         let all = Work::ALL.map(|work| (work.name(), self.0.figures(work)));
         let mut by_work = |name, kind, help, figure: fn(&Figures) -> u64| {
@@ -32,7 +32,7 @@ impl Observed for LoadFigures {
         page.plain(
             "bolide_held_bytes",
             Kind::Gauge,
-            "Bytes of requests and answers that are held.",
+            "Bytes of requests and answers of authenticated clients that are held.",
             self.0.held_bytes(),
         );
         page.plain(
@@ -46,6 +46,20 @@ impl Observed for LoadFigures {
             Kind::Counter,
             "Requests that were refused, to be sent again, because too many bytes were held.",
             self.0.refused_for_bytes(),
+        );
+        let strangers = self.0.strangers();
+        page.plain(
+            "bolide_strangers_connections",
+            Kind::Gauge,
+            "Connections on which nothing was authenticated yet.",
+            strangers.connections,
+        );
+        page.plain("bolide_strangers_bytes", Kind::Gauge, "Bytes that are held for them.", strangers.bytes);
+        page.plain(
+            "bolide_strangers_cut_off_total",
+            Kind::Counter,
+            "Such connections that were closed because they held too much or were too many.",
+            strangers.cut_off,
         );
     }
 }

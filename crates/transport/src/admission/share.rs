@@ -1,0 +1,83 @@
+//! How much of a bounded resource one tenant may hold: a multiple of what stays free.
+//!
+//! A fixed quota per tenant would waste what others do not use, or, with many tenants, promise more than there is. Here the
+//! quota follows the free part, as in the dynamic thresholds of shared-memory switches: a tenant alone gets most of the
+//! resource, two greedy ones get less each, and however many there are, some of it is free for a tenant that holds nothing.
+//!
+//! ```text
+//!   greedy tenants   held by each (factor 3)   free
+//!         1                  3/4                1/4
+//!         2                  3/7                1/7
+//!         n               3/(3n + 1)         1/(3n + 1)
+//! ```
+
+/// How often what stays free a tenant may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Share {
+    /// Three times as much: three quarters for a tenant alone.
+    Most,
+    /// As much: half for a tenant alone. For what other work of the same tenant must not be refused for.
+    Half,
+}
+
+impl Share {
+    fn factor(self) -> usize {
+        match self {
+            Share::Most => 3,
+            Share::Half => 1,
+        }
+    }
+
+    /// Returns whether a tenant that holds `held` units may take `wanted` more while `free` are free. Units are judged as if
+    /// they were taken one by one; a tenant that holds none may take whatever is free, so that nothing is too large for ever.
+    pub(super) fn allows(self, held: usize, wanted: usize, free: usize) -> bool {
+        if wanted == 0 {
+            return true;
+        }
+        wanted <= free && (held == 0 || held + wanted - 1 < self.factor() * (free - wanted + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lets tenants take single units in turn until none may; how many each has.
+    fn fill(capacity: usize, tenants: usize, share: Share) -> Vec<usize> {
+        let mut held = vec![0; tenants];
+        loop {
+            let before = held.clone();
+            for tenant in 0..tenants {
+                let free = capacity - held.iter().sum::<usize>();
+                held[tenant] += usize::from(share.allows(held[tenant], 1, free));
+            }
+            if before == held {
+                return held;
+            }
+        }
+    }
+
+    #[test]
+    fn a_tenant_alone_leaves_a_quarter_and_several_leave_some() {
+        assert_eq!(fill(8, 1, Share::Most), [6]);
+        assert_eq!(fill(1000, 1, Share::Most), [750]);
+        assert_eq!(fill(1000, 1, Share::Half), [500]);
+        assert_eq!(fill(70, 2, Share::Most), [30, 30]);
+        for tenants in 1..20 {
+            let held: usize = fill(1000, tenants, Share::Most).iter().sum();
+            assert!(held < 1000, "{tenants}");
+        }
+    }
+
+    #[test]
+    fn few_units_are_not_kept_from_a_tenant_alone() {
+        assert_eq!([1, 2, 3, 4].map(|capacity| fill(capacity, 1, Share::Most)[0]), [1, 2, 3, 3]);
+    }
+
+    #[test]
+    fn a_tenant_that_holds_nothing_may_take_all_that_is_free() {
+        assert!(Share::Half.allows(0, 10, 10) && !Share::Half.allows(0, 11, 10));
+        assert!(!Share::Most.allows(1, 10, 10));
+        assert!(Share::Half.allows(10, 0, 0), "nothing is always allowed");
+    }
+}

@@ -1,0 +1,279 @@
+//! Admission control as a whole: queues, shares and pools together, in moved time.
+
+use std::net::Ipv4Addr;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, advance};
+
+use super::queue::WAITING_MAX;
+use super::*;
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn tenant(name: &str) -> Tenant {
+    Tenant::new(Api::Nosql, name)
+}
+
+fn admission(queries: usize) -> Arc<Admission> {
+    Arc::new(Admission::new(Bounds { queries, held_bytes: 800, connections: 1, ..Bounds::default() }))
+}
+
+/// A request of that tenant that waits; what it holds once it has a permit lasts for `works`.
+async fn wait_for_permit(
+    admission: &Arc<Admission>,
+    tenant: Tenant,
+    works: Duration,
+) -> JoinHandle<Result<(), Busy>> {
+    let (other, before) = (Arc::clone(admission), admission.figures(Work::Query).waiting);
+    let task = tokio::spawn(async move {
+        let _permit = other.enter(tenant, Work::Query).await?;
+        tokio::time::sleep(works).await;
+        Ok(())
+    });
+    while admission.figures(Work::Query).waiting == before {
+        tokio::task::yield_now().await;
+    }
+    task
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_is_waited_out_in_the_order_of_arrival() {
+    let admission = admission(1);
+    let a = tenant("a");
+    let permit = admission.enter(a, Work::Query).await.unwrap();
+    let first = wait_for_permit(&admission, a, Duration::ZERO).await;
+    let second = wait_for_permit(&admission, a, Duration::ZERO).await;
+    assert_eq!(admission.figures(Work::Query), Figures { working: 1, waiting: 2, shed: 0 });
+    advance(Duration::from_millis(4_900)).await;
+    drop(permit);
+    assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(()), Ok(())));
+    assert_eq!(admission.figures(Work::Query), Figures { working: 0, waiting: 0, shed: 0 });
+    assert!(admission.enter(a, Work::Brief).await.is_ok(), "each kind has its own queue");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_stands_is_waited_in_for_a_short_while_only_and_recovers() {
+    let admission = admission(1);
+    let a = tenant("a");
+    let permit = admission.enter(a, Work::Query).await.unwrap();
+    let began = Instant::now();
+    let overlapping = wait_for_permit(&admission, a, Duration::ZERO).await;
+    advance(Duration::from_millis(4_900)).await;
+    let long = wait_for_permit(&admission, a, Duration::ZERO).await;
+    assert!(overlapping.await.unwrap().is_err());
+    assert_eq!(began.elapsed(), Duration::from_secs(5));
+    let short = wait_for_permit(&admission, a, Duration::ZERO).await;
+    assert!(short.await.unwrap().is_err());
+    assert_eq!(began.elapsed(), Duration::from_millis(5_500), "a tenth of the wait");
+    assert!(long.await.unwrap().is_err());
+    drop(permit);
+    assert!(admission.enter(a, Work::Query).await.is_ok());
+    assert_eq!(admission.figures(Work::Query), Figures { working: 0, waiting: 0, shed: 3 });
+
+    let permit = admission.enter(a, Work::Query).await.unwrap();
+    let burst = wait_for_permit(&admission, a, Duration::ZERO).await;
+    advance(Duration::from_secs(4)).await;
+    drop(permit);
+    assert_eq!(burst.await.unwrap(), Ok(()), "a new queue is a burst again");
+}
+
+/// Forty queries of eight seconds by one key: the cheap ones of another are all answered, at once.
+#[tokio::test(start_paused = true)]
+async fn a_greedy_tenant_does_not_hold_up_the_work_of_another() {
+    let admission = admission(8);
+    let (greedy, honest) = (tenant("greedy"), tenant("honest"));
+    let mut attack = Vec::new();
+    for _ in 0..40 {
+        let other = Arc::clone(&admission);
+        attack.push(tokio::spawn(async move {
+            let _permit = other.enter(greedy, Work::Query).await?;
+            tokio::time::sleep(Duration::from_secs(8)).await;
+            Ok::<(), Busy>(())
+        }));
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(admission.figures(Work::Query), Figures { working: 6, waiting: 34, shed: 0 });
+    for _ in 0..8 {
+        let began = Instant::now();
+        assert!(admission.enter(honest, Work::Query).await.is_ok());
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        advance(Duration::from_secs(1)).await;
+    }
+    let mut done = 0;
+    for task in attack {
+        done += usize::from(task.await.unwrap().is_ok());
+    }
+    assert!((6..40).contains(&done), "{done}: the greedy one waits and is refused");
+    assert_eq!(admission.starved(), None, "it is refused beyond its share, which says nothing of the server");
+}
+
+/// Running time is shared out, not the number of requests.
+#[tokio::test(start_paused = true)]
+async fn a_free_permit_goes_to_the_tenant_that_has_used_the_least_time() {
+    let admission = Arc::new(Admission::new(Bounds {
+        queries: 1,
+        max_wait: Duration::from_secs(1000),
+        ..Bounds::default()
+    }));
+    let (long, short) = (tenant("long"), tenant("short"));
+    let mut tasks = Vec::new();
+    let blocker = admission.enter(tenant("other"), Work::Query).await.unwrap();
+    for _ in 0..5 {
+        tasks.push(wait_for_permit(&admission, long, Duration::from_secs(10)).await);
+    }
+    for _ in 0..20 {
+        tasks.push(wait_for_permit(&admission, short, Duration::from_secs(1)).await);
+    }
+    drop(blocker);
+    tokio::time::sleep(Duration::from_millis(22_500)).await;
+    let done = |tasks: &[JoinHandle<_>]| tasks.iter().filter(|task| task.is_finished()).count();
+    let (long_done, short_done) = (done(&tasks[..5]), done(&tasks[5..]));
+    assert_eq!((long_done, short_done), (1, 10), "ten seconds each");
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_long_a_queue_refuses_at_once_and_leaves_places_to_others() {
+    let admission = admission(1);
+    let (greedy, honest) = (tenant("greedy"), tenant("honest"));
+    let permit = admission.enter(greedy, Work::Query).await.unwrap();
+    let mut waiting = Vec::new();
+    while waiting.len() < WAITING_MAX / 4 * 3 {
+        waiting.push(wait_for_permit(&admission, greedy, Duration::ZERO).await);
+    }
+    let began = Instant::now();
+    assert!(admission.enter(greedy, Work::Query).await.is_err());
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    let other = wait_for_permit(&admission, honest, Duration::ZERO).await;
+    drop(permit);
+    assert_eq!(other.await.unwrap(), Ok(()));
+    for task in waiting {
+        assert_eq!(task.await.unwrap(), Ok(()));
+    }
+    assert_eq!(admission.figures(Work::Query), Figures { working: 0, waiting: 0, shed: 1 });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_given_up_leaves_the_queue_or_gives_back_its_permit() {
+    let admission = admission(1);
+    let a = tenant("a");
+    let permit = admission.enter(a, Work::Query).await.unwrap();
+    let given_up = wait_for_permit(&admission, a, Duration::ZERO).await;
+    given_up.abort();
+    assert!(given_up.await.unwrap_err().is_cancelled());
+    assert_eq!(admission.figures(Work::Query).waiting, 0);
+    let mut granted = Box::pin(admission.enter(a, Work::Query));
+    assert!(tokio::time::timeout(Duration::from_millis(1), &mut granted).await.is_err());
+    drop(permit);
+    assert_eq!(admission.figures(Work::Query).working, 1, "it was granted and has not heard of it");
+    drop(granted);
+    assert_eq!(admission.figures(Work::Query), Figures { working: 0, waiting: 0, shed: 0 });
+}
+
+#[tokio::test]
+async fn answers_are_counted_while_they_are_held_and_refused_beyond_the_share() {
+    let admission = admission(1);
+    let a = tenant("a");
+    let held = admission.hold(a, 200).unwrap();
+    assert_eq!(admission.check_room(a, Some(Work::Query)), Err(Busy { retry_after_ms: 100 }));
+    assert_eq!((admission.check_room(a, Some(Work::Brief)), admission.check_room(a, None)), (Ok(()), Ok(())));
+    let more = admission.hold(a, 100).unwrap();
+    assert!(admission.check_room(a, Some(Work::Brief)).is_err() && admission.hold(a, 1).is_err());
+    assert!(admission.enter(tenant("b"), Work::Query).await.is_ok(), "another tenant has room");
+    assert!(admission.enter(a, Work::Query).await.is_err(), "room is looked for when the turn has come");
+    assert_eq!(admission.figures(Work::Query).working, 0);
+    drop((held, more));
+    assert_eq!((admission.held_bytes(), admission.refused_for_bytes()), (0, 4));
+}
+
+/// Otherwise queries that begin together would all find room, and together have more than there is.
+#[tokio::test]
+async fn a_query_under_way_is_counted_with_a_page() {
+    let admission = Admission::new(Bounds { queries: 2, held_bytes: 16 * PAGE_BYTES, ..Bounds::default() });
+    let a = tenant("a");
+    let first = admission.enter(a, Work::Query).await.unwrap();
+    let second = admission.enter(a, Work::Query).await.unwrap();
+    assert_eq!(admission.held_bytes(), 2 * PAGE_BYTES);
+    let answers = admission.hold(a, 2 * PAGE_BYTES).unwrap();
+    assert!(admission.check_room(a, Some(Work::Query)).is_err(), "half is held, pages included");
+    assert_eq!(admission.check_room(a, Some(Work::Brief)), Ok(()));
+    drop((first, second, answers));
+    assert_eq!(admission.held_bytes(), 0);
+    let small = Admission::new(Bounds { queries: 2, held_bytes: 800, ..Bounds::default() });
+    let _all = (small.enter(a, Work::Query).await.unwrap(), small.enter(a, Work::Query).await.unwrap());
+    assert_eq!(small.held_bytes(), 100, "there is room for as many as there are permits");
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_bodies_wait_for_each_other_and_take_no_room_from_answers() {
+    let admission = Admission::new(Bounds { held_bytes: 8 * PIECE_BYTES, ..Bounds::default() });
+    let a = tenant("a");
+    let first = admission.receive(a, 2 * PIECE_BYTES + 1).await.unwrap();
+    assert_eq!(admission.held_bytes(), 3 * PIECE_BYTES);
+    let (second, ()) = tokio::join!(admission.receive(a, PIECE_BYTES + 1), async {
+        tokio::task::yield_now().await;
+        drop(first);
+    });
+    assert_eq!(admission.held_bytes(), 2 * PIECE_BYTES);
+    let began = Instant::now();
+    assert!(admission.receive(a, 3 * PIECE_BYTES).await.is_err(), "none is given back");
+    assert_eq!((began.elapsed(), admission.refused_for_bytes()), (Duration::from_secs(5), 1));
+    assert_eq!(admission.check_room(a, None), Ok(()));
+    drop(second);
+    let all = admission.receive_in_the_end(a, 1000 * PIECE_BYTES).await;
+    assert_eq!(admission.held_bytes(), 4 * PIECE_BYTES, "what is larger than all there is gets all of it");
+    drop(all);
+    assert_eq!(admission.held_bytes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_body_is_not_kept_waiting_by_small_ones_that_come_later() {
+    let admission = Arc::new(Admission::new(Bounds { held_bytes: 8 * PIECE_BYTES, ..Bounds::default() }));
+    let (a, b) = (tenant("a"), tenant("b"));
+    let small = admission.receive(a, PIECE_BYTES).await.unwrap();
+    let mut large = Box::pin(admission.receive(b, 4 * PIECE_BYTES));
+    assert!(tokio::time::timeout(Duration::from_millis(1), &mut large).await.is_err());
+    let mut later = Box::pin(admission.receive(a, PIECE_BYTES));
+    assert!(tokio::time::timeout(Duration::from_millis(1), &mut later).await.is_err(), "it is not its turn");
+    drop(small);
+    let large = large.await.unwrap();
+    assert!(tokio::time::timeout(Duration::from_millis(1), &mut later).await.is_err());
+    drop(large);
+    assert!(later.await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_tenants_which_hold_nothing_is_starved_until_one_is_admitted() {
+    let admission = admission(1);
+    let permit = admission.enter(tenant("a"), Work::Query).await.unwrap();
+    for _ in 0..3 {
+        assert!(admission.enter(tenant("a"), Work::Query).await.is_err());
+    }
+    assert_eq!(admission.starved(), None);
+    for _ in 0..3 {
+        assert!(admission.enter(tenant("b"), Work::Query).await.is_err());
+    }
+    let (what, lasts) = admission.starved().unwrap();
+    assert_eq!((what, lasts), ("query", Duration::from_secs(10)));
+    assert!(admission.enter(tenant("b"), Work::Brief).await.is_ok());
+    assert!(admission.starved().is_some(), "other work does not count");
+    drop(permit);
+    assert!(admission.enter(tenant("b"), Work::Query).await.is_ok());
+    assert_eq!(admission.starved(), None);
+}
+
+#[test]
+fn connections_are_counted_for_all_front_ends_together() {
+    let admission = admission(1);
+    let first = admission.connect(Api::Nosql, LOOPBACK);
+    assert!(first.is_some() && admission.connect(Api::Mongo, LOOPBACK).is_none());
+    drop(first);
+    assert!(admission.connect(Api::Mongo, LOOPBACK).is_some());
+}
+
+#[test]
+fn refused_clients_come_back_one_after_another() {
+    let mut times: Vec<u64> = (0..400).map(|count| Busy::spread(count).retry_after_ms).collect();
+    times.sort_unstable();
+    times.dedup();
+    assert_eq!((times.len(), times[0], times[399]), (400, 100, 499));
+}

@@ -1,0 +1,289 @@
+//! What a peer without a key, or one greedy user, can take from the others.
+//!
+//! Each attack of the table goes on while honest clients of both APIs work, with a connection that stays and with new ones. An
+//! attack fails the check if a point read, a small write or a cheap query is refused, if honest latency grows beyond
+//! [`SLOWER_MOST`], if a new connection is refused, or if memory grows beyond `request-memory` and [`CONSTANT_MIB`].
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use bolide_bench::client::{Bson, Client, KEY, WireClient, date, resident_kib_of, sign_with};
+use bolide_bench::histogram::Histogram;
+
+use crate::hostile_peers::{Crowd, announcement, preface, unread_answers};
+use crate::process::{Launch, Server};
+use crate::{Outcome, Setting};
+
+/// What requests and answers of authenticated clients may have.
+const ROOM_MIB: u64 = 128;
+/// What the server may grow by beside: strangers' budget, connections, what the allocator keeps.
+const CONSTANT_MIB: u64 = 160;
+/// How much of honest latency (p99) there may be during an attack, of that before.
+const SLOWER_MOST: f64 = 1.5;
+/// Below it latency is the scheduler's, on a machine whose two processors the attacker uses as well.
+const FLOOR: Duration = Duration::from_millis(25);
+/// What an honest query may take while another user's queries use all processors.
+const GREEDY_QUERY_MOST: Duration = Duration::from_secs(2);
+
+/// An attack.
+struct Attack {
+    name: &'static str,
+    run: fn(&Server, &AtomicBool) -> Result<u64>,
+    /// Whether it is one by a key holder, who may use the processors that are idle.
+    uses_processors: bool,
+}
+
+const ATTACKS: &[Attack] = &[
+    Attack {
+        name: "62 connections leave 256 answers of a static file unread",
+        run: |server, over| crowd(62, unread_answers("/_explorer/style.css", 256)).keep(server, over),
+        uses_processors: false,
+    },
+    Attack {
+        name: "62 connections leave 256 refusals unread",
+        run: |server, over| crowd(62, unread_answers("/dbs/none/colls/none", 256)).keep(server, over),
+        uses_processors: false,
+    },
+    Attack {
+        name: "300 connections leave 256 pages unread that quote them",
+        run: |server, over| {
+            let path = format!("/_explorer/sign-in?next={}", "%22".repeat(1300));
+            crowd(300, unread_answers(&path, 256)).keep(server, over)
+        },
+        uses_processors: false,
+    },
+    Attack {
+        name: "1200 connections announce a MongoDB message of 1 MiB",
+        run: |server, over| {
+            Crowd { count: 1200, says: announcement(1 << 20), to_mongo: true }.keep(server, over)
+        },
+        uses_processors: false,
+    },
+    Attack {
+        name: "3100 connections of one address begin HTTP/2 and ask for nothing",
+        run: |server, over| crowd(3100, preface()).keep(server, over),
+        uses_processors: false,
+    },
+    Attack {
+        name: "40 connections of a read-only key ask for long joins",
+        run: joins,
+        uses_processors: true,
+    },
+];
+
+fn crowd(count: usize, says: Vec<u8>) -> Crowd {
+    Crowd { count, says, to_mongo: false }
+}
+
+/// Runs it.
+pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
+    let length = Duration::from_secs(setting.rounds(4, 12, 60));
+    let mut launch = Launch::new(&setting.server, place);
+    launch.options = ["--request-memory", &(ROOM_MIB << 20).to_string(), "--max-connections", "3000"]
+        .map(str::to_owned)
+        .to_vec();
+    let (mut told, mut failed) = (Vec::new(), Vec::new());
+    for attack in ATTACKS {
+        // Each begins with a server that is calm.
+        let server = launch.start()?;
+        prepare(&server)?;
+        work(&server, Duration::from_secs(1))?;
+        let before = work(&server, length)?;
+        let memory = resident_kib_of(server.id())?.0 / 1024;
+        match judge(&server, attack, &before, memory, length) {
+            Ok(figures) => {
+                println!("  held: {}: {figures}", attack.name);
+                told.push(format!("{}: {figures}", attack.name));
+            }
+            Err(error) => {
+                println!("  FAILED: {}: {error:#}", attack.name);
+                failed.push(attack.name);
+            }
+        }
+        server.kill()?;
+        std::fs::remove_dir_all(&launch.data).context("cannot remove the data")?;
+    }
+    ensure!(failed.is_empty(), "{} of {} attacks: {}", failed.len(), ATTACKS.len(), failed.join("; "));
+    Ok(Outcome::Held(told.join("; ")))
+}
+
+fn judge(
+    server: &Server,
+    attack: &Attack,
+    before: &Honest,
+    memory_mib: u64,
+    length: Duration,
+) -> Result<String> {
+    let over = AtomicBool::new(false);
+    let (during, made, peak_mib) = std::thread::scope(|scope| -> Result<_> {
+        let crowd = scope.spawn(|| (attack.run)(server, &over));
+        let peak = scope.spawn(|| peak_mib(server, &over));
+        // The attack is there before the first honest request of it.
+        std::thread::sleep(Duration::from_secs(3));
+        let during = work(server, length);
+        over.store(true, Ordering::Relaxed);
+        let made = crowd.join().expect("it does not panic");
+        Ok((during?, made?, peak.join().expect("it does not panic")?))
+    })?;
+    ensure!(made > 0, "no connection was made, which is no attack");
+    let grown = peak_mib.saturating_sub(memory_mib);
+    let figures = format!(
+        "{} honest requests, {} refused; p99 {:.1} ms before, {:.1} ms during; {made} attempts; {grown} MiB more",
+        during.requests,
+        during.refused.len(),
+        before.latency.percentile(99.0) / 1e3,
+        during.latency.percentile(99.0) / 1e3,
+    );
+    ensure!(during.refused.is_empty(), "{figures}: {:?}", during.refused.first());
+    ensure!(during.is_ready, "{figures}: /ready did not say that honest work goes on");
+    let most = ROOM_MIB + CONSTANT_MIB;
+    ensure!(grown <= most, "{figures}: memory grew by {grown} MiB, {most} MiB would do");
+    let limit = match attack.uses_processors {
+        true => GREEDY_QUERY_MOST.as_micros() as f64,
+        false => (before.latency.percentile(99.0) * SLOWER_MOST).max(FLOOR.as_micros() as f64),
+    };
+    let p99 = during.latency.percentile(99.0);
+    ensure!(p99 <= limit, "{figures}: {:.1} ms would do", limit / 1e3);
+    Ok(figures)
+}
+
+fn prepare(server: &Server) -> Result<()> {
+    let mut client = Client::connect(&server.address)?;
+    client.database("db")?;
+    client.container("c", "", "")?;
+    client.upsert("c", "p", "{\"id\":\"small\",\"pk\":\"p\"}")?.expect(201)?;
+    let numbers: Vec<String> = (0..200).map(|number| number.to_string()).collect();
+    client.container("joins", "", "")?;
+    let item = format!("{{\"id\":\"1\",\"pk\":\"p\",\"a\":[{}]}}", numbers.join(","));
+    client.upsert("joins", "p", &item)?.expect(201)?;
+    let document = Bson::new().int("_id", 1).text("text", "small");
+    let insert = Bson::new().text("insert", "c").array("documents", [document.finish()]);
+    WireClient::connect(&server.mongo)?.command("test", insert)?;
+    Ok(())
+}
+
+/// What honest clients met.
+#[derive(Default)]
+struct Honest {
+    latency: Histogram,
+    requests: u64,
+    /// What was refused, and how.
+    refused: Vec<String>,
+    is_ready: bool,
+}
+
+impl Honest {
+    fn note(&mut self, what: &str, began: Instant, outcome: Result<()>) {
+        self.latency.add(began.elapsed());
+        self.requests += 1;
+        if let Err(error) = outcome {
+            self.refused.push(format!("{what}: {error:#}"));
+        }
+    }
+}
+
+/// Honest clients: both APIs, reads, small and larger writes, queries; each round also by new connections.
+fn work(server: &Server, length: Duration) -> Result<Honest> {
+    let mut honest = Honest { is_ready: true, ..Honest::default() };
+    let mut client = Client::connect(&server.address).context("an honest connection")?;
+    let mut wire = WireClient::connect(&server.mongo).context("an honest connection")?;
+    let filler = "z".repeat(20_000);
+    let (began, mut round) = (Instant::now(), 0_u64);
+    while began.elapsed() < length {
+        round += 1;
+        let id = format!("w{}", round % 50);
+        rest(&mut honest, &mut client, &id, &filler);
+        mongo(&mut honest, &mut wire, round);
+        if round % 10 == 0 {
+            let now = Instant::now();
+            match Client::connect(&server.address) {
+                Ok(mut fresh) => {
+                    let read = fresh.read("c", "p", "small").and_then(|answer| answer.expect(200));
+                    honest.note("a read by a new connection", now, read.map(drop));
+                    honest.is_ready &= fresh.plain("GET", "/ready", "", "").is_ok_and(|it| it.status == 200);
+                }
+                Err(error) => honest.note("a new connection", now, Err(error)),
+            }
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(honest)
+}
+
+fn rest(honest: &mut Honest, client: &mut Client, id: &str, filler: &str) {
+    let now = Instant::now();
+    let read = client.read("c", "p", "small").and_then(|answer| answer.expect(200));
+    honest.note("a point read", now, read.map(drop));
+    for (what, text) in [("a small write", ""), ("a write of 20 KB", filler)] {
+        let now = Instant::now();
+        let body = format!("{{\"id\":\"{id}\",\"pk\":\"p\",\"text\":\"{text}\"}}");
+        let written = client.upsert("c", "p", &body).and_then(|answer| {
+            ensure!(matches!(answer.status, 200 | 201), "{}: {}", answer.status, answer.body);
+            Ok(())
+        });
+        honest.note(what, now, written);
+    }
+    let now = Instant::now();
+    let found = query(client, KEY, "c", "SELECT VALUE c.id FROM c WHERE c.id = 'small'");
+    honest.note("a cheap query", now, found.map(drop));
+}
+
+fn mongo(honest: &mut Honest, wire: &mut WireClient, round: u64) {
+    let now = Instant::now();
+    let document = Bson::new().int("round", round as i32).text("text", "small");
+    let insert = Bson::new().text("insert", "c").array("documents", [document.finish()]);
+    let inserted = wire.command("test", insert).map(drop);
+    honest.note("a MongoDB insert", now, inserted);
+    let now = Instant::now();
+    let find = Bson::new().text("find", "c").document("filter", Bson::new().int("_id", 1));
+    let found = wire.command("test", find).map(drop);
+    honest.note("a MongoDB find", now, found);
+}
+
+fn query(client: &mut Client, key: &str, container: &str, text: &str) -> Result<()> {
+    let path = format!("/dbs/db/colls/{container}/docs");
+    let date = date();
+    let token = sign_with(key, "POST", &path, &date)?;
+    let headers = format!(
+        "x-ms-date: {date}\r\nauthorization: {token}\r\nx-ms-documentdb-isquery: True\r\n\
+         x-ms-documentdb-query-enablecrosspartition: True\r\ncontent-type: application/query+json\r\n"
+    );
+    client.plain("POST", &path, &headers, &format!("{{\"query\":\"{text}\"}}"))?.expect(200).map(drop)
+}
+
+/// Forty connections of a read-only key, each of which asks for a join of eight million rows again and again.
+fn joins(server: &Server, over: &AtomicBool) -> Result<u64> {
+    let made = Client::connect(&server.address)?
+        .admin("POST", "/_bolide/keys", "{\"regenerate\":\"primaryReadonly\"}")?
+        .expect(200)?;
+    let answer: serde_json::Value = serde_json::from_str(&made.body)?;
+    let key = answer["key"].as_str().context("no key in the answer")?;
+    let text = "SELECT VALUE COUNT(1) FROM c JOIN a IN c.a JOIN b IN c.a JOIN d IN c.a WHERE a + b > d";
+    std::thread::scope(|scope| {
+        let greedy = || {
+            let mut asked = 0;
+            while !over.load(Ordering::Relaxed) {
+                asked += 1;
+                let asks = || query(&mut Client::connect(&server.address)?, key, "joins", text);
+                // Being refused is what most of them are there for.
+                if asks().is_err() {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            }
+            asked
+        };
+        let workers: Vec<_> = (0..40).map(|_| scope.spawn(greedy)).collect();
+        Ok(workers.into_iter().map(|worker| worker.join().expect("it does not panic")).sum())
+    })
+}
+
+fn peak_mib(server: &Server, over: &AtomicBool) -> Result<u64> {
+    let mut peak = 0;
+    while !over.load(Ordering::Relaxed) {
+        peak = peak.max(resident_kib_of(server.id())?.0 / 1024);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(peak)
+}

@@ -1,0 +1,126 @@
+//! Peers without a key, as bytes: HTTP/2 with windows that stay shut, prefaces, MongoDB headers that announce.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::process::Server;
+
+const HEADERS: u8 = 1;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+/// Flags: the stream ends and the headers do; the ping is answered.
+const END: u8 = 5;
+const ACK: u8 = 1;
+
+/// The setting that answers have no window but what is granted later.
+const NO_WINDOW: [u8; 6] = [0, 4, 0, 0, 0, 0];
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Connections that are made and kept. Of those that the server closes, a tenth of the crowd is made again every second: it is
+/// an attack with little traffic, not a flood, which is the network's.
+pub struct Crowd {
+    pub count: usize,
+    /// What each says.
+    pub says: Vec<u8>,
+    /// Whether they go to the MongoDB port.
+    pub to_mongo: bool,
+}
+
+impl Crowd {
+    /// Keeps the crowd until it is over; how many connections there were.
+    pub fn keep(&self, server: &Server, over: &AtomicBool) -> Result<u64> {
+        let address = if self.to_mongo { &server.mongo } else { &server.address };
+        let (mut peers, mut made) = (Vec::new(), 0);
+        let tenth = self.count.div_ceil(10);
+        let mut pause = Duration::from_millis(100);
+        while !over.load(Ordering::Relaxed) {
+            peers.retain_mut(is_open);
+            for _ in 0..(self.count - peers.len()).min(tenth) {
+                let Ok(mut peer) = TcpStream::connect(address) else { break };
+                peer.set_write_timeout(Some(Duration::from_secs(1)))?;
+                let _ = peer.write_all(&self.says);
+                peer.set_nonblocking(true)?;
+                peers.push(peer);
+                made += 1;
+            }
+            if made >= self.count as u64 {
+                pause = Duration::from_secs(1);
+            }
+            std::thread::sleep(pause);
+        }
+        Ok(made)
+    }
+}
+
+/// Takes what has come, so that the kernel's buffers hold up nothing, and answers pings.
+fn is_open(peer: &mut TcpStream) -> bool {
+    let mut bytes = [0; 16 * 1024];
+    loop {
+        match peer.read(&mut bytes) {
+            Ok(0) => return false,
+            Ok(count) => {
+                let ping = [0, 0, 8, PING, 0, 0, 0, 0, 0];
+                let found = bytes[..count].windows(17).find(|frame| frame.starts_with(&ping));
+                if let Some(found) = found {
+                    let _ = peer.write_all(&frame(PING, ACK, 0, &found[9..]));
+                }
+            }
+            Err(error) => return error.kind() == ErrorKind::WouldBlock,
+        }
+    }
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    let mut bytes = vec![length[1], length[2], length[3], kind, flags];
+    bytes.extend_from_slice(&stream.to_be_bytes());
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+/// The length of a text and the text, as HPACK has it without compression.
+fn string(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if text.len() < 127 {
+        bytes.push(text.len() as u8);
+    } else {
+        bytes.push(127);
+        let mut rest = text.len() - 127;
+        while rest >= 128 {
+            bytes.push((rest % 128) as u8 | 128);
+            rest /= 128;
+        }
+        bytes.push(rest as u8);
+    }
+    bytes.extend_from_slice(text.as_bytes());
+    bytes
+}
+
+/// The beginning of a connection of HTTP/2, and no request.
+pub fn preface() -> Vec<u8> {
+    [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
+}
+
+/// So many requests for one path, whose answers have no window. The path is sent once and kept in the table of headers, so that
+/// each further request costs some bytes.
+pub fn unread_answers(path: &str, requests: u32) -> Vec<u8> {
+    let mut bytes = [PREFACE, &frame(SETTINGS, 0, 0, &NO_WINDOW)].concat();
+    // `:method: GET`, `:scheme: http`, `:authority` as it is.
+    let fixed = [&[0x82, 0x86, 0x01][..], &string("localhost")].concat();
+    for request in 0..requests {
+        // The path, kept; then what was kept last.
+        let path = if request == 0 { [&[0x44][..], &string(path)].concat() } else { vec![0x80 | 62] };
+        bytes.extend(frame(HEADERS, END, 2 * request + 1, &[&fixed[..], &path].concat()));
+    }
+    bytes
+}
+
+/// The header of a MongoDB message that announces so many bytes.
+pub fn announcement(bytes: i32) -> Vec<u8> {
+    [bytes, 1, 0, 2013].map(i32::to_le_bytes).concat()
+}
