@@ -13,7 +13,7 @@ use crate::process::{self, available, install};
 use crate::report::{Outcome, Report};
 use crate::server::Build;
 
-const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
+const BUILD_TIMEOUT: Duration = Duration::from_mins(45);
 const LIST_TIMEOUT: Duration = Duration::from_mins(1);
 /// How a line begins that says what could not be checked, behind the check's name.
 const NOT_CHECKED: &str = ": NOT CHECKED: ";
@@ -38,7 +38,7 @@ pub(crate) fn run(report: &mut Report, extent: Extent) {
 /// How long one check may take.
 fn timeout(extent: Extent) -> Duration {
     match extent {
-        Extent::Quick => Duration::from_mins(5),
+        Extent::Quick => Duration::from_mins(15),
         Extent::Full => Duration::from_mins(30),
         Extent::Long => Duration::from_hours(4),
     }

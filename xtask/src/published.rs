@@ -19,7 +19,7 @@ use crate::report::Outcome;
 use crate::rust::verdict;
 use crate::server::Server;
 
-const TIMEOUT: Duration = Duration::from_mins(10);
+const TIMEOUT: Duration = Duration::from_mins(20);
 
 /// A source distribution, and where its tests lie.
 struct Package {

@@ -12,14 +12,14 @@ use crate::proof;
 use crate::report::{Outcome, Part, Report, count_before};
 use crate::server::Build;
 
-const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
-const TEST_TIMEOUT: Duration = Duration::from_mins(20);
+const BUILD_TIMEOUT: Duration = Duration::from_mins(45);
+const TEST_TIMEOUT: Duration = Duration::from_mins(45);
 const LONG_TIMEOUT: Duration = Duration::from_hours(4);
 
 /// Seeds and the time after which they are given up. Each lives through the whole contract, with feeds, holds, evidence and
 /// collections; two quiet cores take less than a minute for the short tier's.
 const SEEDS: u64 = 2_000;
-const SEEDS_TIMEOUT: Duration = Duration::from_mins(10);
+const SEEDS_TIMEOUT: Duration = Duration::from_mins(20);
 const LONG_SEEDS: u64 = 50_000;
 
 /// Leaves out the allocator of servers that are measured, which takes longer to compile than any other dependency.

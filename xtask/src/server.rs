@@ -14,7 +14,7 @@ use crate::paths;
 use crate::process;
 use crate::report::{Outcome, Part};
 
-const BUILD_TIMEOUT: Duration = Duration::from_mins(20);
+const BUILD_TIMEOUT: Duration = Duration::from_mins(45);
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 const STOP_TIMEOUT: Duration = Duration::from_mins(1);
 
