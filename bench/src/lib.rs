@@ -8,5 +8,6 @@ pub mod documents;
 pub mod drive;
 pub mod histogram;
 pub mod peer;
+pub mod processors;
 pub mod steady;
 pub mod workload;

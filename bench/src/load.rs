@@ -109,6 +109,14 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// Takes what was seen in another phase as well.
+    pub fn add(&mut self, other: Figures) {
+        self.reads.0.extend(other.reads.0);
+        self.writes.0.extend(other.writes.0);
+        self.ghosts += other.ghosts;
+        self.looks += other.looks;
+    }
+
     pub fn of(&self, kind: Kind) -> &Latencies {
         match kind {
             Kind::Read => &self.reads,

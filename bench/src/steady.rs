@@ -3,13 +3,12 @@
 //! Three connections insert as fast as answers come, on a server whose purge is paused and on another that purges. The paused one
 //! says what the machine can do; the other is judged against it. Each runs twice, in the order paused, running, running, paused, so
 //! that a machine that becomes slower or faster meanwhile favours neither. Runs are sampled once a second, and only what comes after
-//! the first part of one counts: before that nothing has expired, or the purge has just begun.
-//!
-//! Where the machine is a virtual one, others may take its processors away. How much of their time that was is told, because a
-//! comparison says little then.
+//! the first part of one counts: before that nothing has expired, or the purge has just begun. Throughput and latencies leave out the
+//! seconds in which other machines took the processors away (`processors.rs`); how many are left is told.
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -18,6 +17,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::client::{Answer, Client, Server};
 use crate::histogram::Histogram;
+use crate::processors::Ticks;
 
 /// Connections that insert.
 const WRITERS: usize = 3;
@@ -34,8 +34,8 @@ const DISK_ALLOWANCE_BYTES: u64 = 256 << 20;
 const MIN_THROUGHPUT: f64 = 0.85;
 const MAX_P99: f64 = 1.3;
 
-/// More of the processors' time than this taken by other machines, and a comparison says nothing.
-pub const MAX_STOLEN: f64 = 0.05;
+/// Fewer of its seconds than this without other machines, and a run says nothing about throughput and latencies.
+pub const MIN_COUNTED: f64 = 0.25;
 
 /// How long a run takes.
 #[derive(Debug, Clone, Copy)]
@@ -86,20 +86,22 @@ impl Sample {
 }
 
 /// What one run came to.
+#[derive(Default)]
 pub struct Run {
+    /// Of the seconds that count.
     latencies: Histogram,
+    counted_seconds: f64,
     seconds: f64,
     samples: Vec<Sample>,
-    /// Of the server, in seconds.
+    /// Inserts of all seconds, and the server's time for them, in seconds.
+    inserts: u64,
     cpu: f64,
     purged: u64,
-    /// The part of the processors' time that other machines took.
-    stolen: f64,
 }
 
 impl Run {
     fn per_second(&self) -> f64 {
-        self.latencies.count() as f64 / self.seconds
+        self.latencies.count() as f64 / self.counted_seconds
     }
 
     fn p99(&self) -> f64 {
@@ -110,9 +112,9 @@ impl Run {
         self.samples.iter().map(of).fold(0.0, f64::max)
     }
 
-    /// What other machines took of the processors' time.
-    pub fn stolen(&self) -> f64 {
-        self.stolen
+    /// The part of its seconds in which other machines left the processors alone.
+    pub fn counted(&self) -> f64 {
+        self.counted_seconds / self.seconds
     }
 
     /// This run and another of the same kind.
@@ -120,10 +122,11 @@ impl Run {
         self.latencies.merge(&other.latencies);
         self.samples.extend(other.samples);
         Run {
+            counted_seconds: self.counted_seconds + other.counted_seconds,
             seconds: self.seconds + other.seconds,
+            inserts: self.inserts + other.inserts,
             cpu: self.cpu + other.cpu,
             purged: self.purged + other.purged,
-            stolen: f64::midpoint(self.stolen, other.stolen),
             ..self
         }
     }
@@ -142,9 +145,9 @@ impl fmt::Display for Run {
             out,
             "{:.0} inserts/s, p50 {p50:.2} ms, p99 {p99:.2} ms, p99.9 {p999:.2} ms, max {max:.0} ms, {:.0} us of server CPU \
              for each; {:.0} purged/s, oldest {} s at most, {:.2} expired for a living one at most; at the end {} living \
-             ({} MB), {} expired, {} MB on disk (at most {:.0} MB); {:.0} % of the processors taken away",
+             ({} MB), {} expired, {} MB on disk (at most {:.0} MB); {:.0} % of its seconds count",
             self.per_second(),
-            self.cpu * 1e6 / self.latencies.count().max(1) as f64,
+            self.cpu * 1e6 / self.inserts.max(1) as f64,
             self.purged as f64 / self.seconds,
             self.max_age(),
             self.worst(Sample::backlog),
@@ -153,7 +156,7 @@ impl fmt::Display for Run {
             last.backlog_items,
             last.disk_bytes / 1_000_000,
             self.worst(|sample| sample.disk_bytes as f64) / 1e6,
-            self.stolen * 100.0,
+            self.counted() * 100.0,
         )
     }
 }
@@ -165,31 +168,25 @@ pub fn run(binary: &Path, directory: &Path, plan: Plan, purge: Purge) -> Result<
     operator.database("db")?;
     operator.container("c", &format!(",\"defaultTtl\":{}", plan.ttl_seconds), "")?;
     if purge == Purge::Paused {
-        operator.admin("POST", "/_bolide/purge", "{\"paused\":true}")?.expect(200)?;
+        operator.pause_purge(true)?;
     }
-    let (next, measured, over) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
+    let (next, latencies, over) = (AtomicU64::new(0), Mutex::default(), AtomicBool::new(false));
     let run = std::thread::scope(|scope| -> Result<Run> {
         // Without this an error here would leave the writers running, and the scope waiting for them.
         let ended = OnDrop(&over);
         let mut writers = Vec::new();
         for _ in 0..WRITERS {
             let client = server.client()?;
-            let (next, measured, over) = (&next, &measured, &over);
-            writers.push(scope.spawn(move || insert(client, next, measured, over)));
+            let (next, latencies, over) = (&next, &latencies, &over);
+            writers.push(scope.spawn(move || insert(client, next, latencies, over)));
         }
-        watch(&mut operator, directory, plan.warm_up)?;
-        let (cpu, ticks, (purged, _)) = (server.cpu_seconds()?, Ticks::read()?, operator.purge()?);
-        measured.store(true, Ordering::SeqCst);
-        let began = Instant::now();
-        let samples = watch(&mut operator, directory, plan.length)?;
-        let (seconds, cpu) = (began.elapsed().as_secs_f64(), server.cpu_seconds()? - cpu);
-        let (purged, stolen) = (operator.purge()?.0 - purged, Ticks::read()?.stolen_since(ticks));
+        watch(&mut operator, directory, plan.warm_up, &latencies)?;
+        let (cpu, (purged, _)) = (server.cpu_seconds()?, operator.purge()?);
+        let mut run = watch(&mut operator, directory, plan.length, &latencies)?;
+        (run.cpu, run.purged) = (server.cpu_seconds()? - cpu, operator.purge()?.0 - purged);
         drop(ended);
-        let mut latencies = Histogram::default();
-        for writer in writers {
-            latencies.merge(&writer.join().expect("a writer does not panic")?);
-        }
-        Ok(Run { latencies, seconds, samples, cpu, purged, stolen })
+        writers.into_iter().try_for_each(|writer| writer.join().expect("a writer does not panic"))?;
+        Ok(run)
     })?;
     server.kill()?;
     Ok(run)
@@ -208,21 +205,18 @@ impl Drop for OnDrop<'_> {
 fn insert(
     mut client: Client,
     next: &AtomicU64,
-    measured: &AtomicBool,
+    latencies: &Mutex<Histogram>,
     over: &AtomicBool,
-) -> Result<Histogram> {
-    let mut latencies = Histogram::default();
+) -> Result<()> {
     while !over.load(Ordering::Relaxed) {
         let id = next.fetch_add(1, Ordering::Relaxed);
         let pk = (id / PARTITION_ITEMS).to_string();
         let body = body(id, &pk);
-        let (counts, began) = (measured.load(Ordering::Relaxed), Instant::now());
+        let began = Instant::now();
         client.upsert("c", &pk, &body)?.expect(201)?;
-        if counts {
-            latencies.add(began.elapsed());
-        }
+        latencies.lock().expect("nobody panics with it").add(began.elapsed());
     }
-    Ok(latencies)
+    Ok(())
 }
 
 /// An item of about 900 bytes.
@@ -235,16 +229,31 @@ fn body(id: u64, pk: &str) -> String {
     )
 }
 
-/// Samples once a second.
-fn watch(operator: &mut Client, directory: &Path, length: Duration) -> Result<Vec<Sample>> {
-    let (mut samples, mut due) = (Vec::new(), Instant::now() + Duration::from_secs(1));
-    let end = Instant::now() + length;
-    while due <= end {
-        sleep(due.saturating_duration_since(Instant::now()));
-        samples.push(sample(operator, directory)?);
-        due += Duration::from_secs(1);
+/// Samples once a second, and takes the latencies of seconds in which the processors were ours.
+fn watch(
+    operator: &mut Client,
+    directory: &Path,
+    length: Duration,
+    latencies: &Mutex<Histogram>,
+) -> Result<Run> {
+    let take = || std::mem::take(&mut *latencies.lock().expect("nobody panics with it"));
+    let mut run = Run::default();
+    take();
+    let (mut began, mut ticks) = (Instant::now(), Ticks::read()?);
+    for _ in 0..length.as_secs() {
+        sleep(Duration::from_secs(1).saturating_sub(began.elapsed()));
+        let (seen, now, end) = (take(), Ticks::read()?, Instant::now());
+        let seconds = (end - began).as_secs_f64();
+        run.seconds += seconds;
+        run.inserts += seen.count();
+        if !now.were_taken_since(ticks) {
+            run.counted_seconds += seconds;
+            run.latencies.merge(&seen);
+        }
+        (began, ticks) = (end, now);
+        run.samples.push(sample(operator, directory)?);
     }
-    Ok(samples)
+    Ok(run)
 }
 
 fn sample(operator: &mut Client, directory: &Path) -> Result<Sample> {
@@ -333,32 +342,6 @@ pub fn steady(binary: &Path, seconds: u64) -> Result<()> {
     judge(&paused, &running)
 }
 
-/// What the processors of the machine have done since it was started (Linux).
-#[derive(Debug, Clone, Copy)]
-struct Ticks {
-    all: u64,
-    stolen: u64,
-}
-
-impl Ticks {
-    fn read() -> Result<Ticks> {
-        Ticks::of(&std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?)
-    }
-
-    /// The first line sums up all processors; its eighth column is what other machines took, the two behind it are contained in
-    /// the first two.
-    fn of(text: &str) -> Result<Ticks> {
-        let columns = text.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
-        let columns: Vec<u64> = columns.map(str::parse).collect::<Result<_, _>>()?;
-        ensure!(columns.len() == 8, "/proc/stat has {} columns, not 8", columns.len());
-        Ok(Ticks { all: columns.iter().sum(), stolen: columns[7] })
-    }
-
-    fn stolen_since(self, before: Ticks) -> f64 {
-        (self.stolen - before.stolen) as f64 / (self.all - before.all).max(1) as f64
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,7 +350,7 @@ mod tests {
         let mut latencies = Histogram::default();
         (0..count).for_each(|_| latencies.add(Duration::from_millis(latency_ms)));
         let samples = vec![Sample::default(), sample];
-        Run { latencies, seconds: 10.0, samples, cpu: 0.0, purged: 0, stolen: 0.0 }
+        Run { latencies, counted_seconds: 10.0, seconds: 10.0, samples, ..Run::default() }
     }
 
     #[test]
@@ -397,17 +380,8 @@ mod tests {
     fn runs_of_a_kind_are_judged_together() {
         let sample = Sample { oldest_age_seconds: 7, ..Sample::default() };
         let (mut slow, fast) = (run_of(20, 500, sample), run_of(10, 1500, Sample::default()));
-        slow.stolen = 0.2;
+        slow.seconds = 30.0;
         let both = slow.and(fast);
-        assert_eq!((both.per_second(), both.max_age(), both.stolen()), (100.0, 7, 0.1));
-    }
-
-    #[test]
-    fn what_other_machines_take_is_told_from_two_looks() {
-        let ticks = |text: &str| Ticks::of(text).expect("a line of eight");
-        let before = ticks("cpu  10 0 10 70 0 0 0 10 5 0\ncpu0 1 2 3\n");
-        let after = ticks("cpu  20 0 20 100 0 0 0 60 5 0\n");
-        assert!((after.stolen_since(before) - 0.5).abs() < 1e-9);
-        assert!(Ticks::of("cpu  1 2 3\n").is_err());
+        assert_eq!((both.per_second(), both.max_age(), both.counted()), (100.0, 7, 0.5));
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use bolide_bench::steady::{self, MAX_STOLEN, Plan};
+use bolide_bench::steady::{self, MIN_COUNTED, Plan};
 
 use crate::{Outcome, Setting};
 
@@ -28,14 +28,15 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
         let told = format!("{}; with the purge: {running}", steady::compare(&paused, &running));
         match steady::judge(&paused, &running) {
             Ok(()) => return Ok(Outcome::Held(told)),
-            Err(_) if paused.stolen().max(running.stolen()) > MAX_STOLEN => {}
+            Err(_) if paused.counted().min(running.counted()) < MIN_COUNTED => {}
             Err(error) => missed = Some(error.context(told)),
         }
     }
     match missed {
         Some(error) => Err(error),
         None => Ok(Outcome::Skipped(format!(
-            "more than {MAX_STOLEN} of the processors' time was taken by other machines"
+            "other machines took the processors in more than {} of the seconds",
+            1.0 - MIN_COUNTED
         ))),
     }
 }

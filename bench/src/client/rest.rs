@@ -152,6 +152,12 @@ impl Client {
         self.admin("POST", "/_bolide/clock", &body)?.expect(200).map(drop)
     }
 
+    /// Pauses the purge, or lets it go on.
+    pub fn pause_purge(&mut self, is_paused: bool) -> Result<()> {
+        let body = format!("{{\"paused\":{is_paused}}}");
+        self.admin("POST", "/_bolide/purge", &body)?.expect(200).map(drop)
+    }
+
     /// Items purged and items that wait.
     pub fn purge(&mut self) -> Result<(u64, u64)> {
         let status = self.admin("GET", "/_bolide/status", "")?.expect(200)?;

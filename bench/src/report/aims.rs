@@ -126,8 +126,8 @@ fn expired(results: &Results) -> Vec<Aim> {
     };
     vec![
         aim("dead items seen", 0.0, |storm| storm.ghosts as f64, ""),
-        aim("readers' p99 during / before", 1.3, |storm| storm.read_ratio, ""),
-        aim("writers' p99 during / before", 1.3, |storm| storm.write_ratio, ""),
+        aim("readers' p99 while purged / while paused", 1.3, |storm| storm.read_ratio, ""),
+        aim("writers' p99 while purged / while paused", 1.3, |storm| storm.write_ratio, ""),
         aim("readers' p99", 10.0, |storm| storm.read_p99_ms, " ms"),
         aim("slowest write", 100.0, |storm| storm.worst_write_ms, " ms"),
         aim("CPU of a purged item / of its insert", 1.0, |storm| storm.purge_to_insert, ""),
