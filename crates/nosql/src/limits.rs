@@ -38,6 +38,17 @@ pub const COUNTED_BYTES: usize = 16 * 1024;
 /// the process grows by for each of some thousands that wait.
 pub const STREAM_BYTES: usize = 5 * 1024;
 
+/// What a request is counted with while it is worked on, as long as nothing on its connection was authenticated.
+pub const REQUEST_BYTES: usize = 8 * 1024;
+
+/// Requests of one HTTP/2 connection that are worked on, or whose answers are not gone yet, as long as nothing on it was
+/// authenticated. Further ones are not read: they wait in the peer's buffers.
+pub const STRANGER_REQUESTS: usize = 8;
+
+/// How much is read at once of a connection on which nothing was authenticated: some small requests, so that not many are here
+/// before the first of them is counted. With these a connection stays within what may be held for it.
+pub const STRANGER_READ_BYTES: usize = 256;
+
 /// Pages of figures that are made at once; further requests wait.
 pub const METRICS_PAGES: usize = 2;
 

@@ -10,11 +10,11 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hyper::Version;
 use hyper::service::service_fn;
+use hyper::{Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use telemetry::FrontEnd;
@@ -22,10 +22,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout, timeout_at};
-use transport::{Api, Complaints, Peer, Stream, WRITE_STEP_BYTES};
+use transport::{Api, Complaints, CutOff, Peer, Stream, WRITE_STEP_BYTES};
 
+use crate::body::Body;
 use crate::framing::{Ambiguous, Framing};
-use crate::limits::{H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, Limits};
+use crate::limits::{
+    H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, Limits, REQUEST_BYTES,
+    STRANGER_READ_BYTES,
+};
 use crate::request::Channel;
 use crate::service::Service;
 use crate::unread::Unread;
@@ -126,22 +130,34 @@ async fn connection(
     let front_end = Arc::clone(service.front_end());
     let unread = Unread::new(limits.write_pause_timeout);
     let (watched, known) = (Arc::clone(&unread), Arc::clone(&standing));
-    let patient = Patient::new(stream, deadline, limits.write_pause_timeout, front_end);
+    let mut patient = Patient::new(stream, deadline, limits.write_pause_timeout, front_end);
+    let (stranger, answers) = (Arc::clone(&standing), Arc::clone(&unread));
+    patient.stranger = Some(Stranger { peer: stranger, unread: answers, has_read: false });
     let (ambiguity, requests) = (patient.framing.ambiguity(), AtomicUsize::new(0));
     let answer = service_fn(move |mut request| {
         let service = Arc::clone(&service);
         if ambiguity.is_in(requests.fetch_add(1, Ordering::Relaxed)) {
             request.extensions_mut().insert(Ambiguous);
         }
+        let held = known.begin(REQUEST_BYTES);
         request.extensions_mut().insert(channel);
         request.extensions_mut().insert(Arc::clone(&known));
-        if request.version() == Version::HTTP_2 {
+        let in_progress = if request.version() == Version::HTTP_2 {
             request.extensions_mut().insert(Arc::clone(&watched));
+            Some(watched.begin())
         } else {
             watched.is_watched_elsewhere();
-        }
+            None
+        };
         // On the heap: a stream that waits for its peer keeps the room of its future, though the future has ended.
-        Box::pin(async move { Ok::<_, std::convert::Infallible>(service.respond(request).await) })
+        Box::pin(async move {
+            let answer = match &held {
+                Ok(_) => service.respond(request).await,
+                Err(CutOff) => Response::new(Body::Refused),
+            };
+            drop((held, in_progress));
+            Ok::<_, std::convert::Infallible>(answer)
+        })
     });
     let connection = builder.serve_connection(TokioIo::new(patient), answer);
     let mut connection = std::pin::pin!(connection);
@@ -170,10 +186,43 @@ async fn until_stopped(stopped: &mut watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 
+/// A peer of which little is read at once, and nothing while enough is under way.
+struct Stranger {
+    peer: Arc<Peer>,
+    unread: Arc<Unread>,
+    /// The protocol reads on for as long as there is something, and begins requests afterwards. So after each read there seems to be
+    /// nothing, once.
+    has_read: bool,
+}
+
+impl Stranger {
+    fn poll_read(
+        &mut self,
+        stream: &mut Stream,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if std::mem::take(&mut self.has_read) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        ready!(self.unread.poll_stranger(context));
+        let mut bytes = [0; STRANGER_READ_BYTES];
+        let length = bytes.len().min(buffer.remaining());
+        let mut little = ReadBuf::new(&mut bytes[..length]);
+        ready!(Pin::new(stream).poll_read(context, &mut little))?;
+        buffer.put_slice(little.filled());
+        self.has_read = true;
+        Poll::Ready(Ok(()))
+    }
+}
+
 /// A socket whose peer must say something within its deadline, and must take what it is sent. Of reading, only the
 /// first bytes are watched here; from there on the protocol's own timers watch. Nobody else watches writing.
 struct Patient {
     stream: Stream,
+    /// Until something was authenticated.
+    stranger: Option<Stranger>,
     /// Counts what comes and goes.
     front_end: Arc<FrontEnd>,
     deadline: Option<Pin<Box<Sleep>>>,
@@ -190,7 +239,31 @@ impl Patient {
     fn new(stream: Stream, deadline: Instant, write_pause: Duration, front_end: Arc<FrontEnd>) -> Self {
         let deadline = Some(Box::pin(sleep_until(deadline)));
         let framing = Framing::default();
-        Self { stream, front_end, deadline, seen: 0, framing, write_pause, write_deadline: None, taken: 0 }
+        Self {
+            stream,
+            stranger: None,
+            front_end,
+            deadline,
+            seen: 0,
+            framing,
+            write_pause,
+            write_deadline: None,
+            taken: 0,
+        }
+    }
+
+    fn poll_stream(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if let Some(stranger) = &self.stranger {
+            // Before it is looked: who is authenticated meanwhile is not missed.
+            stranger.peer.wake_when_known(context.waker());
+            if stranger.peer.tenant().is_some() {
+                self.stranger = None;
+            }
+        }
+        match &mut self.stranger {
+            Some(stranger) => stranger.poll_read(&mut self.stream, context, buffer),
+            None => Pin::new(&mut self.stream).poll_read(context, buffer),
+        }
     }
 
     /// Passes on what became of a write of so many bytes; one that has made too little progress for too long fails.
@@ -222,7 +295,7 @@ impl AsyncRead for Patient {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let read = self.poll_stream(context, buffer);
         let count = buffer.filled().len() - before;
         self.front_end.received(count);
         self.framing.follow(&buffer.filled()[before..]);

@@ -154,7 +154,6 @@ impl Service {
         let version = request.version();
         let unread = request.extensions().get::<Arc<Unread>>().cloned();
         let peer = request.extensions().get::<Arc<Peer>>().cloned();
-        let _in_progress = unread.as_ref().map(Unread::begin);
         let mut answer = self.answer(request, peer.as_ref(), &mut record).await;
         let duration = record.end(&answer);
         set_duration(answer.headers_mut(), duration);
@@ -550,6 +549,14 @@ mod tests {
             request = request.header(*name, *value);
         }
         Head::new(request.body(()).unwrap().into_parts().0).unwrap()
+    }
+
+    /// What the requests of strangers are counted with is what they take.
+    #[test]
+    fn a_request_that_is_worked_on_takes_no_more_than_it_is_counted_with() {
+        let service = service();
+        let bytes = std::mem::size_of_val(&service.respond(Request::new(Full::new(Bytes::new()))));
+        assert!(bytes <= crate::limits::REQUEST_BYTES, "{bytes} bytes");
     }
 
     /// Everything that has a row in a table, asked for in every way: nobody gets in without a key, or with a wrong one.

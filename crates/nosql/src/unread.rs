@@ -5,17 +5,23 @@
 //! connection is cut off when a mark is older than it may be: the time in which a peer has to take a step of what is sent to it
 //! ([`WRITE_STEP_BYTES`]), as many times as there are steps before its end.
 //!
+//! Until something on a connection was authenticated, its peer is read no further while [`STRANGER_REQUESTS`] are in progress or
+//! have answers that wait.
+//!
 //! A peer of HTTP/2 that answers pings is there, and may still want nothing: a connection without a request ends like an idle
 //! one of HTTP/1.1, which its protocol's own timer watches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use transport::WRITE_STEP_BYTES;
+
+use crate::limits::STRANGER_REQUESTS;
 
 /// The answers of one connection.
 #[derive(Debug)]
@@ -32,6 +38,8 @@ struct Answers {
     waiting: BTreeMap<u64, Waiting>,
     /// Requests in progress and answers that are not gone yet.
     busy: usize,
+    /// Who waits until there are fewer.
+    reader: Option<Waker>,
     /// Since when there have been none.
     idle_since: Instant,
     /// Whether the peer speaks HTTP/1.1.
@@ -64,6 +72,7 @@ impl Unread {
             marks: 0,
             waiting: BTreeMap::new(),
             busy: 0,
+            reader: None,
             idle_since: Instant::now(),
             is_watched_elsewhere: false,
         };
@@ -74,6 +83,16 @@ impl Unread {
     pub(crate) fn begin(self: &Arc<Unread>) -> InProgress {
         self.answers.lock().busy += 1;
         InProgress { unread: Arc::clone(self) }
+    }
+
+    /// Ready while there is so little of a stranger that more may be read of it.
+    pub(crate) fn poll_stranger(&self, context: &Context<'_>) -> Poll<()> {
+        let mut answers = self.answers.lock();
+        if answers.busy < STRANGER_REQUESTS {
+            return Poll::Ready(());
+        }
+        answers.reader = Some(context.waker().clone());
+        Poll::Pending
     }
 
     /// The peer speaks HTTP/1.1: its idle time is not watched here.
@@ -172,6 +191,11 @@ impl Drop for InProgress {
         let mut answers = self.unread.answers.lock();
         answers.busy -= 1;
         answers.idle_since = Instant::now();
+        let reader = answers.reader.take();
+        drop(answers);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! One connection: whether something on it was authenticated yet, which decides what its bytes are charged to.
 
 use std::sync::Arc;
+use std::task::Waker;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -17,6 +18,8 @@ pub struct Peer {
     answers: Arc<Pool>,
     number: u64,
     standing: Mutex<Standing>,
+    /// Woken when something is authenticated.
+    reader: Mutex<Option<Waker>>,
     cut_off: Arc<Notify>,
 }
 
@@ -42,7 +45,8 @@ impl Peer {
         number: u64,
         cut_off: Arc<Notify>,
     ) -> Arc<Peer> {
-        Arc::new(Peer { strangers, answers, number, standing: Mutex::new(Standing::Silent), cut_off })
+        let standing = Mutex::new(Standing::Silent);
+        Arc::new(Peer { strangers, answers, number, standing, reader: Mutex::default(), cut_off })
     }
 
     /// Something on the connection was authenticated: from now on its bytes are that tenant's.
@@ -52,6 +56,15 @@ impl Peer {
             self.strangers.leave(self.number);
         }
         *standing = Standing::Known(tenant);
+        drop(standing);
+        if let Some(reader) = self.reader.lock().take() {
+            reader.wake();
+        }
+    }
+
+    /// Has somebody woken when something on the connection is authenticated; the last one who asked.
+    pub fn wake_when_known(&self, waker: &Waker) {
+        *self.reader.lock() = Some(waker.clone());
     }
 
     /// The tenant of what was last authenticated.
@@ -71,17 +84,32 @@ impl Peer {
         }
     }
 
+    /// Counts bytes of a request that begins, where nothing was authenticated yet: the requests of a tenant have permits.
+    pub fn begin(self: &Arc<Self>, bytes: usize) -> Result<Option<Held>, CutOff> {
+        // As long as this is locked it stays a stranger.
+        let standing = self.standing.lock();
+        match *standing {
+            Standing::Known(_) => Ok(None),
+            Standing::Silent | Standing::Stranger => self.hold_stranger(bytes).map(Some),
+        }
+    }
+
     /// Counts bytes of an answer, or of a request, for as long as what this returns lives.
     pub fn hold(self: &Arc<Self>, bytes: usize) -> Result<Held, CutOff> {
-        match self.tenant() {
-            Some(tenant) => match self.answers.take(tenant, bytes, Share::Most) {
+        let standing = self.standing.lock();
+        match *standing {
+            Standing::Known(tenant) => match self.answers.take(tenant, bytes, Share::Most) {
                 Ok(charged) => Ok(Held::of_tenant(charged)),
                 Err(_) => Err(CutOff),
             },
-            None => match self.strangers.hold(self.number, bytes) {
-                Ok(()) => Ok(Held(Holding::Stranger { peer: Arc::clone(self), bytes })),
-                Err(_) => Err(CutOff),
-            },
+            Standing::Silent | Standing::Stranger => self.hold_stranger(bytes),
+        }
+    }
+
+    fn hold_stranger(self: &Arc<Self>, bytes: usize) -> Result<Held, CutOff> {
+        match self.strangers.hold(self.number, bytes) {
+            Ok(()) => Ok(Held(Holding::Stranger { peer: Arc::clone(self), bytes })),
+            Err(_) => Err(CutOff),
         }
     }
 
