@@ -14,7 +14,7 @@
 //! | `overload.rs` | three times the capacity, open loop |
 //! | `overload_peers.rs`, `overload_files.rs`, `overload_memory.rs` | hostile peers, and the bounds of each resource |
 //! | `steady.rs` | a stream of inserts that expire: the purge keeps up |
-//! | `hostile.rs` | what peers without a key and greedy users take from the others; `hostile_peers.rs` are the peers, as bytes |
+//! | `hostile.rs` | what peers without a key and greedy users take from the others; `hostile_peers.rs` are the peers, as bytes, `hostile_users.rs` the users |
 //! | `idle.rs` | what a server costs before anybody uses it |
 //! | `refusals.rs` | what can be learnt from the time that refusals take |
 //! | `process.rs` | the server as a process: started, killed, stopped, under strace if need be |
@@ -24,9 +24,9 @@ pub mod disk;
 pub mod diskfull;
 pub mod disturb;
 pub mod failures;
-pub mod greedy;
 pub mod hostile;
 pub mod hostile_peers;
+pub mod hostile_users;
 pub mod idle;
 pub mod items;
 pub mod kills;
@@ -100,12 +100,6 @@ pub const CHECKS: &[Check] = &[
         what: "few files, and none: connections are refused, the store has what it needs",
         from: Effort::Quick,
         run: overload_files::run,
-    },
-    Check {
-        name: "greedy",
-        what: "idle cursors, open transactions and guesses of one MongoDB user take a bounded share",
-        from: Effort::Ordinary,
-        run: greedy::run,
     },
     Check {
         name: "connections",

@@ -1,0 +1,105 @@
+//! Users of the MongoDB API who hold what they can between two requests, and peers who guess passwords. Each says how much it has
+//! done, when it is done or when it is over.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use bolide_bench::client::{Bson, Value, WireClient, message};
+
+use crate::process::Server;
+
+/// Connections that guess at once, and how many guesses a second all of them may come to: each wrong one waits a second.
+const GUESSING: usize = 50;
+const GUESSES_MOST: f64 = 2.0 * GUESSING as f64;
+
+/// How many cursors or transactions would exceed the bound by far if nothing ended them.
+const ENOUGH: u64 = 14;
+
+/// Opens cursors over groups of small documents, and leaves them.
+pub fn idle_cursors(server: &Server, over: &AtomicBool) -> Result<u64> {
+    let mut wire = WireClient::connect(&server.mongo)?;
+    for from in (0..100_000).step_by(10_000) {
+        let small = |number: i32| {
+            let inner = Bson::new().int("a", number).text("b", &number.to_string());
+            Bson::new().int("k", number).document("s", inner).finish()
+        };
+        let insert = Bson::new().text("insert", "small").array("documents", (from..from + 10_000).map(small));
+        wire.command("test", insert)?;
+    }
+    let mut opened = 0;
+    while opened < 40 && !over.load(Ordering::Relaxed) {
+        let fields = Bson::new().text("_id", "$k").document("s", Bson::new().text("$first", "$s"));
+        let group = Bson::new().document("$group", fields).finish();
+        let aggregate = Bson::new().text("aggregate", "small").array("pipeline", [group]);
+        wire.command("test", aggregate.document("cursor", Bson::new().int("batchSize", 1)))?;
+        opened += 1;
+    }
+    ensure!(opened >= ENOUGH, "{opened} are too few to tell");
+    Ok(opened)
+}
+
+/// Opens transactions, writes as much as one may in each, and leaves them.
+pub fn idle_transactions(server: &Server, over: &AtomicBool) -> Result<u64> {
+    let mut wire = WireClient::connect(&server.mongo)?;
+    wire.command("test", Bson::new().text("create", "written"))?;
+    let pad = "x".repeat(1 << 20);
+    let mut opened = 0;
+    for session in (0..24_u8).take_while(|_| !over.load(Ordering::Relaxed)) {
+        opened += 1;
+        for part in 0..6 {
+            let documents = (0..10).map(|_| Bson::new().text("pad", &pad).finish());
+            let mut command = Bson::new()
+                .text("insert", "written")
+                .array("documents", documents)
+                .document("lsid", Bson::new().uuid("id", [session; 16]))
+                .long("txnNumber", 1)
+                .bool("autocommit", false);
+            if part == 0 {
+                command = command.bool("startTransaction", true);
+            }
+            let answer = wire.exchange(&message("test", command))?;
+            // One that was ended because of what its user holds is told so, and the next one is tried.
+            if Value::field(answer, "ok")?.and_then(|ok| ok.number()) != Some(1.0) {
+                break;
+            }
+        }
+    }
+    ensure!(opened >= ENOUGH, "{opened} are too few to tell");
+    Ok(opened)
+}
+
+/// Guesses passwords on many connections, each made anew when the server has ended it.
+pub fn guesses(server: &Server, over: &AtomicBool) -> Result<u64> {
+    let (tried, began) = (AtomicU64::new(0), Instant::now());
+    std::thread::scope(|scope| {
+        for _ in 0..GUESSING {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    // A connection that the server has ended is an error here.
+                    let _ = guess_until_closed(server, over, &tried);
+                }
+            });
+        }
+    });
+    let tried = tried.load(Ordering::Relaxed);
+    let rate = tried as f64 / began.elapsed().as_secs_f64();
+    ensure!(rate <= GUESSES_MOST, "{rate:.0} guesses a second, {GUESSES_MOST} would do");
+    Ok(tried)
+}
+
+fn guess_until_closed(server: &Server, over: &AtomicBool, tried: &AtomicU64) -> Result<()> {
+    let mut wire = WireClient::connect(&server.mongo)?;
+    while !over.load(Ordering::Relaxed) {
+        let start = Bson::new()
+            .int("saslStart", 1)
+            .text("mechanism", "SCRAM-SHA-256")
+            .text("payload", "n,,n=bolide,r=abcdefghijklmnopqrstuvwx");
+        wire.command("admin", start)?;
+        let proof = "c=biws,r=abcdefghijklmnopqrstuvwx,p=AAAA";
+        let go_on = Bson::new().int("saslContinue", 1).int("conversationId", 1).text("payload", proof);
+        wire.exchange(&message("admin", go_on))?;
+        tried.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
