@@ -32,6 +32,7 @@ pub(crate) mod set_aside;
 #[cfg(test)]
 mod set_aside_tests;
 mod shortage;
+mod stream;
 mod sweep;
 
 use std::collections::VecDeque;

@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use super::Neighbours;
 use super::shortage::{Look, PATIENCE, Shortage};
+use super::stream::Stream;
 
 /// Users are gone when nobody has used the store for so long. The pauses between slices beside users are shorter, and a few requests a
 /// second leave many in which nobody asks.
@@ -57,10 +58,6 @@ const STREAM_SECONDS: f64 = 10.0;
 const STORM_SECONDS: f64 = 1800.0;
 /// The least that is wanted while anything waits.
 const WANTED_MIN: f64 = 400.0;
-/// How the speed of a stream is found: what expires is counted over windows of so long, and in each it may grow to twice what it was and
-/// so much more. Seconds in which much expires make a stream, one of them does not.
-const WINDOW_SECONDS: f64 = 2.0;
-const STREAM_AT_FIRST: f64 = 800.0;
 /// The part of what is wanted that is as good as all of it.
 const AS_WANTED: f64 = 0.9;
 /// The share of the writer's time that is taken before the oldest has waited for [`PATIENCE`].
@@ -186,6 +183,8 @@ pub struct Pace {
     expiring: f64,
     purging: f64,
     stream: Stream,
+    /// The most that has waited since there was no more than a stream leaves.
+    storm: u64,
     /// Since the backlog was last looked at.
     since_look: Duration,
     purged_since_look: u64,
@@ -209,6 +208,7 @@ impl Pace {
             expiring: 0.0,
             purging: 0.0,
             stream: Stream::default(),
+            storm: 0,
             since_look: Duration::ZERO,
             purged_since_look: 0,
             shortage: Shortage::default(),
@@ -287,6 +287,8 @@ impl Pace {
             self.stream.look(seconds, expired);
             self.shortage.look(Look { seconds, expired, purged: gone, backlog });
         }
+        let is_over = backlog.items as f64 <= self.stream.speed() * STREAM_SECONDS;
+        self.storm = if is_over { 0 } else { self.storm.max(backlog.items) };
         self.backlog = backlog;
         (self.since_look, self.purged_since_look) = (Duration::ZERO, 0);
     }
@@ -310,9 +312,9 @@ impl Pace {
 
     /// Items a second that should be removed.
     fn wanted(&self) -> f64 {
-        let (stream, waiting) = (self.stream.speed, self.backlog.items as f64);
-        let rest = (waiting / STREAM_SECONDS).min(stream);
-        stream + rest.max(waiting / STORM_SECONDS).max(WANTED_MIN)
+        let stream = self.stream.speed();
+        let rest = (self.backlog.items as f64 / STREAM_SECONDS).min(stream);
+        stream + rest.max(self.storm as f64 / STORM_SECONDS).max(WANTED_MIN)
     }
 
     /// Items a second that the capacity pays for which nobody uses.
@@ -326,30 +328,7 @@ impl Pace {
     }
 }
 
-/// How much expires steadily.
-#[derive(Debug, Clone, Default)]
-struct Stream {
-    /// Items a second.
-    speed: f64,
-    /// The window that is being counted.
-    seconds: f64,
-    expired: u64,
-}
-
-impl Stream {
-    fn look(&mut self, seconds: f64, expired: u64) {
-        self.seconds += seconds;
-        self.expired += expired;
-        if self.seconds >= WINDOW_SECONDS {
-            let counted = self.expired as f64 / self.seconds;
-            let speed = counted.min(2.0 * self.speed + STREAM_AT_FIRST);
-            toward(&mut self.speed, speed, self.seconds / RATE_SMOOTHING_SECONDS);
-            (self.seconds, self.expired) = (0.0, 0);
-        }
-    }
-}
-
 /// Moves an estimate toward what was observed for so many time constants.
-fn toward(estimate: &mut f64, observed: f64, constants: f64) {
+pub(super) fn toward(estimate: &mut f64, observed: f64, constants: f64) {
     *estimate += (1.0 - (-constants).exp()) * (observed - *estimate);
 }
