@@ -5,7 +5,7 @@
 //! cargo run --release -- SERVER cost [rounds] [names]     server CPU for each operation, of every API
 //! cargo run --release -- SERVER grow [items]              costs, memory, disk and starts from 10,000 items up
 //! cargo run --release -- SERVER storm [items] [seconds]   many items die in one instant under users
-//! cargo run --release -- SERVER steady [seconds]          items expire as fast as they are inserted
+//! cargo run --release -- SERVER steady [turns] [ttl]      items expire as fast as they are inserted
 //! cargo run --release -- SERVER quota [items]             400 RU/s, enforced and used up
 //! cargo run --release -- SERVER crowd [containers]        expiries in many containers at once, one of them huge
 //! ```
@@ -24,9 +24,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use bolide_bench::steady::{Plan, steady};
 
 const USAGE: &str = "usage: bolide-bench SERVER compare OPTIONS | cost [rounds] [names] | grow [items] | \
-     storm [items] [seconds] | steady [seconds] | quota [items] | crowd [containers]";
+     storm [items] [seconds] | steady [turns] [ttl] | quota [items] | crowd [containers]";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -38,7 +39,7 @@ fn main() -> Result<()> {
         "cost" => cost::run(server, &arguments[2..]),
         "grow" => grow::run(server, number(2, 1_000_000)?).map(drop),
         "storm" => purge::storm(server, number(2, 1_000_000)?, Duration::from_secs(number(3, 30)?)).map(drop),
-        "steady" => bolide_bench::steady::steady(server, number(2, 300)?),
+        "steady" => steady(server, Plan::new(number(2, 300)?, number(3, 20)?)),
         "quota" => purge::quota(server, number(2, 100_000)?),
         "crowd" => purge::crowd(server, number(2, 1000)?),
         _ => bail!(USAGE),

@@ -115,11 +115,11 @@ fn by_turns(
         for (is_paused, counted, sum) in &mut seen {
             operator.pause_purge(*is_paused)?;
             let ticks = Ticks::read()?;
-            users.take();
+            // An expired item that was shown counts in any case.
+            ghosts += users.take().ghosts;
             sleep(WINDOW);
             let figures = users.take();
             all += 1;
-            // An expired item that was shown counts in any case.
             ghosts += figures.ghosts;
             if !Ticks::read()?.were_taken_since(ticks) {
                 *counted += 1;

@@ -10,7 +10,7 @@
 //! tour                                  runs the code blocks of the README, the guides and the pages of docs
 //! package [--check]                     builds the Debian package; --check also installs it and lints what is beside it
 //! bench [--quick|--long]                measures beside other databases into docs/benchmarks; --quick in ten minutes
-//! proof [--quick|--long]                kills, power loss, failing disks, overload against the binary: docs/reliability.md
+//! proof [--quick|--long] [CHECK …]      kills, power loss, failing disks, overload against the binary: docs/reliability.md
 //! fuzz <target> <seconds>               looks for inputs that break a language: see fuzz/README.md
 //! ```
 //!
@@ -48,7 +48,7 @@ use crate::report::Report;
 use crate::server::{Build, Tested};
 
 const USAGE: &str = "usage: cargo xtask test [--long] | tidy | deny | compat [SUITE] | tour | package [--check] | \
-     bench [--quick|--long] | proof [--quick|--long] | \
+     bench [--quick|--long] | proof [--quick|--long] [CHECK …] | \
      fuzz <target> <seconds>: see fuzz/README.md";
 
 fn main() -> ExitCode {
@@ -85,9 +85,9 @@ fn dispatch(arguments: &[String], report: &mut Report) -> Result<()> {
         ["bench"] => bench::run(report, Extent::Full),
         ["bench", "--quick"] => bench::run(report, Extent::Quick),
         ["bench", "--long"] => bench::run(report, Extent::Long),
-        ["proof"] => proof::run(report, Extent::Full),
-        ["proof", "--quick"] => proof::run(report, Extent::Quick),
-        ["proof", "--long"] => proof::run(report, Extent::Long),
+        ["proof", "--quick", names @ ..] => proof::run(report, Extent::Quick, names),
+        ["proof", "--long", names @ ..] => proof::run(report, Extent::Long, names),
+        ["proof", names @ ..] => proof::run(report, Extent::Full, names),
         ["package"] => compat::with_server(report, Build::Release, |report, binary| {
             package::build_one(report, binary);
         }),
@@ -133,7 +133,7 @@ fn all(report: &mut Report, tier: Tier) {
     report.beside(parts);
     // What is measured has the machine for itself.
     rust::simulator(report, tier);
-    proof::run(report, if tier == Tier::Long { Extent::Long } else { Extent::Quick });
+    proof::run(report, if tier == Tier::Long { Extent::Long } else { Extent::Quick }, &[]);
     compat::with_server(report, tier.build(), |report, binary| {
         package::check(report, binary, tier.build());
     });

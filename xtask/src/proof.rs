@@ -18,12 +18,14 @@ const LIST_TIMEOUT: Duration = Duration::from_mins(1);
 /// How a line begins that says what could not be checked, behind the check's name.
 const NOT_CHECKED: &str = ": NOT CHECKED: ";
 
-pub(crate) fn run(report: &mut Report, extent: Extent) {
+/// Makes the named checks, or all of them.
+pub(crate) fn run(report: &mut Report, extent: Extent, names: &[&str]) {
     let tested = if extent == Extent::Quick { Build::Tested } else { Build::Release };
     compat::with_server(report, tested, |report, binary| {
         let mut built = None;
         report.part("proofs, build", || {
             let (program, checks) = build(extent)?;
+            let checks = chosen(checks, names)?;
             let count = checks.len();
             built = Some((program, checks));
             Ok(Outcome::Passed(format!("{count} checks")))
@@ -33,6 +35,18 @@ pub(crate) fn run(report: &mut Report, extent: Extent) {
             report.part(&format!("proof: {name}"), || check(&program, binary, &name, extent));
         }
     });
+}
+
+fn chosen(checks: Vec<String>, names: &[&str]) -> Result<Vec<String>> {
+    for name in names {
+        ensure!(
+            checks.iter().any(|check| check == name),
+            "there is no check '{name}', but {}",
+            checks.join(", ")
+        );
+    }
+    let is_chosen = |check: &String| names.is_empty() || names.contains(&check.as_str());
+    Ok(checks.into_iter().filter(is_chosen).collect())
 }
 
 /// How long one check may take.
@@ -94,6 +108,15 @@ fn verdict(name: &str, success: bool, output: &str) -> Result<Outcome> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn checks_are_made_by_name_or_all_of_them() {
+        let checks = || ["kills", "steady"].map(str::to_owned).to_vec();
+        assert_eq!(chosen(checks(), &[]).unwrap(), checks());
+        assert_eq!(chosen(checks(), &["steady"]).unwrap(), ["steady"]);
+        let error = chosen(checks(), &["stedy"]).unwrap_err().to_string();
+        assert_eq!(error, "there is no check 'stedy', but kills, steady");
+    }
 
     #[test]
     fn a_check_that_could_not_be_made_has_not_passed() {
