@@ -92,14 +92,6 @@ impl Answer {
         if status == StatusCode::TOO_MANY_REQUESTS {
             set(RETRY_AFTER, "60");
         }
-        if matches!(self, Answer::Asset { .. }) {
-            response.extensions_mut().insert(SharedFile);
-        }
-        let mut set = |name: HeaderName, text: &str| {
-            if let Ok(value) = HeaderValue::from_str(text) {
-                response.headers_mut().insert(name, value);
-            }
-        };
         match &self {
             Answer::See(to) | Answer::Moved(to) => set(LOCATION, to),
             Answer::SignedIn { to, cookie: value, transport } => {
@@ -111,6 +103,9 @@ impl Answer {
                 set(SET_COOKIE, &cookie("", *transport, "; Max-Age=0"));
             }
             Answer::Page { .. } | Answer::Question(_) | Answer::Fragment(_) | Answer::Asset { .. } => {}
+        }
+        if matches!(self, Answer::Asset { .. }) {
+            response.extensions_mut().insert(SharedFile);
         }
         response
     }

@@ -6,8 +6,8 @@ use crate::fields::Fields;
 use crate::routes::Route;
 use crate::session::Session;
 
-/// A sign-in, or a change of anything but documents. It is among the extensions of the answer, whose status says what came of
-/// it; an answer that only asks has none.
+/// A sign-in, or a change of anything but documents. It is known before it is done; the status of the answer says what came of
+/// it. An answer that only asks has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deed {
     /// The key, by kind and fingerprint; none if it is not one of the account.

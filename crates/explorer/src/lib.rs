@@ -111,22 +111,22 @@ impl Explorer {
         }
     }
 
-    /// Answers one request of that peer.
+    /// Answers one request of that peer. What it does stands in `deed` before it is done, for a caller whose client may leave
+    /// in the middle.
     pub async fn answer(
         &self,
         request: Request<Bytes>,
         transport: Transport,
         peer: Option<IpAddr>,
+        deed: &mut Option<Deed>,
     ) -> Response<Bytes> {
         let (head, body) = request.into_parts();
         let is_head = head.method == Method::HEAD;
-        let mut deed = None;
-        let answer = self.find_answer(&head, &body, transport, peer, &mut deed).await;
-        let has_asked = matches!(answer, Answer::Question(_));
-        let mut response = answer.into_response();
-        if let Some(deed) = deed.filter(|_| !has_asked) {
-            response.extensions_mut().insert(deed);
+        let answer = self.find_answer(&head, &body, transport, peer, deed).await;
+        if matches!(answer, Answer::Question(_)) {
+            *deed = None;
         }
+        let mut response = answer.into_response();
         if is_head {
             *response.body_mut() = Bytes::new();
         }

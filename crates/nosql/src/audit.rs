@@ -48,11 +48,11 @@ impl Audited {
         Some(Audited { registry: Arc::clone(registry), event, area })
     }
 
-    /// Tells what came of it.
-    pub(crate) fn end(mut self, body: &[u8], status: u16) {
+    /// Tells what came of it: the status that was sent, none if the client left before.
+    pub(crate) fn end(mut self, body: &[u8], status: Option<u16>) {
         self.event.details = details(&self.area, body);
         self.event.outcome = AuditOutcome::of_status(status);
-        self.event.status = Some(status.into());
+        self.event.status = status.map(i64::from);
         if let Some(log) = self.registry.audit() {
             log.take(self.event);
         }

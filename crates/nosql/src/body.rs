@@ -14,11 +14,12 @@ use engine::Engine;
 use hyper::Version;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::mpsc;
-use transport::{CutOff, Held, Peer};
+use transport::Held;
 
 use crate::call::Call;
 use crate::error::Error;
 use crate::limits::{COUNTED_BYTES, STREAM_BYTES};
+use crate::payer::Payer;
 use crate::unread::{Mark, Unread};
 
 /// Pieces that may wait for a client. The thread makes the next one meanwhile.
@@ -74,66 +75,35 @@ impl Body {
         Body::Streamed(receiver, None)
     }
 
-    /// Whether it is counted among the bytes that are held: if it is large, or one of many that may wait in one connection.
-    pub(crate) fn counts(&self, version: Version) -> bool {
-        match self {
-            Body::Whole(Some(bytes)) => version == Version::HTTP_2 || bytes.len() >= COUNTED_BYTES,
-            Body::Shared(Some(_)) => version == Version::HTTP_2,
-            Body::Whole(None) | Body::Shared(None) | Body::Refused | Body::Streamed(..) => false,
+    /// How many bytes it is counted with among those that are held: none if it is small and no other answer may wait in its
+    /// connection.
+    pub(crate) fn held_bytes(&self, version: Version) -> usize {
+        let own = match self {
+            Body::Whole(Some(bytes)) => bytes.len(),
+            Body::Shared(Some(_)) => 0,
+            Body::Whole(None) | Body::Shared(None) | Body::Refused | Body::Streamed(..) => return 0,
+        };
+        match version {
+            Version::HTTP_2 => own + STREAM_BYTES,
+            _ if own >= COUNTED_BYTES => own,
+            _ => 0,
         }
     }
 
-    /// The same, counted until the last of its bytes has left, if it [counts](Body::counts); until then it is also among the
-    /// unread ones of its connection, if that watches them. Where there is no room the answer is dropped and the connection
-    /// ends.
-    pub(crate) fn counted(
-        self,
-        version: Version,
-        peer: Option<&Arc<Peer>>,
-        unread: Option<&Arc<Unread>>,
-    ) -> Body {
-        let counts = self.counts(version);
+    /// The same, [counted](Body::held_bytes) until the last of its bytes has left; until then it is also among the unread ones
+    /// of its connection, if that watches them. Where there is no room the answer is dropped and the connection ends.
+    pub(crate) fn counted(self, version: Version, payer: Payer, unread: Option<&Arc<Unread>>) -> Body {
+        let size = self.held_bytes(version);
         match self {
-            Body::Whole(Some(bytes)) if counts => {
-                let size = bytes.len();
-                counted_bytes(bytes, size, version, peer, unread)
+            Body::Whole(Some(bytes)) | Body::Shared(Some(bytes)) if size > 0 => {
+                let Ok(held) = payer.hold(size, unread) else { return Body::Refused };
+                let mark = unread.map(|unread| unread.mark(bytes.len()));
+                Body::Whole(Some(Bytes::from_owner(Counted { bytes, _held: held, _mark: mark })))
             }
-            Body::Shared(Some(bytes)) if counts => counted_bytes(bytes, 0, version, peer, unread),
             Body::Streamed(pieces, _) => Body::Streamed(pieces, unread.map(|unread| unread.mark(0))),
             other @ (Body::Whole(_) | Body::Shared(_) | Body::Refused) => other,
         }
     }
-}
-
-/// A body of these bytes, of which so many are its own.
-fn counted_bytes(
-    bytes: Bytes,
-    size: usize,
-    version: Version,
-    peer: Option<&Arc<Peer>>,
-    unread: Option<&Arc<Unread>>,
-) -> Body {
-    let stream = if version == Version::HTTP_2 { STREAM_BYTES } else { 0 };
-    let held = match peer.map(|peer| hold(peer, size + stream, unread)).transpose() {
-        Ok(held) => held.flatten(),
-        Err(CutOff) => return Body::Refused,
-    };
-    let mark = unread.map(|unread| unread.mark(bytes.len()));
-    Body::Whole(Some(Bytes::from_owner(Counted { bytes, _held: held, _mark: mark })))
-}
-
-/// Counts bytes for a peer; where there is no room for them the connection ends. A known peer that has little waiting is always
-/// answered something small, so that it hears why it is refused.
-fn hold(peer: &Arc<Peer>, bytes: usize, unread: Option<&Arc<Unread>>) -> Result<Option<Held>, CutOff> {
-    if let Ok(held) = peer.hold(bytes) {
-        return Ok(Some(held));
-    }
-    let waiting = unread.map_or(0, |unread| unread.waiting_bytes());
-    if peer.tenant().is_some() && bytes + waiting < COUNTED_BYTES {
-        return Ok(None);
-    }
-    peer.close();
-    Err(CutOff)
 }
 
 /// Bytes that are counted or marked for as long as anybody has them: the protocol's own buffers above all.
@@ -212,7 +182,7 @@ mod tests {
     use http_body_util::BodyExt;
     use hyper::body::Body as _;
     use tokio::time::timeout;
-    use transport::{Admission, Api, Bounds, Tenant};
+    use transport::{Admission, Api, Bounds, Peer, Tenant};
 
     use super::*;
 
@@ -243,13 +213,17 @@ mod tests {
         peer
     }
 
+    fn payer(peer: &Arc<Peer>) -> Payer {
+        Payer::new(Some(Arc::clone(peer)))
+    }
+
     #[tokio::test]
     async fn bytes_are_counted_until_the_last_of_them_has_left() {
         let load = Admission::default();
         let peer = peer(&load);
         peer.authenticate(Tenant::new(Api::Nosql, "key"));
         let large = || Body::from(Bytes::from(vec![7; COUNTED_BYTES]));
-        let mut body = large().counted(Version::HTTP_11, Some(&peer), None);
+        let mut body = large().counted(Version::HTTP_11, payer(&peer), None);
         assert_eq!(body.size_hint().exact(), Some(COUNTED_BYTES as u64));
         let sent = body.frame().await.expect("one").expect("whole").into_data().expect("data");
         assert!(body.is_end_stream() && body.frame().await.is_none());
@@ -257,9 +231,9 @@ mod tests {
         assert_eq!((sent.len(), load.held_bytes()), (COUNTED_BYTES, COUNTED_BYTES));
         drop(sent);
         let small = || Body::from(Bytes::from_static(b"small"));
-        let uncounted = small().counted(Version::HTTP_11, Some(&peer), None);
+        let uncounted = small().counted(Version::HTTP_11, payer(&peer), None);
         assert_eq!(load.held_bytes(), 0);
-        let stream = small().counted(Version::HTTP_2, Some(&peer), None);
+        let stream = small().counted(Version::HTTP_2, payer(&peer), None);
         assert_eq!(load.held_bytes(), STREAM_BYTES + 5);
         drop((uncounted, stream));
         assert_eq!(load.held_bytes(), 0);
@@ -271,11 +245,11 @@ mod tests {
         let peer = peer(&load);
         let shared = || Body::Shared(Some(Bytes::from(vec![7; 100_000])));
         let page = || Body::from(Bytes::from(vec![7; 10_000]));
-        let held = [shared(), page()].map(|body| body.counted(Version::HTTP_2, Some(&peer), None));
+        let held = [shared(), page()].map(|body| body.counted(Version::HTTP_2, payer(&peer), None));
         assert_eq!((load.held_bytes(), load.strangers().bytes), (0, 2 * STREAM_BYTES + 10_000));
         let mut more = Vec::new();
         let refused = loop {
-            match page().counted(Version::HTTP_2, Some(&peer), None) {
+            match page().counted(Version::HTTP_2, payer(&peer), None) {
                 Body::Refused => break Body::Refused,
                 body => more.push(body),
             }
@@ -294,7 +268,7 @@ mod tests {
         peer.authenticate(Tenant::new(Api::Nosql, "key"));
         let _full = peer.hold(500).expect("all there is");
         let refusal = || Body::from(Bytes::from(vec![7; 1000]));
-        let answer = || refusal().counted(Version::HTTP_2, Some(&peer), Some(&unread));
+        let answer = || refusal().counted(Version::HTTP_2, payer(&peer), Some(&unread));
         for _ in 0..100 {
             assert!(matches!(answer(), Body::Whole(_)), "what is taken at once makes room");
         }
@@ -312,7 +286,8 @@ mod tests {
         let unread = Unread::new(STEP);
         let is_unread = || async { timeout(2 * STEP, unread.too_long()).await.is_ok() };
         let (sender, receiver) = mpsc::channel(1);
-        let mut body = Body::Streamed(receiver, None).counted(Version::HTTP_2, None, Some(&unread));
+        let mut body =
+            Body::Streamed(receiver, None).counted(Version::HTTP_2, Payer::new(None), Some(&unread));
         assert!(is_unread().await, "there is no room for the first piece");
         assert!(timeout(STEP, body.frame()).await.is_err());
         assert!(!is_unread().await, "it is not made yet");

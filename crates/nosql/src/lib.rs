@@ -37,6 +37,7 @@ mod metrics;
 mod names;
 mod pages;
 mod path;
+mod payer;
 mod query_metrics;
 mod query_request;
 mod readiness;

@@ -42,12 +42,27 @@ pub const STREAM_BYTES: usize = 5 * 1024;
 pub const REQUEST_BYTES: usize = 8 * 1024;
 
 /// Requests of one HTTP/2 connection that are worked on, or whose answers are not gone yet, as long as nothing on it was
-/// authenticated. Further ones are not read: they wait in the peer's buffers.
+/// authenticated. Further ones wait in the peer's buffers.
 pub const STRANGER_REQUESTS: usize = 8;
 
-/// How much is read at once of a connection on which nothing was authenticated: some small requests, so that not many are here
-/// before the first of them is counted. With these a connection stays within what may be held for it.
-pub const STRANGER_READ_BYTES: usize = 256;
+/// How much is read at once of a connection on which nothing was authenticated: some small requests, which are all counted before
+/// the next piece is read.
+pub const STRANGER_READ_BYTES: usize = 128;
+
+/// How long a connection on which nothing was authenticated is not read while answers wait that its peer must make room for. What
+/// comes then may be the window for them.
+pub const STRANGER_READ_PAUSE: Duration = Duration::from_millis(100);
+
+/// The least that HTTP/2 needs for a request: the head of a frame, and three headers of the static table.
+const REQUEST_BYTES_MIN: usize = 9 + 3;
+
+/// A burst of the smallest requests stays within what may be held for its connection, each of them while its answer, a refusal, is
+/// there already and the request is not gone yet.
+const _: () = {
+    // The first of a piece may have begun in the piece before.
+    let burst = STRANGER_REQUESTS - 1 + STRANGER_READ_BYTES.div_ceil(REQUEST_BYTES_MIN);
+    assert!(burst * (REQUEST_BYTES + STREAM_BYTES + STRANGER_MESSAGE_BYTES) <= transport::STRANGER_BYTES);
+};
 
 /// Pages of figures that are made at once; further requests wait.
 pub const METRICS_PAGES: usize = 2;

@@ -5,12 +5,12 @@
 //! who dribble, fall silent or do not listen do not keep their place, and there is a cap on connections so that those who
 //! do not cannot take all of it.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use hyper::service::service_fn;
@@ -28,7 +28,7 @@ use crate::body::Body;
 use crate::framing::{Ambiguous, Framing};
 use crate::limits::{
     H2_CONNECTION_WINDOW, H2_PING, H2_PING_TIMEOUT, H2_STREAM_WINDOW, H2_STREAMS, Limits, REQUEST_BYTES,
-    STRANGER_READ_BYTES,
+    STRANGER_READ_BYTES, STRANGER_READ_PAUSE,
 };
 use crate::request::Channel;
 use crate::service::Service;
@@ -115,24 +115,17 @@ async fn connection(
     let _ = socket.set_nodelay(true);
     let Ok(peer) = socket.peer_addr() else { return };
     let deadline = Instant::now() + limits.head_timeout;
-    let opening = transport::open(socket, service.tls(), limits.handshake_timeout);
-    let opened = tokio::select! {
-        opened = timeout_at(deadline, opening) => opened,
-        () = standing.cut_off() => return tracing::debug!("{peer} was cut off before it said anything"),
-        () = until_stopped(&mut stopped) => return,
-    };
-    let stream = match opened {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!("no connection with {peer}: {error}"),
-        Err(_) => return tracing::debug!("no connection with {peer}: it said nothing"),
+    let stream = match open(socket, &service, &standing, &mut stopped, deadline).await {
+        Ok(stream) => stream,
+        Err(error) => return tracing::debug!("no connection with {peer}: {error}"),
     };
     let channel = Channel { peer, secure: stream.is_secure() };
     let front_end = Arc::clone(service.front_end());
     let unread = Unread::new(limits.write_pause_timeout);
     let (watched, known) = (Arc::clone(&unread), Arc::clone(&standing));
     let mut patient = Patient::new(stream, deadline, limits.write_pause_timeout, front_end);
-    let (stranger, answers) = (Arc::clone(&standing), Arc::clone(&unread));
-    patient.stranger = Some(Stranger { peer: stranger, unread: answers, has_read: false });
+    let may_read = Arc::new(AtomicBool::new(false));
+    patient.stranger = Some(Stranger::new(&standing, &unread, &may_read));
     let (ambiguity, requests) = (patient.framing.ambiguity(), AtomicUsize::new(0));
     let answer = service_fn(move |mut request| {
         let service = Arc::clone(&service);
@@ -161,24 +154,54 @@ async fn connection(
     });
     let connection = builder.serve_connection(TokioIo::new(patient), answer);
     let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = unread.too_long() => return tracing::debug!("{peer} left answers unread"),
-        () = standing.cut_off() => return tracing::debug!("{peer} held too much, or strangers were too many"),
-        () = unread.idle_for(limits.head_timeout) => None,
-        () = until_stopped(&mut stopped) => None,
-    };
-    let ended = if let Some(ended) = ended {
-        ended
-    } else {
-        connection.as_mut().graceful_shutdown();
-        match timeout(limits.drain_timeout, connection).await {
-            Ok(ended) => ended,
-            Err(_) => return tracing::debug!("{peer} did not end its connection"),
+    let (mut is_idle, mut drained_by) = (false, None);
+    let ended = loop {
+        let turn = poll_fn(|context| {
+            may_read.store(true, Ordering::Relaxed);
+            connection.as_mut().poll(context)
+        });
+        tokio::select! {
+            ended = turn => break ended,
+            () = unread.too_long() => return tracing::debug!("{peer} left answers unread"),
+            () = standing.cut_off() => return tracing::debug!("{peer} held too much, or strangers were too many"),
+            () = until(drained_by) => return tracing::debug!("{peer} did not end its connection"),
+            () = until_stopped(&mut stopped), if drained_by.is_none() => {
+                drained_by = Some(Instant::now() + limits.drain_timeout);
+            }
+            () = unread.idle_for(limits.head_timeout), if !is_idle => is_idle = true,
+            // Unless there was a request under way, which is answered however long it takes.
+            () = unread.idle_for(limits.head_timeout + limits.drain_timeout) => {
+                return tracing::debug!("{peer} did not end its idle connection");
+            }
         }
+        connection.as_mut().graceful_shutdown();
     };
     if let Err(error) = ended {
         tracing::debug!("a connection ended: {error}");
+    }
+}
+
+/// Waits until the peer has said how it speaks.
+async fn open(
+    socket: TcpStream,
+    service: &Service,
+    standing: &Peer,
+    stopped: &mut watch::Receiver<bool>,
+    deadline: Instant,
+) -> io::Result<Stream> {
+    let opening = transport::open(socket, service.tls(), service.limits().handshake_timeout);
+    tokio::select! {
+        opened = timeout_at(deadline, opening) => opened.map_err(|_| io::Error::other("it said nothing"))?,
+        () = standing.cut_off() => Err(io::Error::other("it was cut off before it said anything")),
+        () = until_stopped(stopped) => Err(io::Error::other("the server stops")),
+    }
+}
+
+/// Ends at that time; never without one.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -186,34 +209,54 @@ async fn until_stopped(stopped: &mut watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 
-/// A peer of which little is read at once, and nothing while enough is under way.
+/// A peer of which little is read at once, and less while enough is under way.
 struct Stranger {
     peer: Arc<Peer>,
     unread: Arc<Unread>,
-    /// The protocol reads on for as long as there is something, and begins requests afterwards. So after each read there seems to be
-    /// nothing, once.
-    has_read: bool,
+    /// Set whenever the connection is polled, which reads before it begins each request: so there is one read for each time, and
+    /// what was read is begun, and counted, before the next.
+    may_read: Arc<AtomicBool>,
+    /// Set while answers wait for the peer.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Stranger {
+    fn new(peer: &Arc<Peer>, unread: &Arc<Unread>, may_read: &Arc<AtomicBool>) -> Stranger {
+        let (peer, unread, may_read) = (Arc::clone(peer), Arc::clone(unread), Arc::clone(may_read));
+        Stranger { peer, unread, may_read, pause: None }
+    }
+
     fn poll_read(
         &mut self,
         stream: &mut Stream,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if std::mem::take(&mut self.has_read) {
+        if !self.may_read.load(Ordering::Relaxed) {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        ready!(self.unread.poll_stranger(context));
+        ready!(self.poll_room(context));
         let mut bytes = [0; STRANGER_READ_BYTES];
         let length = bytes.len().min(buffer.remaining());
         let mut little = ReadBuf::new(&mut bytes[..length]);
         ready!(Pin::new(stream).poll_read(context, &mut little))?;
         buffer.put_slice(little.filled());
-        self.has_read = true;
+        self.may_read.store(false, Ordering::Relaxed);
+        self.pause = None;
         Poll::Ready(Ok(()))
+    }
+
+    /// Ready while little is under way. If that does not change because the peer grants no window, it is read now and then all the
+    /// same: the window comes behind whatever was sent before it. Requests among that are counted as all are.
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.unread.poll_stranger(context).is_ready() {
+            return Poll::Ready(());
+        }
+        if self.unread.waiting_bytes() == 0 {
+            return Poll::Pending;
+        }
+        self.pause.get_or_insert_with(|| Box::pin(sleep(STRANGER_READ_PAUSE))).as_mut().poll(context)
     }
 }
 
@@ -233,6 +276,8 @@ struct Patient {
     write_deadline: Option<Pin<Box<Sleep>>>,
     /// What it has taken since then.
     taken: usize,
+    /// Who waits until the peer has taken that, to read more of a stranger.
+    reader: Option<Waker>,
 }
 
 impl Patient {
@@ -249,6 +294,7 @@ impl Patient {
             write_pause,
             write_deadline: None,
             taken: 0,
+            reader: None,
         }
     }
 
@@ -261,6 +307,11 @@ impl Patient {
             }
         }
         match &mut self.stranger {
+            // Heads of answers without a body wait uncounted in the protocol's buffers.
+            Some(_) if self.write_deadline.is_some() => {
+                self.reader = Some(context.waker().clone());
+                Poll::Pending
+            }
             Some(stranger) => stranger.poll_read(&mut self.stream, context, buffer),
             None => Pin::new(&mut self.stream).poll_read(context, buffer),
         }
@@ -280,6 +331,9 @@ impl Patient {
             if bytes == offered || self.taken >= WRITE_STEP_BYTES {
                 self.write_deadline = None;
                 self.taken = 0;
+                if let Some(reader) = self.reader.take() {
+                    reader.wake();
+                }
             }
             return written;
         }
@@ -340,5 +394,64 @@ impl AsyncWrite for Patient {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use telemetry::Registry;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use transport::Admission;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_mins(1);
+
+    /// The server's side of a connection of a stranger, and the peer's.
+    async fn stranger() -> (Patient, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (peer, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let stream = Stream::Plain(accepted.unwrap().0);
+        let front_end = Registry::default().register("nosql", []);
+        let mut patient = Patient::new(stream, Instant::now() + 2 * PATIENCE, PATIENCE, front_end);
+        let (standing, _permit) = Admission::default().connect(Api::Nosql, address.ip()).unwrap();
+        let (unread, may_read) = (Unread::new(PATIENCE), Arc::new(AtomicBool::new(true)));
+        patient.stranger = Some(Stranger::new(&standing, &unread, &may_read));
+        (patient, peer.unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_stranger_is_not_read_while_it_does_not_take_what_is_sent_to_it() {
+        let (mut patient, mut peer) = stranger().await;
+        let mut sent = 0;
+        let piece = vec![7; 1 << 16];
+        while patient.write_deadline.is_none() {
+            let write = poll_fn(|context| Poll::Ready(Pin::new(&mut patient).poll_write(context, &piece)));
+            if let Poll::Ready(count) = write.await {
+                sent += count.unwrap();
+            }
+        }
+        peer.write_all(b"request").await.unwrap();
+        if let Stream::Plain(socket) = &patient.stream {
+            socket.readable().await.unwrap();
+        }
+        let mut bytes = [0; 7];
+        let read = poll_fn(|context| {
+            Poll::Ready(Pin::new(&mut patient).poll_read(context, &mut ReadBuf::new(&mut bytes)))
+        });
+        assert!(read.await.is_pending(), "it is there and is not read");
+        let (mut reader, mut writer) = tokio::io::split(patient);
+        let read = tokio::spawn(async move { reader.read_exact(&mut bytes).await.map(|_| bytes) });
+        let taken = tokio::spawn(async move {
+            let mut all = vec![0; sent + piece.len()];
+            peer.read_exact(&mut all).await.map(|_| peer)
+        });
+        timeout(PATIENCE, writer.write_all(&vec![7; 1 << 16])).await.expect("the peer takes it").unwrap();
+        let read = timeout(PATIENCE, read).await.expect("the reader is woken").unwrap();
+        assert_eq!(&read.unwrap(), b"request");
+        drop(taken.await.unwrap().unwrap());
     }
 }

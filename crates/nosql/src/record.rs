@@ -1,7 +1,7 @@
 //! What is noted of a request while it runs: for the figures, and for the log of slow operations.
 //!
-//! A request whose client leaves is dropped in the middle; that is noted as well. What a line of the log says is put together only
-//! for a request that was slow.
+//! A request whose client leaves is dropped in the middle; that is noted as well, also in the audit log, because what the request
+//! has begun on another thread goes on. What a line of the log says is put together only for a request that was slow.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,9 +72,10 @@ impl<'a> Record<'a> {
         self.audited = Audited::begin(&self.traffic.registry, route, pass, head);
     }
 
-    /// Notes that a request was not let in.
+    /// Notes that a request was not let in. The route of an admin request is not known yet: its key is checked first.
     pub(crate) fn refused(&self, head: &Head, error: &Error) {
-        let operation = self.traffic.front_end.name(self.operation);
+        let route = head.verb().and_then(|verb| routes::find_admin(verb, &head.path));
+        let operation = route.map_or_else(|_| self.traffic.front_end.name(self.operation), Route::name);
         audit::refused(&self.traffic.registry, operation, head, error);
     }
 
@@ -104,7 +105,7 @@ impl<'a> Record<'a> {
         self.ended = true;
         let status = answer.status().as_u16();
         if let Some(audited) = self.audited.take() {
-            audited.end(self.call.as_ref().map_or(&[], |call| &call.body), status);
+            audited.end(self.call.as_ref().map_or(&[], |call| &call.body), Some(status));
         }
         let now = Instant::now();
         let duration = now.duration_since(self.started);
@@ -148,6 +149,9 @@ impl<'a> Record<'a> {
 
 impl Drop for Record<'_> {
     fn drop(&mut self) {
+        if let Some(audited) = self.audited.take() {
+            audited.end(&[], None);
+        }
         if !self.ended {
             let ending = self.ending(Outcome::Abandoned, self.started.elapsed());
             self.traffic.front_end.record(self.operation, &ending);
@@ -189,7 +193,64 @@ fn query(call: &Call, texts: Texts) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use account::{Key, Keyring};
+    use bytes::Bytes;
+    use engine::Engine;
+    use http_body_util::Full;
+    use hyper::Request;
+    use parking_lot::Mutex;
+    use storage::{ClockOptions, ManualClock, MemoryStore, Time};
+    use telemetry::{AuditEvent, AuditOutcome, AuditSink};
+
     use super::*;
+    use crate::{Limits, Service};
+
+    #[derive(Default)]
+    struct Log(Mutex<Vec<AuditEvent>>);
+
+    impl AuditSink for Log {
+        fn take(&self, event: AuditEvent) {
+            self.0.lock().push(event);
+        }
+    }
+
+    #[test]
+    fn a_change_whose_client_has_left_is_in_the_audit_log() {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().max_blocking_threads(1).build();
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
+        let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
+        let engine = Arc::new(Engine::open(store).unwrap());
+        let keys = Keyring::of(Key::parse("c2VjcmV0").unwrap());
+        let log = Arc::<Log>::default();
+        let registry = Arc::new(Registry::default().with_audit(Arc::clone(&log) as _));
+        let service =
+            Service::new(engine, keys.clone(), Arc::new(|| 1_700_000_000), Limits::default(), registry);
+        let request = Request::post("/_bolide/keys")
+            .header("authorization", "Bearer c2VjcmV0")
+            .body(Full::new(Bytes::from_static(br#"{"regenerate":"secondary"}"#)))
+            .unwrap();
+        runtime.unwrap().block_on(async {
+            // The only thread for such work is taken, so the change waits for it.
+            let (release, taken) = std::sync::mpsc::channel::<()>();
+            tokio::task::spawn_blocking(move || taken.recv());
+            {
+                let mut answer = pin!(service.respond(request));
+                assert!(poll_fn(|context| Poll::Ready(answer.as_mut().poll(context).is_pending())).await);
+            }
+            drop(release);
+            tokio::task::spawn_blocking(|| ()).await.unwrap();
+        });
+        assert_eq!(keys.entries().len(), 2, "the change goes on without its client");
+        let events = log.0.lock();
+        let [event] = events.as_slice() else { panic!("{events:?}") };
+        assert_eq!((event.action.as_str(), event.outcome), ("AdminRegenerateKey", AuditOutcome::Abandoned));
+        assert_eq!((event.who.is_some(), event.status), (true, None));
+    }
 
     #[test]
     fn a_plan_names_what_was_used_and_what_would_help() {

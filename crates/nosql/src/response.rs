@@ -94,9 +94,9 @@ impl Reply {
         self.charge
     }
 
-    /// Whether its body is counted among the bytes that are held.
-    pub(crate) fn counts(&self, version: Version) -> bool {
-        self.body.counts(version)
+    /// How many bytes its body is counted with among those that are held.
+    pub(crate) fn held_bytes(&self, version: Version) -> usize {
+        self.body.held_bytes(version)
     }
 
     /// Beside the answer goes what it took, for the log of slow operations.

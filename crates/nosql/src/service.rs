@@ -32,6 +32,7 @@ use crate::limits::{
 };
 use crate::metrics::{self, Reader};
 use crate::pages::{self, Pages, SharedBody, Visitor};
+use crate::payer::Payer;
 use crate::record::{Record, Traffic};
 use crate::request::Head;
 use crate::response::{Reply, finish, refusal, set_duration};
@@ -153,14 +154,14 @@ impl Service {
         let mut record = Record::new(&self.traffic);
         let version = request.version();
         let unread = request.extensions().get::<Arc<Unread>>().cloned();
-        let peer = request.extensions().get::<Arc<Peer>>().cloned();
-        let mut answer = self.answer(request, peer.as_ref(), &mut record).await;
+        let mut payer = Payer::new(request.extensions().get::<Arc<Peer>>().cloned());
+        let mut answer = self.answer(request, &mut payer, &mut record).await;
         let duration = record.end(&answer);
         set_duration(answer.headers_mut(), duration);
-        if let Some(peer) = &peer {
+        if let Some(peer) = &payer.peer {
             peer.spoke();
         }
-        answer.map(|body| body.counted(version, peer.as_ref(), unread.as_ref()))
+        answer.map(|body| body.counted(version, payer, unread.as_ref()))
     }
 
     /// Answers one request that is there as a whole, without a connection. The door for fuzz targets: nothing else asks.
@@ -173,7 +174,7 @@ impl Service {
     async fn answer(
         &self,
         request: Request<impl Arriving>,
-        peer: Option<&Arc<Peer>>,
+        payer: &mut Payer,
         record: &mut Record<'_>,
     ) -> Response<Body> {
         let (activity, version) = (activity::of(request.headers()), request.version());
@@ -187,7 +188,7 @@ impl Service {
         }
         if let Some(pages) = self.pages.as_ref().filter(|_| pages::is_page(parts.uri.path())) {
             record.operation = Beside::Page.operation();
-            return self.page(&**pages, parts, body, peer, &activity).await;
+            return self.page(&**pages, parts, body, payer, &activity).await;
         }
         let mut head = match Head::new(parts) {
             Ok(head) => head,
@@ -199,7 +200,7 @@ impl Service {
         }
         if head.path.segments() == ["metrics"] && head.method == Method::GET {
             record.operation = Beside::Metrics.operation();
-            return finish(self.metrics(head, peer).await, &activity, None);
+            return finish(self.metrics(head, payer).await, &activity, None);
         }
         let (route, pass) = match self.admit(&mut head, record) {
             Ok(admitted) => admitted,
@@ -208,10 +209,8 @@ impl Service {
                 return refuse(&error, body, &activity, version).await;
             }
         };
-        if let Some(peer) = peer {
-            peer.authenticate(pass.tenant());
-        }
-        self.perform((route, pass), head, body, &activity, record).await
+        payer.authenticate(pass.tenant());
+        self.perform((route, pass), head, body, &activity, payer, record).await
     }
 
     /// Runs a request that was admitted, as far as there is room for it.
@@ -221,6 +220,7 @@ impl Service {
         head: Head,
         body: impl Arriving,
         activity: &str,
+        payer: &mut Payer,
         record: &mut Record<'_>,
     ) -> Response<Body> {
         let (tenant, version) = (pass.tenant(), head.version);
@@ -248,9 +248,12 @@ impl Service {
                     Err(busy) => Err(busy.into()),
                 };
                 // How large a read is shows when it was done. Nothing was changed by it.
-                if !is_operators && work.is_none() && result.as_ref().is_ok_and(|reply| reply.counts(version))
+                if let Ok(reply) = &result
+                    && !is_operators
+                    && work != Some(Work::Brief)
                 {
-                    result = self.admission.check_room(tenant, work).map_err(Error::from).and(result);
+                    let reserved = payer.reserve(&self.admission, tenant, reply.held_bytes(version));
+                    result = reserved.map_err(Error::from).and(result);
                 }
                 // Nothing refuses the request from here on, so what a refused one must not do is done now.
                 if let Ok(reply) = result {
@@ -274,7 +277,7 @@ impl Service {
         body: &impl Arriving,
         limit: usize,
     ) -> Result<Option<Permit<'_>>, Busy> {
-        if work.is_some() {
+        if let Some(work) = work {
             self.admission.check_room(tenant, work)?;
         }
         let announced = announced_bytes(body, limit);
@@ -325,10 +328,10 @@ impl Service {
     }
 
     /// `/metrics`: sums for everybody, figures by container for holders of any key.
-    async fn metrics(&self, head: Head, peer: Option<&Arc<Peer>>) -> Result<Reply, Error> {
+    async fn metrics(&self, head: Head, payer: &mut Payer) -> Result<Reply, Error> {
         let holder = self.gate.bearer(head.headers());
-        if let (Some(holder), Some(peer)) = (&holder, peer) {
-            peer.authenticate(tenant(holder.kind));
+        if let Some(holder) = &holder {
+            payer.authenticate(tenant(holder.kind));
         }
         let reader = if holder.is_some() { Reader::Operator } else { Reader::Stranger };
         // A head may have 64 KiB, and many requests may wait.
@@ -350,13 +353,13 @@ impl Service {
         pages: &dyn Pages,
         head: Parts,
         body: impl Arriving,
-        peer: Option<&Arc<Peer>>,
+        payer: &mut Payer,
         activity: &str,
     ) -> Response<Body> {
         let channel = head.extensions.get().copied();
         let (version, limit, visitor) = (head.version, pages.body_bytes(&head), pages.visitor(&head));
         let refused = |Busy { retry_after_ms }: Busy| pages.refused(retry_after_ms).map(Body::from);
-        let _room = match self.find_page_room(visitor, peer, &body, limit).await {
+        let _room = match self.find_page_room(visitor, payer, &body, limit).await {
             Ok(room) => room,
             Err(busy) => return close_after(pass_over(body).await, version, refused(busy)),
         };
@@ -385,25 +388,19 @@ impl Service {
     async fn find_page_room(
         &self,
         visitor: Option<Visitor>,
-        peer: Option<&Arc<Peer>>,
+        payer: &mut Payer,
         body: &impl Arriving,
         limit: usize,
     ) -> Result<PageRoom<'_>, Busy> {
-        match (visitor, peer) {
-            (Some(visitor), _) => {
-                if let Some(peer) = peer {
-                    peer.authenticate(visitor.tenant);
-                }
-                let room = self.find_room(visitor.tenant, visitor.work, body, limit).await?;
-                Ok(PageRoom { _tenant: room, _stranger: None })
-            }
-            (None, Some(peer)) => {
-                let bytes = STREAM_BYTES + announced_bytes(body, limit);
-                let held = peer.hold(bytes).map_err(|_| Busy { retry_after_ms: STRANGER_RETRY_MS })?;
-                Ok(PageRoom { _tenant: None, _stranger: Some(held) })
-            }
-            (None, None) => Ok(PageRoom { _tenant: None, _stranger: None }),
+        if let Some(visitor) = visitor {
+            payer.authenticate(visitor.tenant);
+            let room = self.find_room(visitor.tenant, visitor.work, body, limit).await?;
+            return Ok(PageRoom { _tenant: room, _stranger: None });
         }
+        let bytes = STREAM_BYTES + announced_bytes(body, limit);
+        let held = payer.peer.as_ref().map(|peer| peer.hold(bytes)).transpose();
+        let held = held.map_err(|_| Busy { retry_after_ms: STRANGER_RETRY_MS })?;
+        Ok(PageRoom { _tenant: None, _stranger: held })
     }
 
     async fn read_body(&self, body: impl Arriving, limit: usize) -> Result<Bytes, Error> {
@@ -530,8 +527,13 @@ enum Passed {
 
 #[cfg(test)]
 mod tests {
-    use account::Key;
+    use std::future::{Future, poll_fn};
+    use std::net::Ipv4Addr;
+    use std::task::Poll;
+
+    use account::{Key, Kind};
     use storage::{ClockOptions, ManualClock, MemoryStore, Time};
+    use transport::Api;
 
     use super::*;
 
@@ -557,6 +559,29 @@ mod tests {
         let service = service();
         let bytes = std::mem::size_of_val(&service.respond(Request::new(Full::new(Bytes::new()))));
         assert!(bytes <= crate::limits::REQUEST_BYTES, "{bytes} bytes");
+    }
+
+    /// Requests of several keys may be in progress on one connection.
+    #[tokio::test]
+    async fn an_answer_is_charged_to_the_key_of_its_own_request() {
+        let load = Arc::new(Admission::default());
+        let service = service().with_admission(Arc::clone(&load));
+        let (peer, _permit) = load.connect(Api::Nosql, Ipv4Addr::LOCALHOST.into()).unwrap();
+        let request = Request::get("/metrics").version(Version::HTTP_2).extension(Arc::clone(&peer));
+        let request = request.header("authorization", "Bearer c2VjcmV0").body(Full::new(Bytes::new()));
+        let permits = service.figures.acquire_many(METRICS_PAGES as u32).await;
+        let mut answer = std::pin::pin!(service.respond(request.unwrap()));
+        assert!(poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await.is_pending());
+        let other = tenant(Kind::PrimaryReadonly);
+        peer.authenticate(other);
+        drop(permits);
+        let answer = answer.await;
+        let held = load.held_bytes();
+        assert!(held > STREAM_BYTES, "{held}");
+        let free = load.held_bytes_max() / 2 - held;
+        assert!(load.hold(other, free).is_ok(), "a tenant that holds nothing may take all that is free");
+        drop(answer);
+        assert_eq!(load.held_bytes(), 0);
     }
 
     /// Everything that has a row in a table, asked for in every way: nobody gets in without a key, or with a wrong one.

@@ -6,7 +6,7 @@
 //! ([`WRITE_STEP_BYTES`]), as many times as there are steps before its end.
 //!
 //! Until something on a connection was authenticated, its peer is read no further while [`STRANGER_REQUESTS`] are in progress or
-//! have answers that wait.
+//! have answers that wait; or slowly, while it may be the peer that they wait for.
 //!
 //! A peer of HTTP/2 that answers pings is there, and may still want nothing: a connection without a request ends like an idle
 //! one of HTTP/1.1, which its protocol's own timer watches.
@@ -140,13 +140,13 @@ impl Unread {
     /// Ends when an answer has waited for too long.
     pub(crate) async fn too_long(&self) {
         loop {
-            self.begun.notified().await;
             while let Some(until) = self.first_deadline() {
                 if until <= Instant::now() {
                     return;
                 }
                 sleep_until(until).await;
             }
+            self.begun.notified().await;
         }
     }
 
@@ -222,7 +222,6 @@ mod tests {
             advance((STEP * steps).saturating_sub(2 * MOMENT)).await;
             assert!(!is_over(&unread).await, "{bytes_before}");
             advance(2 * MOMENT).await;
-            unread.begun.notify_one();
             assert!(is_over(&unread).await, "{bytes_before}");
             drop(after);
         }

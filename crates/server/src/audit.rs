@@ -1,8 +1,8 @@
 //! The audit log as files: one JSON object a line, rotated by size and number.
 //!
 //! A thread of its own writes, so that no request waits for the disk; what it cannot write, or does not come round to, is counted
-//! and said in the log, and requests go on. Refusals are what strangers can cause at any rate: so many a second are written, the
-//! others are counted in the next one, so that nobody can push everything else out of the files.
+//! and said in the log, and requests go on. Refusals are what strangers can cause at any rate: so many a second are taken, the
+//! others are counted in the next one, so that nobody can push everything else out of the queue or of the files.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -20,11 +20,11 @@ use telemetry::{AuditEvent, AuditOutcome, AuditSink, Kind, Observed, Page};
 use transport::Complaints;
 
 use crate::archive::day_of;
-use crate::files::private;
+use crate::files::{make_private, private};
 
 /// Events that wait to be written. Beyond them events are lost, which is counted.
 const WAITING_MAX: usize = 4096;
-/// Refusals that are written in a second.
+/// Refusals that are taken in a second.
 const DENIALS_PER_SECOND: u64 = 10;
 /// Bytes of a text that a peer has chosen.
 const TEXT_BYTES_MAX: usize = 1024;
@@ -45,6 +45,7 @@ pub(crate) struct AuditSettings {
 pub(crate) struct AuditLog {
     sender: SyncSender<Message>,
     clock: Arc<dyn WallClock>,
+    refusals: Mutex<Refusals>,
     figures: Arc<Figures>,
 }
 
@@ -57,9 +58,31 @@ struct Figures {
 }
 
 enum Message {
-    Event(Time, Box<AuditEvent>),
+    Event(Box<Stamped>),
     /// All before it is to be written.
     Flush(Sender<()>),
+}
+
+/// An event with what the log adds to it.
+struct Stamped {
+    at: Time,
+    event: AuditEvent,
+    /// Refusals that were left out since the last one.
+    left_out: u64,
+}
+
+/// Returns the event of something that the server did and no client asked it for.
+pub(crate) fn of_server(action: &str, target: Option<String>, outcome: AuditOutcome) -> AuditEvent {
+    AuditEvent {
+        api: "server",
+        who: Some("server".to_owned()),
+        from: None,
+        action: action.to_owned(),
+        target,
+        details: None,
+        outcome,
+        status: None,
+    }
 }
 
 impl AuditLog {
@@ -67,13 +90,12 @@ impl AuditLog {
     pub(crate) fn open(settings: AuditSettings, clock: Arc<dyn WallClock>) -> Result<AuditLog> {
         let shown = settings.path.display().to_string();
         let figures = Arc::<Figures>::default();
-        let mut writer =
-            Writer { settings, open: None, refusals: Refusals::default(), figures: Arc::clone(&figures) };
+        let mut writer = Writer { settings, open: None, figures: Arc::clone(&figures) };
         writer.file().with_context(|| format!("cannot open the audit log '{shown}'"))?;
         let (sender, receiver) = sync_channel(WAITING_MAX);
         let run = move || writer.run(&receiver);
         std::thread::Builder::new().name("audit".into()).spawn(run).context("cannot start a thread")?;
-        Ok(AuditLog { sender, clock, figures })
+        Ok(AuditLog { sender, clock, refusals: Mutex::default(), figures })
     }
 
     /// Waits until everything that was taken is written, or for a few seconds.
@@ -87,7 +109,15 @@ impl AuditLog {
 
 impl AuditSink for AuditLog {
     fn take(&self, event: AuditEvent) {
-        if self.sender.try_send(Message::Event(self.clock.wall(), Box::new(event))).is_err() {
+        let (at, mut left_out) = (self.clock.wall(), 0);
+        if event.outcome == AuditOutcome::Denied {
+            let Some(before) = self.refusals.lock().admit(at) else {
+                self.figures.left_out.fetch_add(1, Ordering::Relaxed);
+                return;
+            };
+            left_out = before;
+        }
+        if self.sender.try_send(Message::Event(Box::new(Stamped { at, event, left_out }))).is_err() {
             self.figures.lose("more events come than can be written");
         }
     }
@@ -122,7 +152,6 @@ struct Writer {
     settings: AuditSettings,
     /// The file and its length.
     open: Option<(File, u64)>,
-    refusals: Refusals,
     figures: Arc<Figures>,
 }
 
@@ -130,22 +159,14 @@ impl Writer {
     fn run(mut self, receiver: &Receiver<Message>) {
         while let Ok(message) = receiver.recv() {
             match message {
-                Message::Event(at, event) => self.write(at, &event),
+                Message::Event(event) => self.write(&event),
                 Message::Flush(done) => drop(done.send(())),
             }
         }
     }
 
-    fn write(&mut self, at: Time, event: &AuditEvent) {
-        let mut left_out = 0;
-        if event.outcome == AuditOutcome::Denied {
-            let Some(before) = self.refusals.admit(at) else {
-                self.figures.left_out.fetch_add(1, Ordering::Relaxed);
-                return;
-            };
-            left_out = before;
-        }
-        match self.append(line(at, event, left_out).as_bytes()) {
+    fn write(&mut self, Stamped { at, event, left_out }: &Stamped) {
+        match self.append(line(*at, event, *left_out).as_bytes()) {
             Ok(()) => drop(self.figures.written.fetch_add(1, Ordering::Relaxed)),
             Err(error) => {
                 // What is wrong may be the file: the next event opens it again.
@@ -170,6 +191,7 @@ impl Writer {
     fn file(&mut self) -> io::Result<&mut (File, u64)> {
         if self.open.is_none() {
             let file = private().append(true).create(true).open(&self.settings.path)?;
+            make_private(&file)?;
             let length = file.metadata()?.len();
             self.open = Some((file, length));
         }
@@ -269,6 +291,9 @@ fn bounded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use storage::ManualClock;
 
     use super::*;
@@ -326,8 +351,7 @@ mod tests {
         let texts = [0, 1, 2].map(|number| fs::read_to_string(name(number)).unwrap());
         assert!(texts.iter().all(|text| text.len() <= 1000 && text.ends_with('\n')), "{texts:#?}");
         assert!(texts[0].contains("Action39") && !texts.iter().any(|text| text.contains("\"Action0\"")));
-        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
-        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         // A new process goes on where the last one ended.
         let before = texts[0].lines().count();
         let log = open(&path, 100_000, 3);
@@ -337,18 +361,40 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_others_could_read_is_its_owners_once_it_is_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        fs::write(&path, "of before\n").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        let log = open(&path, 1 << 20, 2);
+        log.take(event("CreateUser", AuditOutcome::Success));
+        log.flush();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 2, "what was there stays");
+    }
+
+    #[test]
     fn refusals_cannot_push_everything_else_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
-        let log = open(&path, 1 << 20, 2);
-        for _ in 0..1000 {
+        // The writer comes round to nothing before all have happened.
+        let (sender, receiver) = sync_channel(WAITING_MAX);
+        let log = AuditLog { sender, ..open(&path, 1 << 20, 2) };
+        let denials = 2 * WAITING_MAX as u64;
+        for _ in 0..denials {
             log.take(event("ReadItem", AuditOutcome::Denied));
         }
         log.take(event("AdminRegenerateKey", AuditOutcome::Success));
-        log.flush();
+        let settings = AuditSettings { path: path.clone(), file_bytes: 1 << 20, files: 2 };
+        let writer = Writer { settings, open: None, figures: Arc::clone(&log.figures) };
+        let AuditLog { sender, figures, .. } = log;
+        drop(sender);
+        writer.run(&receiver);
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text.lines().count() as u64, DENIALS_PER_SECOND + 1, "{text}");
-        assert_eq!(log.figures.left_out.load(Ordering::Relaxed), 1000 - DENIALS_PER_SECOND);
+        assert!(text.contains("AdminRegenerateKey"), "{text}");
+        assert_eq!(figures.left_out.load(Ordering::Relaxed), denials - DENIALS_PER_SECOND);
+        assert_eq!(figures.lost.load(Ordering::Relaxed), 0);
         let mut refusals = Refusals { second: 7, written: DENIALS_PER_SECOND, left_out: 5 };
         assert_eq!(refusals.admit(Time::from_seconds(7)), None);
         assert_eq!(refusals.admit(Time::from_seconds(8)), Some(6));

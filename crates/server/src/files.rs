@@ -18,11 +18,24 @@ pub(crate) fn private() -> OpenOptions {
     options
 }
 
-/// Makes an empty file for its owner alone, in the place of one that may be there with another mode.
+/// Makes an empty file for its owner alone, in the place of one that may be there: not in that one, which others may have open.
+/// What is no file of its own, as a pipe, a terminal or a link, is opened as it is.
 pub(crate) fn create_private(path: &Path) -> io::Result<fs::File> {
-    let file = private().write(true).create(true).truncate(true).open(path)?;
-    make_private(&file)?;
-    Ok(file)
+    if fs::symlink_metadata(path).is_ok_and(|known| !known.is_file()) {
+        let file = private().write(true).create(true).truncate(true).open(path)?;
+        make_private(&file)?;
+        return Ok(file);
+    }
+    remove_if_there(path)?;
+    private().write(true).create_new(true).open(path)
+}
+
+/// Removes a file that may not be there.
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Takes a file from everybody but its owner. What is no file of its own, as a pipe or a terminal, stays as it is.
@@ -69,10 +82,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result
     name.push(".new");
     let fresh = path.with_file_name(name);
     // What a crash left behind might be readable by others.
-    match fs::remove_file(&fresh) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove_if_there(&fresh)?;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&fresh)?;
     file.write_all(bytes)?;
     file.sync_all()?;
@@ -83,6 +93,8 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     fn mode_of(path: &Path) -> u32 {
@@ -104,6 +116,25 @@ mod tests {
         fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
         create_private(&file).unwrap();
         assert_eq!((mode_of(&file), fs::read(&file).unwrap()), (0o600, Vec::new()));
+    }
+
+    #[test]
+    fn a_reader_of_the_old_file_does_not_read_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("backup"), folder.path().join("link"));
+        fs::write(&path, "of before").unwrap();
+        let mut reader = OpenOptions::new().read(true).open(&path).unwrap();
+        create_private(&path).unwrap().write_all(b"of now").unwrap();
+        let mut read = String::new();
+        reader.read_to_string(&mut read).unwrap();
+        assert_eq!((read.as_str(), fs::read(&path).unwrap()), ("of before", b"of now".to_vec()));
+        // As /dev/stdout is one: what it leads to is written to, and it stays.
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        create_private(&link).unwrap().write_all(b"by the link").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"by the link");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        create_private(Path::new("/dev/null")).unwrap();
+        assert!(create_private(folder.path()).is_err());
     }
 
     #[test]

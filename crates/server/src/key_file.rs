@@ -4,12 +4,15 @@ use std::fs::OpenOptions;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use account::{Key, Keyring, Kind};
 use anyhow::{Context, Result, bail};
+use telemetry::{AuditOutcome, AuditSink};
 use tokio::signal::unix::Signal;
 use tokio::task::spawn_blocking;
 
+use crate::audit::{self, AuditLog};
 use crate::key_strength;
 
 /// Keys are far shorter; what is longer is another file, or a device.
@@ -70,7 +73,12 @@ impl KeyFile {
     }
 
     /// Looks whenever a signal asks for it. Runs until the process ends.
-    pub(crate) async fn keep(self, keys: Keyring, mut hangups: Signal) {
+    pub(crate) async fn keep(self, keys: Keyring, audit: Option<Arc<AuditLog>>, mut hangups: Signal) {
+        let tell = |key: Option<String>, outcome| {
+            if let Some(log) = &audit {
+                log.take(audit::of_server("reload-key", key, outcome));
+            }
+        };
         while hangups.recv().await.is_some() {
             let (file, ring) = (self.clone(), keys.clone());
             match spawn_blocking(move || file.look(&ring)).await {
@@ -79,10 +87,17 @@ impl KeyFile {
                         "the primary key of the account was replaced by the one in '{}'; the new one is {fingerprint}",
                         self.path.display()
                     );
+                    tell(Some(format!("{} key {fingerprint}", Kind::Primary.name())), AuditOutcome::Success);
                 }
                 Ok(Ok(None)) => {}
-                Ok(Err(error)) => tracing::error!("the primary key stays as it is: {error:#}"),
-                Err(error) => tracing::error!("looking for the primary key failed: {error}"),
+                Ok(Err(error)) => {
+                    tracing::error!("the primary key stays as it is: {error:#}");
+                    tell(None, AuditOutcome::Failure);
+                }
+                Err(error) => {
+                    tracing::error!("looking for the primary key failed: {error}");
+                    tell(None, AuditOutcome::Failure);
+                }
             }
         }
     }

@@ -32,21 +32,31 @@ impl ExplorerPages {
         let shell = mongo.map(|service| Arc::new(MongoShell(service)) as Arc<dyn Shell>);
         ExplorerPages { explorer: Explorer::new(Doors { engine, keys, shell }), registry }
     }
+}
 
-    /// Tells the audit log what a request has done.
-    fn audit(&self, answer: &mut Response<Bytes>, from: Option<SocketAddr>) {
-        let Some(Deed { who, action, target }) = answer.extensions_mut().remove() else { return };
+/// What a request does, which the audit log is told when the request ends; also when its client leaves in the middle, because
+/// what it has begun goes on.
+struct Audited<'a> {
+    registry: &'a Registry,
+    from: Option<SocketAddr>,
+    deed: Option<Deed>,
+    /// Of the answer, if there was one.
+    status: Option<u16>,
+}
+
+impl Drop for Audited<'_> {
+    fn drop(&mut self) {
+        let Some(Deed { who, action, target }) = self.deed.take() else { return };
         let Some(log) = self.registry.audit() else { return };
-        let status = answer.status().as_u16();
         log.take(AuditEvent {
             api: "explorer",
             who,
-            from,
+            from: self.from,
             action,
             target,
             details: None,
-            outcome: AuditOutcome::of_status(status),
-            status: Some(status.into()),
+            outcome: AuditOutcome::of_status(self.status),
+            status: self.status.map(i64::from),
         });
     }
 }
@@ -78,8 +88,10 @@ impl Pages for ExplorerPages {
         let transport = if is_secure { Transport::Tls } else { Transport::Plain };
         let peer = channel.map(|channel| channel.peer);
         Box::pin(async move {
-            let mut answer = self.explorer.answer(request, transport, peer.map(|peer| peer.ip())).await;
-            self.audit(&mut answer, peer);
+            let mut audited = Audited { registry: &self.registry, from: peer, deed: None, status: None };
+            let ip = peer.map(|peer| peer.ip());
+            let mut answer = self.explorer.answer(request, transport, ip, &mut audited.deed).await;
+            audited.status = Some(answer.status().as_u16());
             if answer.extensions().get::<SharedFile>().is_some() {
                 answer.extensions_mut().insert(SharedBody);
             }
@@ -103,5 +115,72 @@ impl Shell for MongoShell {
                 self.0.command(holder, database, command.clone()).await;
             Reply { document: reply, request_units }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    use account::Key;
+    use hyper::header::{COOKIE, SET_COOKIE};
+    use parking_lot::Mutex;
+    use storage::{ClockOptions, ManualClock, MemoryStore, Time};
+    use telemetry::AuditSink;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Log(Mutex<Vec<AuditEvent>>);
+
+    impl AuditSink for Log {
+        fn take(&self, event: AuditEvent) {
+            self.0.lock().push(event);
+        }
+    }
+
+    fn ask(path: &str, form: &str, cookie: &str) -> Request<Bytes> {
+        let request = if form.is_empty() { Request::get(path) } else { Request::post(path) };
+        request.header(COOKIE, cookie).body(Bytes::copy_from_slice(form.as_bytes())).unwrap()
+    }
+
+    #[test]
+    fn a_form_whose_sender_has_left_is_in_the_audit_log() {
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+        let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
+        let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
+        let engine = Arc::new(Engine::open(store).unwrap());
+        let keys = Keyring::of(Key::parse("c2VjcmV0").unwrap());
+        let log = Arc::<Log>::default();
+        let registry = Arc::new(Registry::default().with_audit(Arc::clone(&log) as _));
+        let pages = ExplorerPages::new(engine, keys.clone(), None, registry);
+        runtime.block_on(async {
+            let signed_in = pages.answer(ask("/_explorer/sign-in", "key=c2VjcmV0", ""), None).await;
+            let cookie = signed_in.headers()[SET_COOKIE].to_str().unwrap().split(';').next().unwrap();
+            let help = pages.answer(ask("/_explorer/help", "", cookie), None).await;
+            let help = String::from_utf8(help.into_body().to_vec()).unwrap();
+            let (_, csrf) = help.split_once("name=\"csrf\" value=\"").unwrap();
+            let form = format!("csrf={}&regenerate=secondary", csrf.split('"').next().unwrap());
+            // The only thread for work that blocks is taken, so the change waits for it.
+            let (release, taken) = std::sync::mpsc::channel::<()>();
+            tokio::task::spawn_blocking(move || taken.recv());
+            let mut answer = pages.answer(ask("/_explorer/keys", &form, cookie), None);
+            assert!(poll_fn(|context| Poll::Ready(answer.as_mut().poll(context).is_pending())).await);
+            drop(answer);
+            drop(release);
+            tokio::task::spawn_blocking(|| ()).await.unwrap();
+        });
+        assert_eq!(keys.entries().len(), 2, "the change goes on without its sender");
+        let events = log.0.lock();
+        let told: Vec<_> =
+            events.iter().map(|event| (event.action.as_str(), event.outcome, event.status)).collect();
+        assert_eq!(
+            told,
+            [
+                ("sign-in", AuditOutcome::Success, Some(303)),
+                ("keys secondary", AuditOutcome::Abandoned, None)
+            ]
+        );
     }
 }

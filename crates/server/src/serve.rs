@@ -15,7 +15,7 @@ use rustls::ServerConfig;
 use storage::{
     ClockOptions, EmbeddedOptions, EmbeddedStore, MemoryStore, RealClock, Recovery, Store, WallClock,
 };
-use telemetry::{Registry, SlowLog};
+use telemetry::{AuditOutcome, AuditSink, Registry, SlowLog};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -24,7 +24,7 @@ use transport::Admission;
 
 use crate::admission_figures::AdmissionFigures;
 use crate::archive::DirectoryArchive;
-use crate::audit::{AuditLog, AuditSettings};
+use crate::audit::{self, AuditLog, AuditSettings};
 use crate::background;
 use crate::bounded_archive::BoundedArchive;
 use crate::config::{Config, Mongo, Place, ShownKey};
@@ -140,12 +140,12 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     let planter = planted(config.seed, &engine).await?;
     let shutdown = signals()?;
     let renewal = tokio::spawn(tls.renewal.keep(Arc::clone(&clock), hangups()?));
+    let (registry, audit) = registry(config.slow, config.audit, &clock)?;
     if let Some(file) = config.key_file {
-        tokio::spawn(file.keep(config.keys.clone(), hangups()?));
+        tokio::spawn(file.keep(config.keys.clone(), audit.clone(), hangups()?));
     }
     let wall = Arc::clone(&clock);
     let wall_seconds = Arc::new(move || wall.wall().seconds());
-    let (registry, audit) = registry(config.slow, config.audit, &clock)?;
     let admission = Arc::new(Admission::new(config.bounds));
     let figures = Arc::new(AdmissionFigures(Arc::clone(&admission)));
     registry.observe(Arc::downgrade(&figures) as _);
@@ -193,6 +193,7 @@ async fn serve(config: Config, engine: Arc<Engine>, clock: Arc<dyn WallClock>) -
     background.abort();
     let _ = background.await;
     if let Some(audit) = audit {
+        audit.take(audit::of_server("stop", None, AuditOutcome::Success));
         audit.flush();
     }
     Ok(())
@@ -224,6 +225,7 @@ fn registry(
     let registry = Registry::new(Some(host::process), slow);
     let Some(settings) = audit else { return Ok((Arc::new(registry), None)) };
     let audit = Arc::new(AuditLog::open(settings, Arc::clone(clock))?);
+    audit.take(audit::of_server("start", None, AuditOutcome::Success));
     let registry = registry.with_audit(Arc::clone(&audit) as _);
     registry.observe(Arc::downgrade(&audit) as _);
     Ok((Arc::new(registry), Some(audit)))

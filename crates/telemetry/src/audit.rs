@@ -15,6 +15,8 @@ pub enum AuditOutcome {
     Denied,
     /// It was allowed, and failed.
     Failure,
+    /// The client left before the answer. What it asked for may be done all the same.
+    Abandoned,
 }
 
 impl AuditOutcome {
@@ -24,15 +26,17 @@ impl AuditOutcome {
             AuditOutcome::Success => "success",
             AuditOutcome::Denied => "denied",
             AuditOutcome::Failure => "failure",
+            AuditOutcome::Abandoned => "abandoned",
         }
     }
 
-    /// What an HTTP status says.
-    pub fn of_status(status: u16) -> AuditOutcome {
+    /// What an HTTP status says; none if the client left before there was one.
+    pub fn of_status(status: Option<u16>) -> AuditOutcome {
         match status {
-            ..=399 => AuditOutcome::Success,
-            401 | 403 => AuditOutcome::Denied,
-            _ => AuditOutcome::Failure,
+            None => AuditOutcome::Abandoned,
+            Some(..=399) => AuditOutcome::Success,
+            Some(401 | 403) => AuditOutcome::Denied,
+            Some(_) => AuditOutcome::Failure,
         }
     }
 }
@@ -40,7 +44,7 @@ impl AuditOutcome {
 /// One audited action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEvent {
-    /// The front end: `nosql`, `mongodb`, `explorer`.
+    /// The front end: `nosql`, `mongodb`, `explorer`; `server` for what no client asked for.
     pub api: &'static str,
     /// The key, by kind and fingerprint, or the user; none if nobody has proved anything.
     pub who: Option<String>,

@@ -90,7 +90,8 @@ impl World {
 
     pub(crate) async fn ask(&self, request: Request<Bytes>) -> Page {
         // No page takes long; one that hangs is a failure.
-        let answer = self.explorer.answer(request, Transport::Plain, None);
+        let mut deed = None;
+        let answer = self.explorer.answer(request, Transport::Plain, None, &mut deed);
         let response = tokio::time::timeout(Duration::from_mins(1), answer).await.unwrap();
         Page::new(response)
     }

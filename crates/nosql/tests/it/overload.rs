@@ -70,6 +70,23 @@ async fn what_would_not_fit_is_refused_before_its_body_is_read() {
     until(|| load.held_bytes() == 0).await;
 }
 
+/// There would be room for a small answer, and how large this one is shows when it was made.
+#[tokio::test]
+async fn a_read_whose_answer_finds_no_room_is_refused_and_its_connection_stays() {
+    let load = Arc::new(Admission::new(Bounds { held_bytes: 1 << 20, ..bounds() }));
+    let server = server(&load).await;
+    let large = format!(r#"{{"id":"large","pk":"a","x":"{}"}}"#, "x".repeat(400_000));
+    server.create("a", &large).await.expect_status(201);
+    let held = load.hold(tenant(Kind::Primary), 1 << 17).unwrap();
+    server.read("a", "large").await.expect_error(429, 3200, "TooManyRequests");
+    server.query("SELECT * FROM c").await.expect_error(429, 3200, "TooManyRequests");
+    server.query("SELECT * FROM c WHERE c.id = '1'").await.expect_status(200);
+    drop(held);
+    server.read("a", "large").await.expect_status(200);
+    server.query("SELECT * FROM c").await.expect_status(200);
+    until(|| load.held_bytes() == 0).await;
+}
+
 /// Peers that announce much and send nothing.
 #[tokio::test]
 async fn large_bodies_that_do_not_come_hold_up_other_large_ones_alone() {

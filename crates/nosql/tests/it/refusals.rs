@@ -18,7 +18,7 @@ use crate::client::{Reply, START, Server};
 const DOCS: &str = "/dbs/db/colls/c/docs";
 
 /// Items that each meet one refusal, and one whose read is answered.
-const ITEMS: [&str; 17] = [
+const ITEMS: [&str; 18] = [
     "answered",
     "queried",
     "unsigned",
@@ -35,6 +35,7 @@ const ITEMS: [&str; 17] = [
     "no-line",
     "no-room",
     "no-room-for-query",
+    "no-room-for-its-size",
     "throttled",
 ];
 
@@ -105,6 +106,9 @@ async fn a_refused_request_restarts_no_countdown_t33() {
     let held = load.hold(tenant(Kind::Primary), 1 << 19).unwrap();
     refuse(get("no-room").send().await, 429);
     refuse(query(&server, "no-room-for-query").send().await, 429);
+    drop(held);
+    let held = load.hold(tenant(Kind::Primary), 360_000).unwrap();
+    refuse(get("no-room-for-its-size").send().await, 429);
     drop(held);
     let mut spent = 0;
     while server.create("a", &format!(r#"{{"id":"spend-{spent}","pk":"a"}}"#)).await.status != 429 {

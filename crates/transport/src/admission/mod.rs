@@ -170,7 +170,7 @@ impl Admission {
     /// when they came.
     pub async fn enter(&self, tenant: Tenant, work: Work) -> Result<Permit<'_>, Busy> {
         let slot = self.queue(work).enter(tenant, 1).await?;
-        self.check_room(tenant, Some(work))?;
+        self.check_room(tenant, work)?;
         let page = match work {
             Work::Query => Some(self.answers.take(tenant, self.page_bytes, Share::Half)?),
             Work::Brief | Work::Statement => None,
@@ -208,10 +208,10 @@ impl Admission {
         self.strangers.cut_off_oldest(api);
     }
 
-    /// Returns an error if there is no room for one more answer to that kind of work; to none if it is computed on the spot.
-    /// Large answers are those of queries: they leave half to other work of the same tenant.
-    pub fn check_room(&self, tenant: Tenant, work: Option<Work>) -> Result<(), Busy> {
-        let share = if work == Some(Work::Query) { Share::Half } else { Share::Most };
+    /// Returns an error if there is no room for one more answer to that kind of work, however small. Large answers are those of
+    /// queries: they leave half to other work of the same tenant.
+    pub fn check_room(&self, tenant: Tenant, work: Work) -> Result<(), Busy> {
+        let share = if work == Work::Query { Share::Half } else { Share::Most };
         self.answers.check(tenant, 1, share)
     }
 

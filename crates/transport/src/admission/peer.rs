@@ -98,12 +98,14 @@ impl Peer {
     pub fn hold(self: &Arc<Self>, bytes: usize) -> Result<Held, CutOff> {
         let standing = self.standing.lock();
         match *standing {
-            Standing::Known(tenant) => match self.answers.take(tenant, bytes, Share::Most) {
-                Ok(charged) => Ok(Held::of_tenant(charged)),
-                Err(_) => Err(CutOff),
-            },
+            Standing::Known(tenant) => self.hold_for(tenant, bytes),
             Standing::Silent | Standing::Stranger => self.hold_stranger(bytes),
         }
+    }
+
+    /// The same for a request of that tenant, whoever was authenticated on the connection since.
+    pub fn hold_for(&self, tenant: Tenant, bytes: usize) -> Result<Held, CutOff> {
+        self.answers.take(tenant, bytes, Share::Most).map(Held::of_tenant).map_err(|_| CutOff)
     }
 
     fn hold_stranger(self: &Arc<Self>, bytes: usize) -> Result<Held, CutOff> {

@@ -83,8 +83,9 @@ impl Strangers {
         let rank = Rank { has_spoken: false, number: state.connected };
         let stranger = Stranger { api, address, rank, bytes: 0, cut_off: Arc::clone(&cut_off) };
         state.insert(stranger);
-        if state.by_address.get(&address).is_some_and(|ranks| ranks.len() > self.of_address) {
-            let first = state.by_address.get(&address).and_then(|ranks| ranks.first().copied());
+        if let Some(ranks) = state.by_address.get(&address).filter(|ranks| ranks.len() > self.of_address) {
+            // The newcomer has said nothing either, and is not the one that goes.
+            let first = ranks.iter().find(|other| other.number != rank.number).copied();
             self.cut(&mut state, first);
         }
         drop(state);
@@ -224,6 +225,20 @@ mod tests {
         drop((spoke, other, more, networks));
         assert_eq!(strangers.figures(), StrangerFigures { connections: 0, bytes: 0, cut_off: 2 });
         assert!(strangers.state.lock().by_address.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_newcomer_stays_where_all_others_of_its_address_have_been_answered() {
+        let (strangers, pool) = strangers(2);
+        let enter = || strangers.enter(&pool, Api::Mongo, address("10.0.0.1"));
+        let answered = [enter(), enter()];
+        for peer in &answered {
+            peer.spoke();
+        }
+        let newcomer = enter();
+        assert!(!is_cut_off(&newcomer).await);
+        assert!(is_cut_off(&answered[0]).await, "the oldest goes");
+        assert!(!is_cut_off(&answered[1]).await);
     }
 
     #[tokio::test(start_paused = true)]

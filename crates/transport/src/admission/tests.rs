@@ -174,10 +174,10 @@ async fn answers_are_counted_while_they_are_held_and_refused_beyond_the_share() 
     let admission = admission(1);
     let a = tenant("a");
     let held = admission.hold(a, 200).unwrap();
-    assert_eq!(admission.check_room(a, Some(Work::Query)), Err(Busy { retry_after_ms: 100 }));
-    assert_eq!((admission.check_room(a, Some(Work::Brief)), admission.check_room(a, None)), (Ok(()), Ok(())));
+    assert_eq!(admission.check_room(a, Work::Query), Err(Busy { retry_after_ms: 100 }));
+    assert_eq!(admission.check_room(a, Work::Brief), Ok(()));
     let more = admission.hold(a, 100).unwrap();
-    assert!(admission.check_room(a, Some(Work::Brief)).is_err() && admission.hold(a, 1).is_err());
+    assert!(admission.check_room(a, Work::Brief).is_err() && admission.hold(a, 1).is_err());
     assert!(admission.enter(tenant("b"), Work::Query).await.is_ok(), "another tenant has room");
     assert!(admission.enter(a, Work::Query).await.is_err(), "room is looked for when the turn has come");
     assert_eq!(admission.figures(Work::Query).working, 0);
@@ -194,8 +194,8 @@ async fn a_query_under_way_is_counted_with_a_page() {
     let second = admission.enter(a, Work::Query).await.unwrap();
     assert_eq!(admission.held_bytes(), 2 * PAGE_BYTES);
     let answers = admission.hold(a, 2 * PAGE_BYTES).unwrap();
-    assert!(admission.check_room(a, Some(Work::Query)).is_err(), "half is held, pages included");
-    assert_eq!(admission.check_room(a, Some(Work::Brief)), Ok(()));
+    assert!(admission.check_room(a, Work::Query).is_err(), "half is held, pages included");
+    assert_eq!(admission.check_room(a, Work::Brief), Ok(()));
     drop((first, second, answers));
     assert_eq!(admission.held_bytes(), 0);
     let small = Admission::new(Bounds { queries: 2, held_bytes: 800, ..Bounds::default() });
@@ -217,7 +217,7 @@ async fn large_bodies_wait_for_each_other_and_take_no_room_from_answers() {
     let began = Instant::now();
     assert!(admission.receive(a, 3 * PIECE_BYTES).await.is_err(), "none is given back");
     assert_eq!((began.elapsed(), admission.refused_for_bytes()), (Duration::from_secs(5), 1));
-    assert_eq!(admission.check_room(a, None), Ok(()));
+    assert_eq!(admission.check_room(a, Work::Brief), Ok(()));
     drop(second);
     let all = admission.receive_in_the_end(a, 1000 * PIECE_BYTES).await;
     assert_eq!(admission.held_bytes(), 4 * PIECE_BYTES, "what is larger than all there is gets all of it");
