@@ -52,14 +52,14 @@ pub(crate) fn for_write(room: &Room, database: &str, name: &str) -> Result<Arc<C
 /// The collection of that name, if there is one, to be read, explained or told of. Every command that takes a name from a client
 /// comes to its collection here or by [`resolve`]; [`Room::read`] refuses what came by another way.
 pub(crate) fn find(engine: &Engine, database: &str, name: &str) -> Result<Option<Arc<Collection>>> {
-    refuse_secret(database, name)?;
+    refuse_system_read(database, name)?;
     Ok(engine.collection(database, name))
 }
 
 /// The collections and views of a database whose figures clients may be told.
 pub(crate) fn readable(engine: &Engine, database: &str) -> Vec<Arc<Collection>> {
     let mut collections = engine.collections(database);
-    collections.retain(|collection| !is_secret(database, &collection.name));
+    collections.retain(|collection| !is_system_collection(database, &collection.name));
     collections
 }
 
@@ -74,14 +74,14 @@ pub(crate) fn missing(database: &str, name: &str) -> Error {
 }
 
 /// Whether a collection belongs to the system and is not for clients to read: users have credentials in it.
-pub(crate) fn is_secret(database: &str, name: &str) -> bool {
+pub(crate) fn is_system_collection(database: &str, name: &str) -> bool {
     database == "admin" && name.starts_with("system.")
 }
 
 /// Refuses to read what belongs to the system, whoever asks: documents, counts, figures and indexes alike, since a count by a
 /// filter tells of values as well as the documents do. `usersInfo` tells what user administrators need.
-pub(crate) fn refuse_secret(database: &str, name: &str) -> Result<()> {
-    if is_secret(database, name) {
+pub(crate) fn refuse_system_read(database: &str, name: &str) -> Result<()> {
+    if is_system_collection(database, name) {
         let text = format!("not authorized on {database} to read {database}.{name}");
         return Err(Error::new(Code::UNAUTHORIZED, text));
     }

@@ -116,6 +116,12 @@ fn keep(call: &Call, opening: &Opening<'_>, rest: Rest) -> Result<i64> {
     };
     let (idle, user) = (call.service.cursor_idle(), cursor.owner.user);
     let id = call.service.cursors.keep(cursor, idle)?;
+    // A transaction that has ended since the command began has closed its cursors, this one not yet among them.
+    if let Some((session, number)) = call.transaction()
+        && !call.service.transactions.is_open(session, number)
+    {
+        call.service.cursors.kill(id, None);
+    }
     call.service.make_room(&user);
     call.service.sweep_alarm.set(Instant::now() + idle);
     call.service.statistics.cursors_opened.add(1);

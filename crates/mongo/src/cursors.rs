@@ -133,15 +133,33 @@ impl Cursors {
     }
 
     /// The cursor of a user that rests and holds the most, and how much; of several the one that rests for the longest time.
+    /// Cursors of transactions are left out: they end with their transaction.
     pub(crate) fn largest_idle(&self, user: &UserDigest) -> Option<(i64, usize)> {
         let slots = self.slots.lock();
         let own = slots.iter().filter_map(|(id, slot)| match slot {
-            Slot::Resting { cursor, share, since } if cursor.owner.user == *user => {
+            Slot::Resting { cursor, share, since }
+                if cursor.owner.user == *user && cursor.transaction.is_none() =>
+            {
                 Some((*id, share.bytes(), Reverse(*since)))
             }
             Slot::Resting { .. } | Slot::InUse { .. } => None,
         });
         own.max_by_key(|(_, bytes, since)| (*bytes, *since)).map(|(id, bytes, _)| (id, bytes))
+    }
+
+    /// Returns how many bytes rest in the cursors of a user's transactions, by session: each has one transaction at a time.
+    pub(crate) fn bytes_in_transactions(&self, user: &UserDigest) -> HashMap<SessionId, usize> {
+        let mut bytes = HashMap::new();
+        for slot in self.slots.lock().values() {
+            if let Slot::Resting { cursor, share, .. } = slot
+                && cursor.transaction.is_some()
+                && let Owner { session: Some(session), user: owner } = &cursor.owner
+                && owner == user
+            {
+                *bytes.entry(session.clone()).or_default() += share.bytes();
+            }
+        }
+        bytes
     }
 
     /// Closes a cursor that rests for want of room; false if there is none any more.
@@ -238,11 +256,9 @@ impl Cursors {
         self.kill_all(|owner, _| owner.session.as_ref() == Some(session));
     }
 
-    /// Closes the cursors of a transaction.
-    pub(crate) fn kill_of_transaction(&self, session: &SessionId, number: i64) {
-        self.kill_all(|owner, transaction| {
-            owner.session.as_ref() == Some(session) && transaction == Some(number)
-        });
+    /// Returns the cursors that a transaction has, and will have.
+    pub(crate) fn of_transaction(self: &Arc<Self>, session: &SessionId, number: i64) -> TransactionCursors {
+        TransactionCursors { cursors: Arc::clone(self), session: session.clone(), number }
     }
 
     fn kill_all(&self, which: impl Fn(&Owner, Option<i64>) -> bool) {
@@ -277,6 +293,21 @@ impl Cursors {
     }
 }
 
+/// The cursors of an open transaction. Dropping it closes them, so that they end with the transaction, whichever way it ends.
+pub(crate) struct TransactionCursors {
+    cursors: Arc<Cursors>,
+    session: SessionId,
+    number: i64,
+}
+
+impl Drop for TransactionCursors {
+    fn drop(&mut self) {
+        self.cursors.kill_all(|owner, transaction| {
+            owner.session.as_ref() == Some(&self.session) && transaction == Some(self.number)
+        });
+    }
+}
+
 /// The error for one cursor too many. It ends a transaction that it was to be part of, which the client then runs again.
 fn refused(refusal: Refusal, in_transaction: bool) -> Error {
     let text = match refusal {
@@ -304,7 +335,7 @@ fn stale(slots: &mut HashMap<i64, Slot>, now: Instant, idle: Duration, most: usi
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::limits::Limits;
 
@@ -318,7 +349,7 @@ mod tests {
         SessionId { uuid: [byte; 16], user: [0; 32] }
     }
 
-    fn cursor(byte: u8, keep: bool) -> Cursor {
+    pub(crate) fn cursor(byte: u8, keep: bool) -> Cursor {
         let owner = Owner { session: Some(session(byte)), user: [0; 32] };
         let rest = Rest::List(VecDeque::new());
         Cursor {
@@ -374,5 +405,23 @@ mod tests {
         );
         cursors.kill_of_session(&session(1));
         assert!(!cursors.kill(mine, Some(&[0; 32])) && cursors.kill(other, Some(&[0; 32])));
+    }
+
+    #[tokio::test]
+    async fn cursors_of_transactions_count_with_them() {
+        let cursors = cursors();
+        let part =
+            |byte, command_bytes| Cursor { transaction: Some(1), command_bytes, ..cursor(byte, false) };
+        for cursor in [part(1, 5000), part(1, 300), part(2, 7000)] {
+            cursors.keep(cursor, IDLE_MAX).unwrap();
+        }
+        let alone = cursors.keep(cursor(1, false), IDLE_MAX).unwrap();
+        assert_eq!(cursors.largest_idle(&[0; 32]), Some((alone, IDLE_BASE_BYTES)));
+        let bytes = cursors.bytes_in_transactions(&[0; 32]);
+        assert_eq!(
+            (bytes[&session(1)], bytes[&session(2)]),
+            (2 * IDLE_BASE_BYTES + 5300, IDLE_BASE_BYTES + 7000)
+        );
+        assert!(cursors.bytes_in_transactions(&[1; 32]).is_empty(), "somebody else's");
     }
 }

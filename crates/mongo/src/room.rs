@@ -161,7 +161,7 @@ impl Room {
         work: impl FnOnce(&Reading<'_>) -> Result<T>,
     ) -> Result<T> {
         for collection in collections {
-            catalog::refuse_secret(&collection.database, &collection.name)?;
+            catalog::refuse_system_read(&collection.database, &collection.name)?;
             self.meter.owes(collection.namespace(), self.engine().admit_collection(collection)?);
         }
         let metered = |reading: &Reading<'_>| {

@@ -47,7 +47,7 @@ pub struct Service {
     pub(crate) usage: UseByCollection,
     /// What users hold between two requests.
     pub(crate) shares: Arc<Shares>,
-    pub(crate) cursors: Cursors,
+    pub(crate) cursors: Arc<Cursors>,
     pub(crate) transactions: Transactions,
     pub(crate) started: Instant,
     /// The same by the engine's clock.
@@ -72,6 +72,7 @@ impl Service {
         access::remove_leftovers(&engine);
         let statements = settings.admission.limit(Work::Statement);
         let shares = Shares::new(&settings.limits);
+        let cursors = Arc::new(Cursors::new(&shares));
         let started_at = engine.now().unwrap_or(Time::from_seconds(0));
         let service = Arc::new(Service {
             account_keys: AccountKeys::new(&settings.account),
@@ -86,8 +87,8 @@ impl Service {
             fail_points: FailPoints::default(),
             journal: Journal::default(),
             usage: UseByCollection::default(),
-            cursors: Cursors::new(&shares),
-            transactions: Transactions::new(&shares),
+            transactions: Transactions::new(&shares, &cursors),
+            cursors,
             shares,
             settings,
             ids: AtomicU32::new(random::number() as u32),

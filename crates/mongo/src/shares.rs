@@ -4,7 +4,7 @@
 //! shares it: **a user holds at most three quarters of what the others leave.**
 //!
 //! ```text
-//!   of 10,000 cursors    alone 7,500    a second user beside it 1,875    a third 469    a fourth 118 ...
+//!   of 10,000 cursors    alone 7,500    a second user beside it 1,875    a third 469    a fourth 117 ...
 //! ```
 //!
 //! So a user that takes all it can leaves something to the next one, whichever comes first, and a server with one user loses no
@@ -164,22 +164,17 @@ impl Drop for Share {
 }
 
 impl Service {
-    /// Ends the largest of what a user has idle, as long as the user holds more bytes than its share. What is in use is left
-    /// alone: it is looked at again when its request has ended.
+    /// Ends the largest of what a user has idle, as long as the user holds more bytes than its share; a transaction counts with
+    /// its cursors and ends with them. What is in use is left alone: it is looked at again when its request has ended.
     pub(crate) fn make_room(&self, user: &UserDigest) {
         while self.shares.is_exceeded(user) {
             let cursor = self.cursors.largest_idle(user);
-            let transaction = self.transactions.largest_idle(user);
-            let bytes = |found: Option<usize>| found.unwrap_or(0);
-            let (in_cursor, in_transaction) =
-                (bytes(cursor.map(|(_, bytes)| bytes)), bytes(transaction.as_ref().map(|found| found.2)));
+            let transaction = self.transactions.largest_idle(user, &self.cursors.bytes_in_transactions(user));
+            let in_transaction = transaction.as_ref().map_or(0, |(_, _, bytes)| *bytes);
             let ended = match (cursor, transaction) {
-                (Some((id, _)), _) if in_cursor >= in_transaction => self.cursors.evict(id),
-                (_, Some((session, number, _))) => {
-                    self.cursors.kill_of_transaction(&session, number);
-                    self.transactions.evict(&session, number)
-                }
-                _ => return,
+                (Some((id, in_cursor)), _) if in_cursor >= in_transaction => self.cursors.evict(id),
+                (_, Some((session, number, _))) => self.transactions.evict(&session, number),
+                (_, None) => return,
             };
             if ended {
                 self.shares.ended.add(1);

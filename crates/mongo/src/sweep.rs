@@ -92,7 +92,6 @@ impl Service {
         for (session, number, _) in &transactions.expired {
             let is_meant = |operation: &Operation| is_in_transaction(operation, session, *number);
             self.operations.stop(is_meant, Stop::TransactionExpired);
-            self.cursors.kill_of_transaction(session, *number);
         }
         let cursors = self.cursors.sweep(now, self.cursor_idle(), ENTRIES_PER_STEP);
         let sessions = self.sessions.sweep(now, ENTRIES_PER_STEP);

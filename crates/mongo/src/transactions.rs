@@ -3,7 +3,7 @@
 //! A transaction begins with its first command, sees one snapshot and one time, and ends with `commitTransaction`, with
 //! `abortTransaction`, with the first statement that fails, with its session, or when its time is over. What it has written
 //! is nobody else's business before it commits; a commit that meets documents which changed or died since the snapshot
-//! conflicts, and the client tries the whole transaction again (T16).
+//! conflicts, and the client tries the whole transaction again (T16). Its cursors end with it, whichever way it ends.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use mql::Code;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::cursors::{Cursors, TransactionCursors};
 use crate::error::{Error, Result, TRANSIENT_TRANSACTION};
 use crate::limits::IDLE_BASE_BYTES;
 use crate::room::{Common, OpenTransaction, Room};
@@ -23,6 +24,7 @@ use crate::sweep::Swept;
 /// The last transaction of each session.
 pub(crate) struct Transactions {
     shares: Arc<Shares>,
+    cursors: Arc<Cursors>,
     by_session: Mutex<HashMap<SessionId, Transaction>>,
 }
 
@@ -39,6 +41,8 @@ pub(crate) enum State {
     Open {
         opened: Arc<OpenTransaction>,
         share: Share,
+        /// Held to be dropped with the transaction.
+        _cursors: TransactionCursors,
     },
     Committed,
     Aborted,
@@ -58,8 +62,12 @@ pub(crate) enum Commit {
 }
 
 impl Transactions {
-    pub(crate) fn new(shares: &Arc<Shares>) -> Transactions {
-        Transactions { shares: Arc::clone(shares), by_session: Mutex::default() }
+    pub(crate) fn new(shares: &Arc<Shares>, cursors: &Arc<Cursors>) -> Transactions {
+        Transactions {
+            shares: Arc::clone(shares),
+            cursors: Arc::clone(cursors),
+            by_session: Mutex::default(),
+        }
     }
 
     /// Where a command reads and writes that is part of a transaction; begun if the command is its first.
@@ -100,7 +108,8 @@ impl Transactions {
                 }
             };
             let opened = Arc::new(OpenTransaction::begin(common)?);
-            let state = State::Open { opened: Arc::clone(&opened), share };
+            let cursors = self.cursors.of_transaction(session, number);
+            let state = State::Open { opened: Arc::clone(&opened), share, _cursors: cursors };
             let until = Instant::now() + lifetime;
             let new = Transaction { number, state, until, commit: Arc::default() };
             let ended = known.insert(session.clone(), new);
@@ -133,7 +142,7 @@ impl Transactions {
 
     /// Counts a transaction for what it holds, at the end of one of its commands.
     pub(crate) fn measure(&self, session: &SessionId, number: i64) {
-        if let Some(Transaction { number: known, state: State::Open { opened, share }, .. }) =
+        if let Some(Transaction { number: known, state: State::Open { opened, share, .. }, .. }) =
             self.by_session.lock().get_mut(session)
             && *known == number
             && let Some(bytes) = opened.bytes()
@@ -142,13 +151,20 @@ impl Transactions {
         }
     }
 
-    /// The transaction of a user that no command is in and that holds the most, and how much.
-    pub(crate) fn largest_idle(&self, user: &UserDigest) -> Option<(SessionId, i64, usize)> {
+    /// The transaction of a user that no command is in and that holds the most, and how much, with what its cursors hold.
+    pub(crate) fn largest_idle(
+        &self,
+        user: &UserDigest,
+        in_cursors: &HashMap<SessionId, usize>,
+    ) -> Option<(SessionId, i64, usize)> {
         let known = self.by_session.lock();
         let own = known.iter().filter(|(session, _)| session.user == *user);
         let idle = own.filter(|(_, transaction)| transaction.is_idle());
         let idle = idle.filter_map(|(session, transaction)| match &transaction.state {
-            State::Open { share, .. } => Some((session, transaction.number, share.bytes())),
+            State::Open { share, .. } => {
+                let bytes = share.bytes() + in_cursors.get(session).copied().unwrap_or_default();
+                Some((session, transaction.number, bytes))
+            }
             State::Committed | State::Aborted | State::Evicted => None,
         });
         let largest = idle.max_by_key(|(_, _, bytes)| *bytes);
@@ -163,6 +179,13 @@ impl Transactions {
         let ended = idle.map(|idle| std::mem::replace(&mut idle.state, State::Evicted));
         drop(known);
         ended.is_some()
+    }
+
+    /// Whether a transaction is open.
+    pub(crate) fn is_open(&self, session: &SessionId, number: i64) -> bool {
+        let known = self.by_session.lock();
+        let transaction = known.get(session).filter(|transaction| transaction.number == number);
+        transaction.is_some_and(|transaction| matches!(transaction.state, State::Open { .. }))
     }
 
     /// What whoever commits a transaction holds; none if the session knows no transaction of that number.
@@ -181,19 +204,19 @@ impl Transactions {
         let mut known = self.by_session.lock();
         let transaction = known.get_mut(session).filter(|transaction| transaction.number == number);
         let transaction = transaction.ok_or_else(|| none(number))?;
-        let expired = transaction.expire(Instant::now());
+        let mut ended = transaction.expire(Instant::now());
         let found = match &transaction.state {
             State::Committed => Ok(Commit::Done),
             State::Aborted => Err(aborted(number)),
             State::Evicted => Err(evicted(number)),
             State::Open { opened, .. } => {
                 let opened = Arc::clone(opened);
-                transaction.state = State::Aborted;
+                ended = Some(std::mem::replace(&mut transaction.state, State::Aborted));
                 Ok(Commit::Open(opened))
             }
         };
         drop(known);
-        drop(expired);
+        drop(ended);
         found
     }
 
@@ -317,7 +340,19 @@ mod tests {
     use storage::{ClockOptions, ManualClock, MemoryStore, Time};
 
     use super::*;
+    use crate::cursors::Cursor;
+    use crate::cursors::tests::cursor;
     use crate::limits::Limits;
+
+    const SESSION: SessionId = SessionId { uuid: [1; 16], user: [0; 32] };
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    /// No transaction yet, and the cursors that they will have.
+    fn transactions(limits: &Limits) -> (Transactions, Arc<Cursors>) {
+        let shares = Shares::new(limits);
+        let cursors = Arc::new(Cursors::new(&shares));
+        (Transactions::new(&shares, &cursors), cursors)
+    }
 
     fn common() -> Arc<Common> {
         let clock = Arc::new(ManualClock::new(Time::from_seconds(1_700_000_000)));
@@ -329,7 +364,7 @@ mod tests {
     async fn a_collection_made_in_a_transaction_goes_with_it_when_its_time_is_over() {
         let common = common();
         let engine = Arc::clone(&common.engine);
-        let transactions = Transactions::new(&Shares::new(&Limits::default()));
+        let (transactions, _) = transactions(&Limits::default());
         let session = SessionId { uuid: [1; 16], user: [0; 32] };
         let minute = Duration::from_mins(1);
         let room = transactions.room(&common, &session, 1, true, minute).unwrap();
@@ -351,11 +386,68 @@ mod tests {
         assert!(engine.collection("db", "d").is_none());
     }
 
+    /// Ends the first transaction of the session.
+    type End = fn(&Transactions, &Arc<Common>);
+
+    #[tokio::test]
+    async fn cursors_end_with_their_transaction_however_it_ends() {
+        let ends: [(&str, Duration, End); 10] = [
+            ("it is aborted", MINUTE, |them, _| them.abort(&SESSION, 1).unwrap()),
+            ("it is committed", MINUTE, |them, _| drop(them.commit(&SESSION, 1).unwrap())),
+            ("it is evicted", MINUTE, |them, _| assert!(them.evict(&SESSION, 1))),
+            ("its session ends", MINUTE, |them, _| them.end(&SESSION)),
+            ("the server stops", MINUTE, |them, _| them.end_all()),
+            ("the next one begins", MINUTE, |them, common| {
+                them.room(common, &SESSION, 2, true, MINUTE).unwrap();
+            }),
+            ("a sweep finds it expired", Duration::ZERO, |them, _| drop(them.sweep(Instant::now(), 1))),
+            ("a statement finds it expired", Duration::ZERO, |them, common| {
+                assert!(them.room(common, &SESSION, 1, false, MINUTE).is_err());
+            }),
+            ("its commit finds it expired", Duration::ZERO, |them, _| {
+                assert!(them.commit(&SESSION, 1).is_err());
+            }),
+            ("one too many finds it expired", Duration::ZERO, |them, common| {
+                let other = SessionId { uuid: [2; 16], ..SESSION };
+                assert!(them.room(common, &other, 1, true, MINUTE).is_err());
+            }),
+        ];
+        for (how, lifetime, end) in ends {
+            let common = common();
+            let (transactions, cursors) = transactions(&Limits { transactions: 2, ..Limits::default() });
+            let full = SessionId { uuid: [3; 16], ..SESSION };
+            if lifetime.is_zero() {
+                transactions.room(&common, &full, 1, true, MINUTE).unwrap();
+            }
+            transactions.room(&common, &SESSION, 1, true, lifetime).unwrap();
+            for transaction in [Some(1), Some(1), None] {
+                cursors.keep(Cursor { transaction, ..cursor(1, false) }, MINUTE).unwrap();
+            }
+            end(&transactions, &common);
+            assert!(!transactions.is_open(&SESSION, 1), "{how}");
+            assert_eq!(cursors.figures().open, 1, "{how}: the one of no transaction stays");
+        }
+    }
+
+    /// What a command works in is not evicted, and keeps its cursors.
+    #[tokio::test]
+    async fn a_transaction_in_use_keeps_its_cursors() {
+        let common = common();
+        let (transactions, cursors) = transactions(&Limits::default());
+        let room = transactions.room(&common, &SESSION, 1, true, MINUTE).unwrap();
+        cursors.keep(Cursor { transaction: Some(1), ..cursor(1, false) }, MINUTE).unwrap();
+        assert!(!transactions.evict(&SESSION, 1));
+        assert_eq!((transactions.is_open(&SESSION, 1), cursors.figures().open), (true, 1));
+        drop(room);
+        assert!(transactions.evict(&SESSION, 1));
+        assert_eq!((transactions.is_open(&SESSION, 1), cursors.figures().open), (false, 0));
+    }
+
     /// A transaction whose time is over takes a while to go; other sessions need not wait for that.
     #[test]
     fn nobody_waits_while_an_expired_transaction_goes() {
         let common = common();
-        let transactions = Transactions::new(&Shares::new(&Limits::default()));
+        let (transactions, _) = transactions(&Limits::default());
         let session = SessionId { uuid: [1; 16], user: [0; 32] };
         for (number, commits) in [(1, false), (2, true)] {
             let room = transactions.room(&common, &session, number, true, Duration::ZERO).unwrap();

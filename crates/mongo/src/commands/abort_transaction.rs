@@ -10,7 +10,6 @@ use crate::reply::Reply;
 pub(super) async fn run(call: &mut Call) -> Result<Reply> {
     let (session, number) = call.transaction().ok_or_else(outside)?;
     call.service.transactions.abort(session, number)?;
-    call.service.cursors.kill_of_transaction(session, number);
     Ok(Reply::ok())
 }
 

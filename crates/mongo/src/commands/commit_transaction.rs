@@ -28,7 +28,6 @@ pub(super) async fn run(call: &mut Call) -> Result<Reply> {
         found => found?,
     };
     let Commit::Open(opened) = found else { return Ok(Reply::ok()) };
-    call.service.cursors.kill_of_transaction(session, number);
     let Some(workspace) = opened.take() else { return Ok(Reply::ok()) };
     let made = opened.collections.commit();
     match call.engine.commit(workspace, Some(receipt)).await {

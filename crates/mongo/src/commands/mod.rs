@@ -1,6 +1,6 @@
 //! The one table of what this front end understands, one file per command.
 //!
-//! A row says who may run a command, where, whether it writes, and what it is in a transaction; the dispatcher does the rest.
+//! A row says who may run a command, where, whether it writes, what it is in a transaction, and whether the audit log has it; the dispatcher does the rest.
 //! `listCommands` shows this table.
 
 #![allow(clippy::unused_async, reason = "all commands have one shape")]
@@ -138,6 +138,17 @@ pub(crate) enum InTransaction {
     Ends,
 }
 
+/// Which of its runs the audit log has. Refusals of every command are in it besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audit {
+    /// All: it changes something other than documents.
+    Audited,
+    /// The last step of an authentication that succeeds.
+    SignIn,
+    /// None: it reads, or is about documents and what is computed from them.
+    Unaudited,
+}
+
 /// One row of the table.
 pub(crate) struct Command {
     pub(crate) name: &'static str,
@@ -147,6 +158,7 @@ pub(crate) struct Command {
     pub(crate) place: Place,
     pub(crate) effect: Effect,
     pub(crate) transaction: InTransaction,
+    pub(crate) audit: Audit,
     /// What `listCommands` says about it.
     pub(crate) help: &'static str,
     pub(crate) run: Handler,
@@ -171,7 +183,7 @@ macro_rules! access {
 }
 
 macro_rules! commands {
-    ($($module:ident $name:literal $([$($alias:literal),*])? $access:ident $(($what:ident))? $place:ident $effect:ident $transaction:ident $help:literal;)*) => {
+    ($($module:ident $name:literal $([$($alias:literal),*])? $access:ident $(($what:ident))? $place:ident $effect:ident $transaction:ident $audit:ident $help:literal;)*) => {
         static COMMANDS: &[Command] = &[$(
             Command {
                 name: $name,
@@ -180,6 +192,7 @@ macro_rules! commands {
                 place: Place::$place,
                 effect: Effect::$effect,
                 transaction: InTransaction::$transaction,
+                audit: Audit::$audit,
                 help: $help,
                 run: |call| Box::pin($module::run(call)),
             },
@@ -188,80 +201,80 @@ macro_rules! commands {
 }
 
 commands! {
-    hello "hello" ["isMaster", "ismaster"] Everybody Anywhere Reads Refused "says what this server is and can do";
-    ping "ping" Everybody Anywhere Reads Refused "answers";
-    build_info "buildInfo" ["buildinfo"] Everybody Anywhere Reads Refused "says which version this is";
+    hello "hello" ["isMaster", "ismaster"] Everybody Anywhere Reads Refused Unaudited "says what this server is and can do";
+    ping "ping" Everybody Anywhere Reads Refused Unaudited "answers";
+    build_info "buildInfo" ["buildinfo"] Everybody Anywhere Reads Refused Unaudited "says which version this is";
 
-    sasl_start "saslStart" Everybody Anywhere Reads Refused "begins an authentication";
-    sasl_continue "saslContinue" Everybody Anywhere Reads Refused "goes on with an authentication";
-    authenticate "authenticate" Everybody Anywhere Reads Refused "authentication by certificate, which is not offered";
-    logout "logout" Everybody Anywhere Reads Refused "forgets who has authenticated on this connection";
-    start_session "startSession" Users Anywhere Reads Refused "makes a session";
-    end_sessions "endSessions" Everybody Anywhere Reads Refused "ends sessions";
-    refresh_sessions "refreshSessions" Users Anywhere Reads Refused "keeps sessions alive";
-    kill_sessions "killSessions" Users Anywhere Reads Refused "ends sessions and what runs in them";
-    kill_all_sessions "killAllSessions" Cluster(KillAnySession) Anywhere Reads Refused "ends the sessions of users and what runs in them";
-    kill_all_sessions_by_pattern "killAllSessionsByPattern" Cluster(KillAnySession) Anywhere Reads Refused "ends the sessions that fit and what runs in them";
-    create_user "createUser" Asked(create_user) Anywhere Writes Refused "makes a user";
-    update_user "updateUser" Asked(update_user) Anywhere Writes Refused "changes a user";
-    drop_user "dropUser" Database(DropUser) Anywhere Writes Refused "removes a user";
-    drop_all_users_from_database "dropAllUsersFromDatabase" Database(DropUser) Anywhere Writes Refused "removes all users of a database";
-    grant_roles_to_user "grantRolesToUser" Asked(grant_roles) Anywhere Writes Refused "gives roles to a user";
-    revoke_roles_from_user "revokeRolesFromUser" Asked(revoke_roles) Anywhere Writes Refused "takes roles from a user";
-    users_info "usersInfo" Asked(users_info) Anywhere Reads Refused "shows users";
-    roles_info "rolesInfo" Asked(roles_info) Anywhere Reads Refused "shows roles";
+    sasl_start "saslStart" Everybody Anywhere Reads Refused SignIn "begins an authentication";
+    sasl_continue "saslContinue" Everybody Anywhere Reads Refused SignIn "goes on with an authentication";
+    authenticate "authenticate" Everybody Anywhere Reads Refused Unaudited "authentication by certificate, which is not offered";
+    logout "logout" Everybody Anywhere Reads Refused Unaudited "forgets who has authenticated on this connection";
+    start_session "startSession" Users Anywhere Reads Refused Unaudited "makes a session";
+    end_sessions "endSessions" Everybody Anywhere Reads Refused Unaudited "ends sessions";
+    refresh_sessions "refreshSessions" Users Anywhere Reads Refused Unaudited "keeps sessions alive";
+    kill_sessions "killSessions" Users Anywhere Reads Refused Unaudited "ends sessions and what runs in them";
+    kill_all_sessions "killAllSessions" Cluster(KillAnySession) Anywhere Reads Refused Audited "ends the sessions of users and what runs in them";
+    kill_all_sessions_by_pattern "killAllSessionsByPattern" Cluster(KillAnySession) Anywhere Reads Refused Audited "ends the sessions that fit and what runs in them";
+    create_user "createUser" Asked(create_user) Anywhere Writes Refused Audited "makes a user";
+    update_user "updateUser" Asked(update_user) Anywhere Writes Refused Audited "changes a user";
+    drop_user "dropUser" Database(DropUser) Anywhere Writes Refused Audited "removes a user";
+    drop_all_users_from_database "dropAllUsersFromDatabase" Database(DropUser) Anywhere Writes Refused Audited "removes all users of a database";
+    grant_roles_to_user "grantRolesToUser" Asked(grant_roles) Anywhere Writes Refused Audited "gives roles to a user";
+    revoke_roles_from_user "revokeRolesFromUser" Asked(revoke_roles) Anywhere Writes Refused Audited "takes roles from a user";
+    users_info "usersInfo" Asked(users_info) Anywhere Reads Refused Unaudited "shows users";
+    roles_info "rolesInfo" Asked(roles_info) Anywhere Reads Refused Unaudited "shows roles";
 
-    server_status "serverStatus" Cluster(ServerStatus) Anywhere Reads Refused "shows figures of this process";
-    get_parameter "getParameter" Cluster(GetParameter) Anywhere Reads Refused "shows parameters";
-    set_parameter "setParameter" Cluster(SetParameter) Admin Reads Refused "sets parameters";
-    host_info "hostInfo" Cluster(HostInfo) Anywhere Reads Refused "describes the machine";
-    connection_status "connectionStatus" Everybody Anywhere Reads Refused "says who has authenticated";
-    whatsmyuri "whatsmyuri" Everybody Anywhere Reads Refused "says which address the client has";
-    get_log "getLog" Cluster(GetLog) Admin Reads Refused "shows the last lines of the log";
-    get_cmd_line_opts "getCmdLineOpts" Cluster(GetCmdLineOpts) Admin Reads Refused "says how the server was started";
-    list_commands "listCommands" Everybody Anywhere Reads Refused "shows this table";
-    top "top" Cluster(Top) Admin Reads Refused "says how much collections are used";
-    current_op "currentOp" Asked(current_op) Admin Reads Refused "shows the commands that run";
-    kill_op "killOp" Asked(kill_op) Admin Reads Refused "stops a command that runs";
-    repl_set_get_status "replSetGetStatus" Cluster(ReplSetGetStatus) Admin Reads Refused "describes the replica set";
-    repl_set_get_config "replSetGetConfig" Cluster(ReplSetGetConfig) Admin Reads Refused "shows the configuration of the replica set";
-    get_last_request_statistics "getLastRequestStatistics" Users Anywhere Reads Refused "says what the previous command cost";
-    get_default_rw_concern "getDefaultRWConcern" Cluster(GetDefaultRwConcern) Admin Reads Refused "shows the concerns that hold by default";
-    log_rotate "logRotate" Cluster(LogRotate) Admin Reads Refused "begins a new page of the log";
-    fsync "fsync" Cluster(Fsync) Admin Reads Refused "makes everything durable";
-    profile "profile" Database(EnableProfiler) Anywhere Reads Refused "shows that the profiler is off";
-    list_databases "listDatabases" Asked(list_databases) Admin Reads Refused "lists databases";
-    list_collections "listCollections" Asked(list_collections) Anywhere Reads Refused "lists the collections of a database";
-    create "create" Asked(create) Anywhere Writes Allowed "makes a collection or a view";
-    drop "drop" Database(DropCollection) Anywhere Writes Refused "removes a collection";
-    drop_database "dropDatabase" Database(DropDatabase) Anywhere Writes Refused "removes a database";
-    rename_collection "renameCollection" Asked(rename_collection) Admin Writes Refused "gives a collection another name";
-    list_indexes "listIndexes" Database(ListIndexes) Anywhere Reads Refused "lists the indexes of a collection";
-    create_indexes "createIndexes" Database(CreateIndex) Anywhere Writes Allowed "makes indexes";
-    drop_indexes "dropIndexes" ["deleteIndexes"] Database(DropIndex) Anywhere Writes Refused "removes indexes";
-    coll_mod "collMod" Asked(change_view) Anywhere Writes Refused "changes a collection or an index";
-    coll_stats "collStats" ["collstats"] Database(CollStats) Anywhere Reads Refused "shows sizes of a collection";
-    db_stats "dbStats" ["dbstats"] Database(DbStats) Anywhere Reads Refused "shows sizes of a database";
-    validate "validate" Database(Validate) Anywhere Reads Refused "checks what is stored of a collection";
-    custom_action "customAction" Asked(custom_action) Anywhere Writes Refused "sets throughput, shard keys and indexes";
-    search_indexes "createSearchIndexes" Database(CreateIndex) Anywhere Reads Refused "search indexes, which are not offered";
-    search_indexes "updateSearchIndex" Database(CreateIndex) Anywhere Reads Refused "search indexes, which are not offered";
-    search_indexes "dropSearchIndex" Database(DropIndex) Anywhere Reads Refused "search indexes, which are not offered";
-    insert "insert" Asked(insert) Anywhere Writes Allowed "stores documents";
-    find "find" Database(Find) Anywhere Reads Allowed "finds documents";
-    get_more "getMore" Asked(get_more) Anywhere Reads Allowed "goes on with a cursor";
-    kill_cursors "killCursors" Users Anywhere Reads AllowedLater "closes cursors";
-    update "update" Asked(update) Anywhere Writes Allowed "changes documents";
-    delete "delete" Database(Remove) Anywhere Writes Allowed "deletes documents";
-    find_and_modify "findAndModify" ["findandmodify"] Asked(find_and_modify) Anywhere Writes Allowed "changes one document and shows it";
-    bulk_write "bulkWrite" Asked(bulk_write) Admin Writes Allowed "stores, changes and deletes documents of several collections";
-    count "count" Database(Find) Anywhere Reads Refused "counts documents";
-    distinct "distinct" Database(Find) Anywhere Reads Allowed "finds the different values of a field";
-    aggregate "aggregate" Asked(aggregate) Anywhere Writes Allowed "runs a pipeline";
-    explain "explain" Asked(explain) Anywhere Reads Refused "shows how a command would find its documents";
-    commit_transaction "commitTransaction" Users Admin Writes Ends "makes the writes of a transaction durable and seen";
-    abort_transaction "abortTransaction" Users Admin Writes Ends "forgets the writes of a transaction";
-    configure_fail_point "configureFailPoint" Cluster(SetParameter) Admin Reads Refused "makes commands fail, for tests";
+    server_status "serverStatus" Cluster(ServerStatus) Anywhere Reads Refused Unaudited "shows figures of this process";
+    get_parameter "getParameter" Cluster(GetParameter) Anywhere Reads Refused Unaudited "shows parameters";
+    set_parameter "setParameter" Cluster(SetParameter) Admin Reads Refused Audited "sets parameters";
+    host_info "hostInfo" Cluster(HostInfo) Anywhere Reads Refused Unaudited "describes the machine";
+    connection_status "connectionStatus" Everybody Anywhere Reads Refused Unaudited "says who has authenticated";
+    whatsmyuri "whatsmyuri" Everybody Anywhere Reads Refused Unaudited "says which address the client has";
+    get_log "getLog" Cluster(GetLog) Admin Reads Refused Unaudited "shows the last lines of the log";
+    get_cmd_line_opts "getCmdLineOpts" Cluster(GetCmdLineOpts) Admin Reads Refused Unaudited "says how the server was started";
+    list_commands "listCommands" Everybody Anywhere Reads Refused Unaudited "shows this table";
+    top "top" Cluster(Top) Admin Reads Refused Unaudited "says how much collections are used";
+    current_op "currentOp" Asked(current_op) Admin Reads Refused Unaudited "shows the commands that run";
+    kill_op "killOp" Asked(kill_op) Admin Reads Refused Audited "stops a command that runs";
+    repl_set_get_status "replSetGetStatus" Cluster(ReplSetGetStatus) Admin Reads Refused Unaudited "describes the replica set";
+    repl_set_get_config "replSetGetConfig" Cluster(ReplSetGetConfig) Admin Reads Refused Unaudited "shows the configuration of the replica set";
+    get_last_request_statistics "getLastRequestStatistics" Users Anywhere Reads Refused Unaudited "says what the previous command cost";
+    get_default_rw_concern "getDefaultRWConcern" Cluster(GetDefaultRwConcern) Admin Reads Refused Unaudited "shows the concerns that hold by default";
+    log_rotate "logRotate" Cluster(LogRotate) Admin Reads Refused Audited "begins a new page of the log";
+    fsync "fsync" Cluster(Fsync) Admin Reads Refused Audited "makes everything durable";
+    profile "profile" Database(EnableProfiler) Anywhere Reads Refused Unaudited "shows that the profiler is off";
+    list_databases "listDatabases" Asked(list_databases) Admin Reads Refused Unaudited "lists databases";
+    list_collections "listCollections" Asked(list_collections) Anywhere Reads Refused Unaudited "lists the collections of a database";
+    create "create" Asked(create) Anywhere Writes Allowed Audited "makes a collection or a view";
+    drop "drop" Database(DropCollection) Anywhere Writes Refused Audited "removes a collection";
+    drop_database "dropDatabase" Database(DropDatabase) Anywhere Writes Refused Audited "removes a database";
+    rename_collection "renameCollection" Asked(rename_collection) Admin Writes Refused Audited "gives a collection another name";
+    list_indexes "listIndexes" Database(ListIndexes) Anywhere Reads Refused Unaudited "lists the indexes of a collection";
+    create_indexes "createIndexes" Database(CreateIndex) Anywhere Writes Allowed Audited "makes indexes";
+    drop_indexes "dropIndexes" ["deleteIndexes"] Database(DropIndex) Anywhere Writes Refused Audited "removes indexes";
+    coll_mod "collMod" Asked(change_view) Anywhere Writes Refused Audited "changes a collection or an index";
+    coll_stats "collStats" ["collstats"] Database(CollStats) Anywhere Reads Refused Unaudited "shows sizes of a collection";
+    db_stats "dbStats" ["dbstats"] Database(DbStats) Anywhere Reads Refused Unaudited "shows sizes of a database";
+    validate "validate" Database(Validate) Anywhere Reads Refused Unaudited "checks what is stored of a collection";
+    custom_action "customAction" Asked(custom_action) Anywhere Writes Refused Audited "sets throughput, shard keys and indexes";
+    search_indexes "createSearchIndexes" Database(CreateIndex) Anywhere Reads Refused Unaudited "search indexes, which are not offered";
+    search_indexes "updateSearchIndex" Database(CreateIndex) Anywhere Reads Refused Unaudited "search indexes, which are not offered";
+    search_indexes "dropSearchIndex" Database(DropIndex) Anywhere Reads Refused Unaudited "search indexes, which are not offered";
+    insert "insert" Asked(insert) Anywhere Writes Allowed Unaudited "stores documents";
+    find "find" Database(Find) Anywhere Reads Allowed Unaudited "finds documents";
+    get_more "getMore" Asked(get_more) Anywhere Reads Allowed Unaudited "goes on with a cursor";
+    kill_cursors "killCursors" Users Anywhere Reads AllowedLater Unaudited "closes cursors";
+    update "update" Asked(update) Anywhere Writes Allowed Unaudited "changes documents";
+    delete "delete" Database(Remove) Anywhere Writes Allowed Unaudited "deletes documents";
+    find_and_modify "findAndModify" ["findandmodify"] Asked(find_and_modify) Anywhere Writes Allowed Unaudited "changes one document and shows it";
+    bulk_write "bulkWrite" Asked(bulk_write) Admin Writes Allowed Unaudited "stores, changes and deletes documents of several collections";
+    count "count" Database(Find) Anywhere Reads Refused Unaudited "counts documents";
+    distinct "distinct" Database(Find) Anywhere Reads Allowed Unaudited "finds the different values of a field";
+    aggregate "aggregate" Asked(aggregate) Anywhere Writes Allowed Unaudited "runs a pipeline";
+    explain "explain" Asked(explain) Anywhere Reads Refused Unaudited "shows how a command would find its documents";
+    commit_transaction "commitTransaction" Users Admin Writes Ends Unaudited "makes the writes of a transaction durable and seen";
+    abort_transaction "abortTransaction" Users Admin Writes Ends Unaudited "forgets the writes of a transaction";
+    configure_fail_point "configureFailPoint" Cluster(SetParameter) Admin Reads Refused Audited "makes commands fail, for tests";
 }
 
 /// All commands.
@@ -284,6 +297,16 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn what_is_written_outside_of_transactions_is_audited() {
+        let writes = |command: &&Command| command.effect == Effect::Writes;
+        for command in COMMANDS.iter().filter(writes) {
+            if command.transaction == InTransaction::Refused {
+                assert_eq!(command.audit, Audit::Audited, "{}", command.name);
+            }
+        }
+    }
 
     #[test]
     fn every_name_leads_to_one_command() {

@@ -180,6 +180,26 @@ async fn open_transactions_of_one_user_hold_its_share_of_memory() {
     assert_eq!(figure(&server, "bolide_mongo_idle_bytes"), 0);
 }
 
+/// A transaction is one thing: it ends as a whole, with the label by which drivers run it again, never one of its cursors.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_does_not_lose_a_cursor() {
+    let server = server(Limits { idle_bytes: 2 * LARGE, ..Limits::default() }).await;
+    let mut greedy = log_in(&server, "greedy").await;
+    let more = |reply: &Document| {
+        let id = inner(reply, "cursor.id").clone();
+        Document::new().with("getMore", id).with("collection", "large").with("batchSize", 1)
+    };
+    let first = greedy.done("db", starts(json(SORT), 1)).await;
+    greedy.done("db", part(more(&first), 1)).await;
+    assert_eq!(figure(&server, "bolide_mongo_idle_ended_total"), 0);
+    greedy.done("db", part(json(SORT), 1)).await;
+    assert_eq!(figure(&server, "bolide_mongo_idle_ended_total"), 1, "the two are more than its share");
+    assert_eq!(figure(&server, "bolide_mongo_idle_bytes"), 0);
+    let refused = greedy.on("db", part(more(&first), 1)).await;
+    assert_eq!((code(&refused), labels(&refused)), (251, vec!["TransientTransactionError"]), "{refused:?}");
+    assert!(text(&refused, "errmsg").contains("mongo-idle-memory"), "{refused:?}");
+}
+
 /// A user without any role computes nothing that would have to be kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_from_nowhere_need_a_role() {

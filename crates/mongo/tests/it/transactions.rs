@@ -127,6 +127,37 @@ async fn a_collection_that_others_use_stays_when_the_transaction_that_made_it_ab
     assert_eq!(names(&mut client).await, ["c"], "another one of the same name");
 }
 
+/// As `withTransaction` of drivers does it: a statement fails, the abort finds the transaction aborted, the next one begins.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_loop_leaves_no_cursor() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    client.done("db", json(r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}]}"#)).await;
+    let open = async |client: &mut Client<TcpStream>| {
+        let status = client.ok(json(r#"{"serverStatus": 1}"#)).await;
+        inner(&status, "metrics.cursor.open.total").clone()
+    };
+    let update = r#"{"update": "c", "updates": [{"q": {"_id": 3}, "u": {"$inc": {"n": 1}}}]}"#;
+    for session in 0..4 {
+        let mut transaction = Transaction::new(&server, session).await;
+        transaction.done(r#"{"find": "c", "batchSize": 1}"#).await;
+        assert_eq!(open(&mut client).await, Value::Int64(1));
+        if session % 2 == 0 {
+            // A statement that fails ends the transaction.
+            let failed = transaction.run("db", json(r#"{"insert": "c", "documents": [{"_id": 1}]}"#)).await;
+            assert!(failed.contains("writeErrors"), "{failed:?}");
+        } else {
+            // So does a conflict, which the commit finds.
+            client.done("db", json(update)).await;
+            transaction.done(update).await;
+            assert_eq!(code(&transaction.end("commitTransaction").await), 112);
+        }
+        let aborted = transaction.end("abortTransaction").await;
+        assert_eq!((code(&aborted), labels(&aborted)), (251, vec!["TransientTransactionError"]));
+        assert_eq!(open(&mut client).await, Value::Int64(0));
+    }
+}
+
 /// A command that commits may be stopped when the commit was made and nobody has noted it yet. Told that there is no such
 /// transaction, the client would do everything once more.
 #[tokio::test(flavor = "multi_thread")]

@@ -22,7 +22,7 @@ pub(crate) fn steps(filter: &Filter, sort: Option<&Sort>, order: Order) -> Vec<B
         steps.push(EachRow::step(Measuring(near.clone())));
         if sort.is_none() && order == Order::Any {
             let memory = Memory::of("$near");
-            steps.push(BlockingStep::step(NearestFirst { rows: Vec::new(), memory, given: None }));
+            steps.push(BlockingStep::step(NearestFirst { rows: Vec::new(), given: None, all: 0, memory }));
         }
     }
     steps
@@ -63,6 +63,8 @@ impl Each for Measuring {
 struct NearestFirst {
     rows: Vec<(f64, Row)>,
     given: Option<std::vec::IntoIter<(f64, Row)>>,
+    /// How many rows there were when the first was given.
+    all: usize,
     memory: Memory,
 }
 
@@ -80,12 +82,16 @@ impl Blocking for NearestFirst {
             let mut rows = std::mem::take(&mut self.rows);
             world.context.spend(rows.len() as u64 * 8)?;
             rows.sort_by(|(left, _), (right, _)| left.total_cmp(right));
+            self.all = rows.len();
             self.given = Some(rows.into_iter());
         }
         Ok(self.given.as_mut().and_then(Iterator::next).map(|(_, row)| row))
     }
 
     fn bytes(&self) -> usize {
-        self.memory.used()
+        match &self.given {
+            None => self.memory.used(),
+            Some(rows) => self.memory.left(rows.len(), self.all),
+        }
     }
 }

@@ -96,8 +96,7 @@ impl Memory {
 
     /// What is left of what was taken, where so many of all rows are left.
     pub(crate) fn left(&self, rows: usize, all: usize) -> usize {
-        let share = self.used as u128 * rows as u128 / all.max(1) as u128;
-        usize::try_from(share).unwrap_or(usize::MAX)
+        left(self.used, rows, all)
     }
 
     pub(crate) fn give_back(&mut self, bytes: usize) {
@@ -107,6 +106,12 @@ impl Memory {
     fn bound(&self, context: &Context) -> usize {
         context.stage_bytes_max / self.share
     }
+}
+
+/// What is left of so many bytes, where so many of all rows are left.
+pub(crate) fn left(bytes: usize, rows: usize, all: usize) -> usize {
+    let share = bytes as u128 * rows as u128 / all.max(1) as u128;
+    usize::try_from(share).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

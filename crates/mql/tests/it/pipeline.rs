@@ -888,3 +888,43 @@ fn a_resting_pipeline_tells_how_much_it_holds() {
         assert_eq!(running.bytes(), 0, "{stages_text}: everything was given");
     }
 }
+
+/// Rows that a stage has given are no longer its own: what it holds falls in step with them.
+#[test]
+fn a_resting_pipeline_holds_less_with_every_row_that_it_gives() {
+    let document = |number: i32| {
+        let pad = "x".repeat(1000);
+        json(&format!(
+            r#"{{"_id": {number}, "k": {}, "place": [{}, 1], "pad": "{pad}"}}"#,
+            number % 4,
+            number % 90
+        ))
+    };
+    let documents: Vec<Document> = (0..200).map(document).collect();
+    for stages_text in [
+        r#"[{"$sort": {"k": 1}}]"#,
+        r#"[{"$group": {"_id": "$_id", "p": {"$first": "$pad"}}}]"#,
+        r#"[{"$sample": {"size": 200}}]"#,
+        r#"[{"$bucketAuto": {"groupBy": "$_id", "buckets": 100}}]"#,
+        r#"[{"$bucketAuto": {"groupBy": "$_id", "buckets": 100, "output": {"p": {"$push": "$pad"}}}}]"#,
+        r#"[{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"n": {"$documentNumber": {}}}}}]"#,
+        r#"[{"$setWindowFields": {"partitionBy": "$k", "output": {"n": {"$sum": 1}}}}]"#,
+        r#"[{"$setWindowFields": {"output": {"p": {"$last": "$pad"}}}}]"#,
+        r#"[{"$densify": {"field": "_id", "range": {"step": 1, "bounds": "full"}}}]"#,
+        r#"[{"$densify": {"field": "_id", "range": {"step": 1, "bounds": [0, 200]}, "partitionByFields": ["k"]}}]"#,
+        r#"[{"$geoNear": {"near": [0, 0], "distanceField": "d", "key": "place"}}]"#,
+    ] {
+        let parsed = stages(stages_text);
+        let views: Vec<_> = parsed.iter().map(Document::view).collect();
+        let mut running = Pipeline::parse(&views, &settings()).unwrap().start();
+        let (mut memory, context) = (memory(&documents), Context::at(0));
+        let mut held = Vec::new();
+        while running.next(&mut memory, &context).unwrap().is_some() {
+            held.push(running.bytes());
+        }
+        let (first, middle, last) = (held[0], held[held.len() / 2], held[held.len() - 1]);
+        assert!(first > 100_000, "{stages_text}: {first}");
+        assert!((first * 4 / 10..=first * 6 / 10).contains(&middle), "{stages_text}: {middle} of {first}");
+        assert!(last < first / 50, "{stages_text}: {last} of {first}");
+    }
+}

@@ -75,6 +75,7 @@ impl BucketAuto {
             stage: Arc::clone(self),
             entries: Vec::new(),
             sorted: None,
+            all: 0,
             left: self.buckets,
             size: 0,
             boundary: None,
@@ -108,6 +109,8 @@ struct Bucketing {
     stage: Arc<BucketAuto>,
     entries: Vec<Entry>,
     sorted: Option<std::iter::Peekable<std::vec::IntoIter<Entry>>>,
+    /// How many rows there were when the first bucket was given.
+    all: usize,
     /// How many buckets are still to be filled.
     left: usize,
     /// How many rows a bucket has.
@@ -166,7 +169,10 @@ impl Blocking for Bucketing {
             taken += 1;
         }
         self.close(&mut bucket);
+        let before = self.memory.used();
         let tallies = self.count(&mut bucket.rows, world)?;
+        // The bucket is given with what it has counted.
+        self.memory.give_back(self.memory.used() - before);
         let id = Document::new().with("min", bucket.least).with("max", bucket.most);
         let mut document = Document::new().with("_id", id);
         for ((name, _), tally) in stage.output.iter().zip(tallies) {
@@ -176,7 +182,10 @@ impl Blocking for Bucketing {
     }
 
     fn bytes(&self) -> usize {
-        self.memory.used()
+        match &self.sorted {
+            None => self.memory.used(),
+            Some(entries) => self.memory.left(entries.len(), self.all),
+        }
     }
 }
 
@@ -188,6 +197,7 @@ impl Bucketing {
         let collation = &self.stage.collation;
         entries.sort_by(|left, right| collation.compare_values(left.value.view(), right.value.view()));
         self.size = ((count as f64 / self.stage.buckets as f64).round() as usize).max(1);
+        self.all = count;
         self.sorted = Some(entries.into_iter().peekable());
         Ok(())
     }

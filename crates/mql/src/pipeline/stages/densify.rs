@@ -92,6 +92,7 @@ impl Densify {
             places: HashMap::new(),
             partitions: Vec::new(),
             given: None,
+            all: 0,
             generated: 0,
             memory: Memory::of("$densify"),
         })
@@ -203,6 +204,8 @@ struct Densifying {
     places: HashMap<Vec<u8>, usize>,
     partitions: Vec<Partition>,
     given: Option<std::vec::IntoIter<Row>>,
+    /// How many rows there were when the first was given.
+    all: usize,
     generated: usize,
     memory: Memory,
 }
@@ -237,13 +240,18 @@ impl Blocking for Densifying {
 
     fn give(&mut self, world: &mut World<'_>) -> Result<Option<Row>> {
         if self.given.is_none() {
-            self.given = Some(self.densify(world)?.into_iter());
+            let rows = self.densify(world)?;
+            self.all = rows.len();
+            self.given = Some(rows.into_iter());
         }
         Ok(self.given.as_mut().and_then(Iterator::next))
     }
 
     fn bytes(&self) -> usize {
-        self.memory.used()
+        match &self.given {
+            None => self.memory.used(),
+            Some(rows) => self.memory.left(rows.len(), self.all),
+        }
     }
 
     fn keeps_trees(&self) -> bool {

@@ -15,7 +15,7 @@ use bson::{Collation, Value, ValueRef};
 use crate::error::{Error, Result};
 use crate::path::FieldPath;
 use crate::pipeline::chain::{Blocking, BlockingStep, Step, World};
-use crate::pipeline::memory::Memory;
+use crate::pipeline::memory::{Memory, left};
 use crate::pipeline::path::Path;
 use crate::pipeline::row::{Row, value_bytes};
 use crate::pipeline::settings::Formula;
@@ -51,7 +51,9 @@ impl SetWindowFields {
             stage: Arc::clone(self),
             entries: Vec::new(),
             sorted: None,
+            all: 0,
             partition: Vec::new().into_iter(),
+            partition_rows: 0,
             held: 0,
             memory: Memory::of("$setWindowFields"),
         })
@@ -69,7 +71,11 @@ struct Windowing {
     stage: Arc<SetWindowFields>,
     entries: Vec<Entry>,
     sorted: Option<std::iter::Peekable<std::vec::IntoIter<Entry>>>,
+    /// How many rows there were when the first was given.
+    all: usize,
     partition: std::vec::IntoIter<Row>,
+    /// How many rows that partition has.
+    partition_rows: usize,
     /// How many bytes the fields of that partition take.
     held: usize,
     memory: Memory,
@@ -115,13 +121,17 @@ impl Blocking for Windowing {
         }
         self.memory.give_back(std::mem::take(&mut self.held));
         let before = self.memory.used();
+        self.partition_rows = entries.len();
         self.partition = stage.compute(entries, &mut self.memory, world)?.into_iter();
         self.held = self.memory.used() - before;
         Ok(self.partition.next())
     }
 
     fn bytes(&self) -> usize {
-        self.memory.used()
+        let Some(sorted) = &self.sorted else { return self.memory.used() };
+        let rows = self.memory.used() - self.held;
+        left(rows, sorted.len() + self.partition.len(), self.all)
+            + left(self.held, self.partition.len(), self.partition_rows)
     }
 
     fn keeps_trees(&self) -> bool {
@@ -142,6 +152,7 @@ impl Windowing {
                 _ => Ordering::Equal,
             })
         });
+        self.all = entries.len();
         self.sorted = Some(entries.into_iter().peekable());
         Ok(())
     }
