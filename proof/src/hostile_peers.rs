@@ -12,6 +12,7 @@ use crate::process::Server;
 const HEADERS: u8 = 1;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
 /// Flags: the stream ends and the headers do; the ping is answered.
 const END: u8 = 5;
 const ACK: u8 = 1;
@@ -29,6 +30,17 @@ pub struct Crowd {
     pub says: Vec<u8>,
     /// Whether they go to the MongoDB port.
     pub to_mongo: bool,
+    /// What they do with what the server sends.
+    pub reading: Reading,
+}
+
+/// Whether a peer reads its socket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// All that comes, so that the kernel's buffers hold up nothing; pings are answered.
+    All,
+    /// Nothing of HTTP/2: what the server writes stays in the kernel's buffers until they are full.
+    Nothing,
 }
 
 impl Crowd {
@@ -39,7 +51,7 @@ impl Crowd {
         let tenth = self.count.div_ceil(10);
         let mut pause = Duration::from_millis(100);
         while !over.load(Ordering::Relaxed) {
-            peers.retain_mut(is_open);
+            peers.retain_mut(|peer| self.reading.is_open(peer));
             for _ in 0..(self.count - peers.len()).min(tenth) {
                 let Ok(mut peer) = TcpStream::connect(address) else { break };
                 peer.set_write_timeout(Some(Duration::from_secs(1)))?;
@@ -57,8 +69,22 @@ impl Crowd {
     }
 }
 
-/// Takes what has come, so that the kernel's buffers hold up nothing, and answers pings.
-fn is_open(peer: &mut TcpStream) -> bool {
+impl Reading {
+    /// Does so, and returns whether the server has the connection open.
+    fn is_open(self, peer: &mut TcpStream) -> bool {
+        match self {
+            Reading::All => drain(peer),
+            // Behind what is not read no end can be seen; but a server that has closed resets what is written to it.
+            Reading::Nothing => match peer.write(&frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])) {
+                Ok(_) => true,
+                Err(error) => error.kind() == ErrorKind::WouldBlock,
+            },
+        }
+    }
+}
+
+/// Takes what has come and answers pings, until the server closes.
+fn drain(peer: &mut TcpStream) -> bool {
     let mut bytes = [0; 16 * 1024];
     loop {
         match peer.read(&mut bytes) {

@@ -194,7 +194,7 @@ impl Inspection<'_> {
             self.role(partition, Role::InUse, layout);
         }
         let collection = Arc::new(Collection::load(rid, database, value, self.reader)?);
-        layout.stocks.push(Stock::Collection(Inventory::open(self.reader, &collection)?));
+        layout.stocks.push(Stock::Collection(Inventory::open(self.reader, &collection, self.now)?));
         Ok(())
     }
 

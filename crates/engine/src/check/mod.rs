@@ -245,8 +245,8 @@ impl Engine {
         let mut silent = |_: Progress<'_>| ();
         let mut inspection = Inspection::new(&*snapshot, (sequence, now), Book::new(None), &mut silent);
         let policy = crate::catalog::load_policy(&*snapshot, collection.partition.id)?;
-        let inventory = Inventory::open(&*snapshot, collection)?;
-        let shown = Inventory::open(&*snapshot, collection)?;
+        let inventory = Inventory::open(&*snapshot, collection, now)?;
+        let shown = Inventory::open(&*snapshot, collection, now)?;
         let mut visit = |claims: &Claims| visit(&shown, claims, !policy.is_dead(&claims.header, now));
         inspection.partition(&Stock::Collection(inventory), &mut visit);
         Ok(inspection.book.report)

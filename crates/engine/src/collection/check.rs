@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use document::ItemNumber;
-use storage::{Direction, KeyRange, Keyspace, Read};
+use storage::{Direction, KeyRange, Keyspace, Read, Time};
 
 use super::footprint::{DocumentKeys, ItemFootprint, split_entry};
 use super::indexes::{CollectionIndex, ID_INDEX, IndexList, IndexState};
@@ -59,6 +59,8 @@ const NO_INDEX: u32 = u32::MAX;
 pub(crate) struct Inventory {
     collection: Arc<Collection>,
     list: Arc<IndexList>,
+    /// What has expired by then may be without entries in indexes that cannot hold it.
+    now: Time,
 }
 
 /// Two living documents that one unique index should not have both.
@@ -68,8 +70,8 @@ pub(crate) struct Twins {
 }
 
 impl Inventory {
-    pub(crate) fn open(reader: &dyn Read, collection: &Arc<Collection>) -> Result<Inventory> {
-        Ok(Inventory { collection: Arc::clone(collection), list: collection.indexes_at(reader)? })
+    pub(crate) fn open(reader: &dyn Read, collection: &Arc<Collection>, now: Time) -> Result<Inventory> {
+        Ok(Inventory { collection: Arc::clone(collection), list: collection.indexes_at(reader)?, now })
     }
 
     pub(crate) fn partition(&self) -> PartitionId {
@@ -105,6 +107,13 @@ impl Inventory {
         if OwnTtl::of_bson(record.body.view()) != record.header.ttl {
             let what = "its header has another ttl than its body".to_owned();
             faults.push((what, "which of the two is right cannot be told"));
+        }
+        // A document that had expired when the index was built is rightly without an entry (T15).
+        if !self.collection.partition.policy.read().is_dead(&record.header, self.now) {
+            for index in document_keys.unfit().iter().filter_map(|number| self.list.get(*number)) {
+                let what = format!("it lives, and the index '{}' cannot hold it", index.spec.name());
+                faults.push((what, "change or delete the document, or drop the index"));
+            }
         }
         let (entries, places) = footprint.expected();
         let indexed = entries.iter().map(|key| {

@@ -29,6 +29,8 @@ pub(super) struct DocumentKeys {
     version: Option<u64>,
     /// Number of the index and what the document has in it, in the order of numbers.
     by_index: Vec<(u32, Entries)>,
+    /// The indexes that cannot hold the document; only for a stored one.
+    unfit: Vec<u32>,
 }
 
 impl DocumentKeys {
@@ -55,7 +57,7 @@ impl DocumentKeys {
                 by_index.push((index.number, entries));
             }
         }
-        Ok(DocumentKeys { version: Some(list.version), by_index })
+        Ok(DocumentKeys { version: Some(list.version), by_index, unfit: Vec::new() })
     }
 
     /// Extracts the keys that a stored document has. It has none in an index that cannot hold it: only documents that had
@@ -67,12 +69,20 @@ impl DocumentKeys {
         is_in: impl Fn(&CollectionIndex) -> bool,
     ) -> DocumentKeys {
         let context = Context::at(0);
-        let entries = |index: &CollectionIndex| {
-            let entries = index.spec.entries(document.view(), &context).ok().flatten()?;
-            Some((index.number, entries))
-        };
-        let by_index = list.kept().filter(|index| is_in(index)).filter_map(entries).collect();
-        DocumentKeys { version: Some(list.version), by_index }
+        let mut keys = DocumentKeys { version: Some(list.version), ..DocumentKeys::default() };
+        for index in list.kept().filter(|index| is_in(index)) {
+            match index.spec.entries(document.view(), &context) {
+                Ok(Some(entries)) => keys.by_index.push((index.number, entries)),
+                Ok(None) => {}
+                Err(_) => keys.unfit.push(index.number),
+            }
+        }
+        keys
+    }
+
+    /// The numbers of the indexes that cannot hold a stored document.
+    pub(super) fn unfit(&self) -> &[u32] {
+        &self.unfit
     }
 
     /// Extracts the keys of a document before its transaction, for all indexes that are known. What cannot be extracted is

@@ -10,8 +10,9 @@ use storage::{
 };
 
 use super::{Collection, CollectionDefinition, Decision, Target};
-use crate::Engine;
-use crate::keys::{PARTITIONED, partition};
+use crate::header::decode_header;
+use crate::keys::{PARTITIONED, item_number, partition};
+use crate::{Engine, below};
 
 const START: u64 = 1_700_000_000;
 
@@ -137,6 +138,44 @@ fn t15_an_index_build_ignores_an_expired_document_that_it_could_not_hold() {
         assert!(check.faults.is_empty(), "{key:?}: {:?}", check.faults);
         world.run_background();
         assert_eq!(world.left(&collection), [], "{key:?}");
+    }
+}
+
+/// Only what has expired may be without an entry: a living document that does not fit is damage.
+#[test]
+fn a_check_tells_of_a_document_that_an_index_cannot_hold() {
+    let array = || vec![Value::Int32(1), Value::Int32(2)];
+    for (ttl, waited, is_told) in [(None, 200, true), (Some(100), 50, true), (Some(100), 200, false)] {
+        let world = world();
+        let collection = world.engine.create_collection("db", "c", CollectionDefinition::default(), None);
+        let collection = collection.expect("made");
+        if let Some(seconds) = ttl {
+            world.index(&collection, "_ts", &[("expireAfterSeconds", Value::Int32(seconds))]);
+        }
+        let spec =
+            Document::new().with("key", Document::new().with("a", 1).with("b", 1)).with("name", "pair");
+        let spec = IndexSpec::parse(spec.view()).expect("valid");
+        let numbers = world.engine.create_indexes(&collection, vec![spec]).expect("made");
+        while !world.engine.build_indexes_step(&collection, &numbers, 3).expect("a step").done {}
+        let document = |b: Value| {
+            RawDocument::from_document(&Document::new().with("_id", 1).with("a", array()).with("b", b))
+        };
+        let documents = vec![document(Value::Int32(1))];
+        world.engine.insert(&collection, documents, true, None).wait().expect("inserted");
+        let faults = || {
+            let check = world.engine.check_collection(&collection).expect("a check");
+            check.faults.into_iter().filter(|fault| fault.contains("cannot hold it")).collect::<Vec<_>>()
+        };
+        assert!(faults().is_empty());
+        let (key, value) = below::entries(&*world.store, Keyspace::Item, collection.partition.id).remove(0);
+        let number = item_number(&key).expect("a number");
+        let (_, header) = decode_header(number, &value.clone().into()).expect("a header");
+        let unfit = document(Value::Array(array()));
+        let value = [&value[..header], unfit.as_bytes()].concat();
+        below::change(&*world.store, move |tx| tx.put(Keyspace::Item, key, value));
+        world.clock.advance(Duration::from_secs(waited));
+        assert_eq!(faults().len(), usize::from(is_told), "ttl {ttl:?} after {waited} s: {:?}", faults());
+        assert!(faults().iter().all(|fault| fault.contains("'pair'")), "{:?}", faults());
     }
 }
 

@@ -98,18 +98,19 @@ impl Engine {
 }
 
 fn of_partition(reader: &dyn Read, gate: &Gate, partition: &Partition) -> Result<PurgeFigures> {
-    let (oldest_death, set_aside) = (oldest_death(reader, gate)?, set_aside::tally(reader, gate.partition)?);
-    let backlog = match oldest_death {
+    let oldest_death = oldest_death(reader, gate)?;
+    let (backlog, set_aside) = match oldest_death {
         // Anybody may ask for figures at any time, so they look at no more than a few items.
         Some(_) => {
             let dead = counters::dead_at_most(reader, gate.partition, &gate.policy, gate.now)?.tally;
-            without(dead.plus(unarchived::sum(reader, gate.partition)?), set_aside)
+            let set_aside = set_aside::tally(reader, gate.partition)?;
+            (without(dead.plus(unarchived::sum(reader, gate.partition)?), set_aside), set_aside.items)
         }
-        None => Tally::default(),
+        None => (Tally::default(), set_aside::count(reader, gate.partition)?),
     };
     let (purged, last_pass) = partition.purged.get();
     let next_due = partition.next_look.get();
-    Ok(PurgeFigures { backlog, oldest_death, purged, set_aside: set_aside.items, last_pass, next_due })
+    Ok(PurgeFigures { backlog, oldest_death, purged, set_aside, last_pass, next_due })
 }
 
 /// What waits for the purge of what has expired, where something does. Counters may be damaged as items are, so the difference
@@ -160,5 +161,63 @@ impl Purged {
             Tally { items: self.items.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) };
         let last = self.last_pass.load(Ordering::Relaxed);
         (tally, (last > 0).then(|| Time::from_millis(last)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use bytes::Bytes;
+    use document::ItemNumber;
+    use storage::{KeyRange, Scan};
+
+    use super::super::damage_tests::{ITEMS, Scene, container};
+    use super::*;
+    use crate::keys::Key;
+
+    /// Counts the bytes of items that are read.
+    struct CountingReader<'a>(&'a dyn Read, Cell<usize>);
+
+    impl Read for CountingReader<'_> {
+        fn get(&self, keyspace: Keyspace, key: &[u8]) -> storage::Result<Option<Bytes>> {
+            let value = self.0.get(keyspace, key)?;
+            if keyspace == Keyspace::Item {
+                self.1.set(self.1.get() + value.as_ref().map_or(0, Bytes::len));
+            }
+            Ok(value)
+        }
+
+        fn scan(&self, keyspace: Keyspace, range: KeyRange, direction: Direction) -> Scan<'_> {
+            self.0.scan(keyspace, range, direction)
+        }
+    }
+
+    #[test]
+    fn t23_figures_read_few_of_the_items_that_are_set_aside() {
+        const SET_ASIDE: u64 = 50;
+        const ITEM_BYTES: usize = 100_000;
+        let scene = Scene::new(container);
+        scene.fill(0..ITEMS);
+        let partition = scene.partition().id;
+        scene.plant(move |tx| {
+            for number in (0..SET_ASIDE).map(|number| ItemNumber(number << 32 | 1)) {
+                let (keyspace, key) = Key::SetAside(partition, number).encode();
+                tx.put(keyspace, key, "?");
+                let (keyspace, key) = Key::Item(partition, number).encode();
+                tx.put(keyspace, key, vec![0xFF; ITEM_BYTES]);
+            }
+        });
+        let figures = || {
+            let view = View::open(&*scene.store, scene.partition()).expect("a view");
+            let reader = CountingReader(&*view.snapshot, Cell::new(0));
+            let figures = of_partition(&reader, &view.gate, scene.partition()).expect("figures");
+            (figures.set_aside, figures.backlog.items > 0, reader.1.get())
+        };
+        assert_eq!(figures(), (SET_ASIDE, false, 0), "nothing waits, so no size is asked for");
+        scene.clock.advance(Duration::from_secs(200));
+        let (set_aside, waits, read) = figures();
+        assert_eq!((set_aside, waits), (SET_ASIDE, true));
+        assert!((1..=set_aside::MEASURED_BYTES_MAX + ITEM_BYTES).contains(&read), "{read} bytes were read");
     }
 }

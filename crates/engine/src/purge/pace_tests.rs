@@ -173,7 +173,7 @@ fn t20_a_storm_is_over_after_half_an_hour_although_users_never_pause() {
     let half = run(storm, 900.0);
     let left = half.status.drained_in_seconds.expect("it shrinks");
     assert!((700..=1100).contains(&left), "{half:?}");
-    assert_eq!(run(storm, 1900.0).left, 0.0);
+    assert!(run(storm, 1900.0).left < 1.0);
 }
 
 #[test]

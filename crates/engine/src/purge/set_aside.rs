@@ -21,6 +21,9 @@ use crate::header::decode_header;
 use crate::keys::{self, Key, PartitionId};
 use crate::limits::SET_ASIDE_MAX;
 
+/// Bytes of items that are read to learn how large they are: figures are asked for several times a second.
+pub(super) const MEASURED_BYTES_MAX: usize = 1024 * 1024;
+
 /// The longest reason that is kept.
 const REASON_BYTES_MAX: usize = 512;
 
@@ -90,16 +93,25 @@ pub(super) fn expiries(reader: &dyn Read, gate: &Gate) -> Result<Vec<Time>> {
     Ok(expiries.into_values().collect())
 }
 
-/// How many items of a partition are set aside, and the bytes that are known of them.
+/// How many items of a partition are set aside.
+pub(super) fn count(reader: &dyn Read, partition: PartitionId) -> Result<u64> {
+    Ok(numbers(reader, partition)?.len() as u64)
+}
+
+/// How many items of a partition are set aside, and the bytes that are known of them. An item has to be read for its size, so
+/// those behind the first [`MEASURED_BYTES_MAX`] count without bytes.
 pub(super) fn tally(reader: &dyn Read, partition: PartitionId) -> Result<Tally> {
-    let mut tally = Tally::default();
-    for number in numbers(reader, partition)? {
+    let numbers = numbers(reader, partition)?;
+    let (mut tally, mut read) = (Tally { items: numbers.len() as u64, bytes: 0 }, 0);
+    for number in numbers {
+        if read >= MEASURED_BYTES_MAX {
+            break;
+        }
         let (keyspace, key) = Key::Item(partition, number).encode();
-        let bytes = reader.get(keyspace, &key)?.map_or(0, |value| {
-            let header = decode_header(number, &value).map_or(0, |(_, length)| length);
-            value.len().saturating_sub(header) as u64
-        });
-        tally = tally.plus(Tally { items: 1, bytes });
+        let Some(value) = reader.get(keyspace, &key)? else { continue };
+        read += value.len();
+        let header = decode_header(number, &value).map_or(0, |(_, length)| length);
+        tally.bytes += value.len().saturating_sub(header) as u64;
     }
     Ok(tally)
 }
