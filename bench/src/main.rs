@@ -5,7 +5,7 @@
 //! cargo run --release -- SERVER cost [rounds] [names]     server CPU for each operation, of every API
 //! cargo run --release -- SERVER grow [items]              costs, memory, disk and starts from 10,000 items up
 //! cargo run --release -- SERVER storm [items] [seconds]   many items die in one instant under users
-//! cargo run --release -- SERVER steady [turns] [ttl]      items expire as fast as they are inserted
+//! cargo run --release -- SERVER steady [seconds] [ttl]    items expire as fast as they are inserted
 //! cargo run --release -- SERVER quota [items]             400 RU/s, enforced and used up
 //! cargo run --release -- SERVER crowd [containers]        expiries in many containers at once, one of them huge
 //! ```
@@ -27,7 +27,7 @@ use anyhow::{Result, bail};
 use bolide_bench::steady::{Plan, steady};
 
 const USAGE: &str = "usage: bolide-bench SERVER compare OPTIONS | cost [rounds] [names] | grow [items] | \
-     storm [items] [seconds] | steady [turns] [ttl] | quota [items] | crowd [containers]";
+     storm [items] [seconds] | steady [seconds] [ttl] | quota [items] | crowd [containers]";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

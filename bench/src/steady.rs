@@ -1,18 +1,15 @@
 //! A steady stream of writes into a container whose items expire: does the purge keep up, and what do writers pay for it?
 //!
-//! Three connections insert as fast as answers come, into a server whose purge is paused and into another that purges. The paused one
-//! says what the machine can do; the other is judged against it. They take turns of a second, in which the other is frozen in the
-//! midst of what it does: a machine that becomes slower or faster meanwhile favours neither. As much expires in a turn as is inserted
-//! in one, because items expire by the clock on the wall.
-//!
-//! Each turn is sampled, and only what comes after the first part counts: before that nothing has expired, or the purge has just begun.
-//! Throughput and latencies leave out turns in which other machines took the processors away (`processors.rs`); how many are left is
-//! told.
+//! Three connections insert as fast as answers come, on a server whose purge is paused and on another that purges. The paused one
+//! says what the machine can do; the other is judged against it. Each runs twice, in the order paused, running, running, paused, so
+//! that a machine that becomes slower or faster meanwhile favours neither. Runs are sampled once a second, and only what comes after
+//! the first part of one counts: before that nothing has expired, or the purge has just begun. Throughput and latencies leave out the
+//! seconds in which other machines took the processors away (`processors.rs`); how many are left is told.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -40,26 +37,23 @@ const MAX_P99: f64 = 1.3;
 /// Fewer of its seconds than this without other machines, and a run says nothing about throughput and latencies.
 const MIN_COUNTED: f64 = 0.25;
 
-/// How long a turn is.
-const TURN: Duration = Duration::from_secs(1);
-
-/// How long it takes.
+/// How long a run takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// How long an item lives.
     pub ttl_seconds: u64,
-    /// Turns of each server that are not judged,
-    pub warm_up: u64,
-    /// and those that are.
-    pub turns: u64,
+    /// How long the run is not judged.
+    pub warm_up: Duration,
+    /// How long it is.
+    pub length: Duration,
 }
 
 impl Plan {
-    /// So many turns of each server with items that live for so many seconds. What comes before the purge has had twice that time to
-    /// begin is not judged.
-    pub fn new(turns: u64, ttl_seconds: u64) -> Plan {
-        let warm_up = ttl_seconds;
-        Plan { ttl_seconds, warm_up, turns: turns.saturating_sub(warm_up) }
+    /// A run of so many seconds in all with items that live for so many. What comes before the purge has had as long to begin is not
+    /// judged.
+    pub fn new(seconds: u64, ttl_seconds: u64) -> Plan {
+        let (all, warm_up) = (Duration::from_secs(seconds), Duration::from_secs(2 * ttl_seconds));
+        Plan { ttl_seconds, warm_up, length: all.saturating_sub(warm_up) }
     }
 }
 
@@ -124,6 +118,20 @@ impl Run {
         self.counted_seconds / self.seconds
     }
 
+    /// This run and another of the same kind.
+    fn and(mut self, other: Run) -> Run {
+        self.latencies.merge(&other.latencies);
+        self.samples.extend(other.samples);
+        Run {
+            counted_seconds: self.counted_seconds + other.counted_seconds,
+            seconds: self.seconds + other.seconds,
+            inserts: self.inserts + other.inserts,
+            cpu: self.cpu + other.cpu,
+            purged: self.purged + other.purged,
+            ..self
+        }
+    }
+
     fn max_age(&self) -> u64 {
         self.samples.iter().map(|sample| sample.oldest_age_seconds).max().unwrap_or_default()
     }
@@ -138,7 +146,7 @@ impl fmt::Display for Run {
             out,
             "{:.0} inserts/s, p50 {p50:.2} ms, p99 {p99:.2} ms, p99.9 {p999:.2} ms, max {max:.0} ms, {:.0} us of server CPU \
              for each; {:.0} purged/s, oldest {} s at most, {:.2} expired for a living one at most; at the end {} living \
-             ({} MB), {} expired, {} MB on disk (at most {:.0} MB); {:.0} % of its turns count",
+             ({} MB), {} expired, {} MB on disk (at most {:.0} MB); {:.0} % of its seconds count",
             self.per_second(),
             self.cpu * 1e6 / self.inserts.max(1) as f64,
             self.purged as f64 / self.seconds,
@@ -154,151 +162,62 @@ impl fmt::Display for Run {
     }
 }
 
-/// Writers that work while it is open.
-#[derive(Default)]
-struct Gate {
-    state: Mutex<GateState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct GateState {
-    is_open: bool,
-    is_over: bool,
-    inside: usize,
-}
-
-impl Gate {
-    fn set(&self, change: impl FnOnce(&mut GateState)) {
-        change(&mut self.state.lock().expect("nobody panics with it"));
-        self.changed.notify_all();
+/// Runs one stream on a new server in a directory.
+pub fn run(binary: &Path, directory: &Path, plan: Plan, purge: Purge) -> Result<Run> {
+    let server = Server::start_in(binary, directory, &[])?;
+    let mut operator = server.client()?;
+    operator.database("db")?;
+    operator.container("c", &format!(",\"defaultTtl\":{}", plan.ttl_seconds), "")?;
+    if purge == Purge::Paused {
+        operator.pause_purge(true)?;
     }
-
-    /// Waits until it is open; false when it is over.
-    fn enter(&self) -> bool {
-        let state = self.state.lock().expect("nobody panics with it");
-        let shut = |state: &mut GateState| !state.is_open && !state.is_over;
-        let mut state = self.changed.wait_while(state, shut).expect("nobody panics with it");
-        state.inside += usize::from(!state.is_over);
-        !state.is_over
-    }
-
-    /// Shuts it, and waits until nobody is inside.
-    fn shut(&self) {
-        self.set(|state| state.is_open = false);
-        let state = self.state.lock().expect("nobody panics with it");
-        drop(self.changed.wait_while(state, |state| state.inside > 0).expect("nobody panics with it"));
-    }
-}
-
-/// One of the two servers, and what its writers saw in the turn that is not over.
-struct Side {
-    server: Server,
-    directory: PathBuf,
-    gate: Gate,
-    next: AtomicU64,
-    latencies: Mutex<Histogram>,
-}
-
-impl Side {
-    fn start(binary: &Path, directory: PathBuf, plan: Plan, purge: Purge) -> Result<Side> {
-        let server = Server::start_in(binary, &directory, &[])?;
-        let mut operator = server.client()?;
-        operator.database("db")?;
-        operator.container("c", &format!(",\"defaultTtl\":{}", plan.ttl_seconds), "")?;
-        operator.pause_purge(purge == Purge::Paused)?;
-        server.freeze()?;
-        let (gate, next, latencies) = (Gate::default(), AtomicU64::new(0), Mutex::default());
-        Ok(Side { server, directory, gate, next, latencies })
-    }
-
-    /// Inserts as fast as answers come while the gate is open.
-    fn insert(&self, mut client: Client) -> Result<()> {
-        while self.gate.enter() {
-            let id = self.next.fetch_add(1, Ordering::Relaxed);
-            let pk = (id / PARTITION_ITEMS).to_string();
-            let body = body(id, &pk);
-            let began = Instant::now();
-            let answer = client.upsert("c", &pk, &body).and_then(|answer| answer.expect(201));
-            self.gate.set(|state| state.inside -= 1);
-            answer?;
-            self.latencies.lock().expect("nobody panics with it").add(began.elapsed());
-        }
-        Ok(())
-    }
-
-    /// One turn, added to a run.
-    fn turn(&self, operator: &mut Client, run: &mut Run) -> Result<()> {
-        self.server.thaw()?;
-        let (began, ticks, cpu) = (Instant::now(), Ticks::read()?, self.server.cpu_seconds()?);
-        self.gate.set(|state| state.is_open = true);
-        let purged = operator.purge()?.0;
-        run.samples.push(sample(operator, &self.directory)?);
-        sleep(TURN.saturating_sub(began.elapsed()));
-        run.purged += operator.purge()?.0 - purged;
-        self.gate.shut();
-        let seconds = began.elapsed().as_secs_f64();
-        self.server.freeze()?;
-        let seen = std::mem::take(&mut *self.latencies.lock().expect("nobody panics with it"));
-        run.seconds += seconds;
-        run.inserts += seen.count();
-        run.cpu += self.server.cpu_seconds()? - cpu;
-        if !Ticks::read()?.were_taken_since(ticks) {
-            run.counted_seconds += seconds;
-            run.latencies.merge(&seen);
-        }
-        Ok(())
-    }
-}
-
-/// Sets that it is over when it is dropped: without this an error would leave the writers running, and the scope waiting for them.
-struct OverOnDrop<'a>(&'a [Side]);
-
-impl Drop for OverOnDrop<'_> {
-    fn drop(&mut self) {
-        for side in self.0 {
-            let _ = side.server.thaw();
-            side.gate.set(|state| state.is_over = true);
-        }
-    }
-}
-
-/// Both servers by turns, below a directory: what came of the paused one and of the other.
-pub fn both(binary: &Path, place: &Path, plan: Plan) -> Result<(Run, Run)> {
-    let start = |purge: Purge| Side::start(binary, place.join(format!("{purge:?}")), plan, purge);
-    let sides = [start(Purge::Paused)?, start(Purge::Running)?];
-    let runs = std::thread::scope(|scope| -> Result<_> {
-        let over = OverOnDrop(&sides);
+    let (next, latencies, over) = (AtomicU64::new(0), Mutex::default(), AtomicBool::new(false));
+    let run = std::thread::scope(|scope| -> Result<Run> {
+        // Without this an error here would leave the writers running, and the scope waiting for them.
+        let ended = OnDrop(&over);
         let mut writers = Vec::new();
-        let mut operators = Vec::new();
-        for side in &sides {
-            side.server.thaw()?;
-            for _ in 0..WRITERS {
-                let client = side.server.client()?;
-                writers.push(scope.spawn(move || side.insert(client)));
-            }
-            operators.push(side.server.client()?);
-            side.server.freeze()?;
+        for _ in 0..WRITERS {
+            let client = server.client()?;
+            let (next, latencies, over) = (&next, &latencies, &over);
+            writers.push(scope.spawn(move || insert(client, next, latencies, over)));
         }
-        let mut runs = [Run::default(), Run::default()];
-        for turn in 0..plan.warm_up + plan.turns {
-            if turn == plan.warm_up {
-                runs = [Run::default(), Run::default()];
-            }
-            for ((side, operator), run) in sides.iter().zip(&mut operators).zip(&mut runs) {
-                side.turn(operator, run)?;
-            }
-        }
-        drop(over);
+        watch(&mut operator, directory, plan.warm_up, &latencies)?;
+        let (cpu, (purged, _)) = (server.cpu_seconds()?, operator.purge()?);
+        let mut run = watch(&mut operator, directory, plan.length, &latencies)?;
+        (run.cpu, run.purged) = (server.cpu_seconds()? - cpu, operator.purge()?.0 - purged);
+        drop(ended);
         writers.into_iter().try_for_each(|writer| writer.join().expect("a writer does not panic"))?;
-        Ok(runs)
+        Ok(run)
     })?;
-    let [paused, running] = sides;
-    paused.server.kill()?;
-    running.server.kill()?;
-    let _ = std::fs::remove_dir_all(place);
-    let [paused, running] = runs;
-    Ok((paused, running))
+    server.kill()?;
+    Ok(run)
+}
+
+/// Sets the flag when it is dropped.
+struct OnDrop<'a>(&'a AtomicBool);
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Inserts as fast as answers come.
+fn insert(
+    mut client: Client,
+    next: &AtomicU64,
+    latencies: &Mutex<Histogram>,
+    over: &AtomicBool,
+) -> Result<()> {
+    while !over.load(Ordering::Relaxed) {
+        let id = next.fetch_add(1, Ordering::Relaxed);
+        let pk = (id / PARTITION_ITEMS).to_string();
+        let body = body(id, &pk);
+        let began = Instant::now();
+        client.upsert("c", &pk, &body)?.expect(201)?;
+        latencies.lock().expect("nobody panics with it").add(began.elapsed());
+    }
+    Ok(())
 }
 
 /// An item of about 900 bytes.
@@ -311,7 +230,33 @@ fn body(id: u64, pk: &str) -> String {
     )
 }
 
-/// The store as an operator sees it.
+/// Samples once a second, and takes the latencies of seconds in which the processors were ours.
+fn watch(
+    operator: &mut Client,
+    directory: &Path,
+    length: Duration,
+    latencies: &Mutex<Histogram>,
+) -> Result<Run> {
+    let take = || std::mem::take(&mut *latencies.lock().expect("nobody panics with it"));
+    let mut run = Run::default();
+    take();
+    let (mut began, mut ticks) = (Instant::now(), Ticks::read()?);
+    for _ in 0..length.as_secs() {
+        sleep(Duration::from_secs(1).saturating_sub(began.elapsed()));
+        let (seen, now, end) = (take(), Ticks::read()?, Instant::now());
+        let seconds = (end - began).as_secs_f64();
+        run.seconds += seconds;
+        run.inserts += seen.count();
+        if !now.were_taken_since(ticks) {
+            run.counted_seconds += seconds;
+            run.latencies.merge(&seen);
+        }
+        (began, ticks) = (end, now);
+        run.samples.push(sample(operator, directory)?);
+    }
+    Ok(run)
+}
+
 fn sample(operator: &mut Client, directory: &Path) -> Result<Sample> {
     let told = operator.admin("GET", "/_bolide/ttl/db/c", "")?.expect(200)?;
     let part = |name: &str| {
@@ -384,11 +329,25 @@ pub fn compare(paused: &Run, running: &Run) -> String {
     )
 }
 
-/// Both, told and judged.
+/// Runs both kinds twice below a directory: what came of the paused ones and of the running ones. `told` hears of each run.
+pub fn both(binary: &Path, place: &Path, plan: Plan, told: impl Fn(Purge, &Run)) -> Result<(Run, Run)> {
+    let measured = |purge: Purge| {
+        let run = run(binary, &place.join("data"), plan, purge);
+        // Each run has the same room on the disk.
+        let _ = std::fs::remove_dir_all(place);
+        run.inspect(|run| told(purge, run))
+    };
+    let (paused, running) = (measured(Purge::Paused)?, measured(Purge::Running)?);
+    let running = running.and(measured(Purge::Running)?);
+    Ok((paused.and(measured(Purge::Paused)?), running))
+}
+
+/// All runs, told on the way and judged at the end.
 pub fn steady(binary: &Path, plan: Plan) -> Result<()> {
     let place = std::env::temp_dir().join(format!("bolide-bench-steady-{}", std::process::id()));
-    let (paused, running) = both(binary, &place, plan)?;
-    println!("paused:  {paused}\nrunning: {running}\n{}", compare(&paused, &running));
+    let (paused, running) =
+        both(binary, &place, plan, |purge, run| println!("{:<9} {run}", format!("{purge:?}:")))?;
+    println!("{}", compare(&paused, &running));
     judge(&paused, &running)
 }
 
@@ -432,5 +391,14 @@ mod tests {
         judge(&good, &good).expect("all bounds hold");
         stolen.counted_seconds = 0.0;
         assert!(judge(&good, &stolen).is_err() && judge(&stolen, &good).is_err());
+    }
+
+    #[test]
+    fn runs_of_a_kind_are_judged_together() {
+        let sample = Sample { oldest_age_seconds: 7, ..Sample::default() };
+        let (mut slow, fast) = (run_of(20, 500, sample), run_of(10, 1500, Sample::default()));
+        slow.seconds = 30.0;
+        let both = slow.and(fast);
+        assert_eq!((both.per_second(), both.max_age(), both.counted()), (100.0, 7, 0.5));
     }
 }

@@ -2,6 +2,7 @@
 //! as `bolide-bench SERVER steady`, shorter.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
 use bolide_bench::steady::{self, Plan};
@@ -9,17 +10,21 @@ use bolide_bench::steady::{self, Plan};
 use crate::{Outcome, Setting};
 
 /// How long items live: short, so that there is a steady state after seconds.
-const TTL_SECONDS: u64 = 10;
+const TTL_SECONDS: u64 = 5;
 
 /// Runs it. A machine that is busy with something else makes runs differ by chance, so the best of a few tries counts; a purge that
 /// does not keep up fails in each. Where others took the processors away it cannot be told.
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     const TRIES: usize = 3;
-    let plan = Plan { ttl_seconds: TTL_SECONDS, warm_up: 15, turns: setting.rounds(10, 30, 120) };
+    let plan = Plan {
+        ttl_seconds: TTL_SECONDS,
+        warm_up: Duration::from_secs(15),
+        length: Duration::from_secs(setting.rounds(5, 15, 60)),
+    };
     let mut missed = None;
     for number in 1..=TRIES {
         let directory = place.join(number.to_string());
-        let (paused, running) = steady::both(&setting.server, &directory, plan)?;
+        let (paused, running) = steady::both(&setting.server, &directory, plan, |_, _| {})?;
         let told = format!("{}; with the purge: {running}", steady::compare(&paused, &running));
         match steady::judge(&paused, &running) {
             Ok(()) => return Ok(Outcome::Held(told)),

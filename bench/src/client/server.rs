@@ -78,23 +78,8 @@ impl Server {
 
     /// SIGTERM; the server must end in order.
     pub fn stop(mut self) -> Result<()> {
-        self.signal("-TERM")?;
+        Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
         ensure!(self.child.wait()?.success(), "the server did not end in order");
-        Ok(())
-    }
-
-    /// Stops the process in the midst of what it does, until it is thawed.
-    pub fn freeze(&self) -> Result<()> {
-        self.signal("-STOP")
-    }
-
-    pub fn thaw(&self) -> Result<()> {
-        self.signal("-CONT")
-    }
-
-    fn signal(&self, signal: &str) -> Result<()> {
-        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status()?;
-        ensure!(sent.success(), "cannot send {signal} to the server");
         Ok(())
     }
 
