@@ -83,7 +83,10 @@ pub fn storm(binary: &Path, items: u64, phase: Duration) -> Result<Storm> {
     let ratio = |kind: Kind| purging.of(kind).percentile(99.0) / waiting.of(kind).percentile(99.0);
     for kind in [Kind::Read, Kind::Write] {
         let ratio = ratio(kind);
-        lines.say(format!("{kind:?}: p99 is {ratio:.2} of what it is while the purge is paused"));
+        lines.say(match ratio.is_finite() {
+            true => format!("{kind:?}: p99 is {ratio:.2} of what it is while the purge is paused"),
+            false => format!("{kind:?}: no window counts, so p99 cannot be compared"),
+        });
     }
     let (read_ratio, write_ratio) = (ratio(Kind::Read), ratio(Kind::Write));
     users.stop();

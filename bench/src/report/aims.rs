@@ -121,7 +121,8 @@ fn expired(results: &Results) -> Vec<Aim> {
     let aim = |what: &str, at_most: f64, found: fn(&Storm) -> f64, unit| Aim {
         what: format!("mass expiry of {items}: {what}"),
         at_most,
-        found: storm.map(found),
+        // A ratio of what could not be measured is no number.
+        found: storm.map(found).filter(|found| found.is_finite()),
         unit,
     };
     vec![

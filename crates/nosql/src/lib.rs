@@ -48,6 +48,7 @@ mod response;
 mod routes;
 mod service;
 mod session;
+mod socket;
 mod throughput;
 mod tokens;
 mod unread;

@@ -202,21 +202,11 @@ mod tests {
     use engine::Engine;
     use http_body_util::Full;
     use hyper::Request;
-    use parking_lot::Mutex;
     use storage::{ClockOptions, ManualClock, MemoryStore, Time};
-    use telemetry::{AuditEvent, AuditOutcome, AuditSink};
+    use telemetry::{AuditMemory, AuditOutcome};
 
     use super::*;
     use crate::{Limits, Service};
-
-    #[derive(Default)]
-    struct Log(Mutex<Vec<AuditEvent>>);
-
-    impl AuditSink for Log {
-        fn take(&self, event: AuditEvent) {
-            self.0.lock().push(event);
-        }
-    }
 
     #[test]
     fn a_change_whose_client_has_left_is_in_the_audit_log() {
@@ -226,7 +216,7 @@ mod tests {
         let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
         let engine = Arc::new(Engine::open(store).unwrap());
         let keys = Keyring::of(Key::parse("c2VjcmV0").unwrap());
-        let log = Arc::<Log>::default();
+        let log = Arc::<AuditMemory>::default();
         let registry = Arc::new(Registry::default().with_audit(Arc::clone(&log) as _));
         let service =
             Service::new(engine, keys.clone(), Arc::new(|| 1_700_000_000), Limits::default(), registry);
@@ -246,7 +236,7 @@ mod tests {
             tokio::task::spawn_blocking(|| ()).await.unwrap();
         });
         assert_eq!(keys.entries().len(), 2, "the change goes on without its client");
-        let events = log.0.lock();
+        let events = log.events();
         let [event] = events.as_slice() else { panic!("{events:?}") };
         assert_eq!((event.action.as_str(), event.outcome), ("AdminRegenerateKey", AuditOutcome::Abandoned));
         assert_eq!((event.who.is_some(), event.status), (true, None));

@@ -125,20 +125,10 @@ mod tests {
 
     use account::Key;
     use hyper::header::{COOKIE, SET_COOKIE};
-    use parking_lot::Mutex;
     use storage::{ClockOptions, ManualClock, MemoryStore, Time};
-    use telemetry::AuditSink;
+    use telemetry::AuditMemory;
 
     use super::*;
-
-    #[derive(Default)]
-    struct Log(Mutex<Vec<AuditEvent>>);
-
-    impl AuditSink for Log {
-        fn take(&self, event: AuditEvent) {
-            self.0.lock().push(event);
-        }
-    }
 
     fn ask(path: &str, form: &str, cookie: &str) -> Request<Bytes> {
         let request = if form.is_empty() { Request::get(path) } else { Request::post(path) };
@@ -152,7 +142,7 @@ mod tests {
         let store = Arc::new(MemoryStore::new(ClockOptions::new(clock)).unwrap());
         let engine = Arc::new(Engine::open(store).unwrap());
         let keys = Keyring::of(Key::parse("c2VjcmV0").unwrap());
-        let log = Arc::<Log>::default();
+        let log = Arc::<AuditMemory>::default();
         let registry = Arc::new(Registry::default().with_audit(Arc::clone(&log) as _));
         let pages = ExplorerPages::new(engine, keys.clone(), None, registry);
         runtime.block_on(async {
@@ -172,7 +162,7 @@ mod tests {
             tokio::task::spawn_blocking(|| ()).await.unwrap();
         });
         assert_eq!(keys.entries().len(), 2, "the change goes on without its sender");
-        let events = log.0.lock();
+        let events = log.events();
         let told: Vec<_> =
             events.iter().map(|event| (event.action.as_str(), event.outcome, event.status)).collect();
         assert_eq!(

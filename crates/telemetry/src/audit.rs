@@ -5,6 +5,7 @@
 //! place in it. Whoever keeps events is handed in ([`AuditSink`]); without one no event is made.
 
 use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
 
 /// What came of an audited action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,4 +67,21 @@ pub struct AuditEvent {
 pub trait AuditSink: Send + Sync {
     /// Takes an event. It must not block: requests wait for it.
     fn take(&self, event: AuditEvent);
+}
+
+/// Keeps events in memory, for tests.
+#[derive(Debug, Default)]
+pub struct AuditMemory(Mutex<Vec<AuditEvent>>);
+
+impl AuditMemory {
+    /// What was told so far.
+    pub fn events(&self) -> Vec<AuditEvent> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl AuditSink for AuditMemory {
+    fn take(&self, event: AuditEvent) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
 }

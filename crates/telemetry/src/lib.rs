@@ -17,7 +17,7 @@ mod parse;
 mod registry;
 mod slow;
 
-pub use audit::{AuditEvent, AuditOutcome, AuditSink};
+pub use audit::{AuditEvent, AuditMemory, AuditOutcome, AuditSink};
 pub use front_end::{Connected, Ending, FrontEnd, OperationId};
 pub use outcome::Outcome;
 pub use page::{Family, Kind, Page};

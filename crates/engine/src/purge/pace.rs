@@ -73,7 +73,7 @@ const COST_MAX: f64 = 0.1;
 /// How fast estimates follow what is observed: after so long, in seconds, two thirds of the way. Items expire with the second, so
 /// rates are taken over several.
 const SMOOTHING_SECONDS: f64 = 1.0;
-const RATE_SMOOTHING_SECONDS: f64 = 5.0;
+pub(super) const RATE_SMOOTHING_SECONDS: f64 = 5.0;
 
 /// What waits for the purge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

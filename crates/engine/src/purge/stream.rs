@@ -4,12 +4,12 @@
 //! a minute. With each window the estimate may grow to [`GROWTH`] times what it was and by [`ITEMS_AT_FIRST`] more: windows in which
 //! much expires make a stream, one of them does not. The fastest estimate counts.
 
+use super::pace::{RATE_SMOOTHING_SECONDS, toward};
+
 /// Seconds.
 const WINDOWS: [f64; 4] = [2.0, 15.0, 60.0, 300.0];
 const GROWTH: f64 = 4.0;
 const ITEMS_AT_FIRST: f64 = 1600.0;
-/// How fast an estimate follows what was counted: after so many seconds two thirds of the way.
-const SMOOTHING_SECONDS: f64 = 5.0;
 
 /// The estimates.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +45,7 @@ impl Estimate {
         if self.seconds >= window {
             let counted = self.expired as f64 / self.seconds;
             let speed = counted.min(GROWTH * self.speed + ITEMS_AT_FIRST / window);
-            super::pace::toward(&mut self.speed, speed, self.seconds / SMOOTHING_SECONDS);
+            toward(&mut self.speed, speed, self.seconds / RATE_SMOOTHING_SECONDS);
             (self.seconds, self.expired) = (0.0, 0);
         }
     }

@@ -62,7 +62,7 @@ impl Peer {
         }
     }
 
-    /// Has somebody woken when something on the connection is authenticated; the last one who asked.
+    /// Sets the waker that is called when something on the connection is authenticated, in place of the one before.
     pub fn wake_when_known(&self, waker: &Waker) {
         *self.reader.lock() = Some(waker.clone());
     }
