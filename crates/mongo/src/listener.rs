@@ -36,20 +36,19 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
             },
         };
         let admission = &service.settings.admission;
-        let place = Arc::clone(&places).try_acquire_owned().ok();
-        let Some((place, (peer, permit))) = place.zip(admission.connect(Api::Mongo, address.ip())) else {
-            admission.make_room(Api::Mongo);
+        let Some(place) = admission.place(Api::Mongo, &places).await else {
             let front_end = &service.traffic.front_end;
             front_end.refused_connection();
             let open = front_end.connections_open();
             refusals.warn(&format!("closed a new connection: {open} are open already, and no more may be"));
             continue;
         };
+        let peer = admission.peer(Api::Mongo, address.ip());
         let (service, stopped) = (Arc::clone(&service), stopped.clone());
         tokio::spawn(async move {
             let counted = service.traffic.front_end.connected();
             connection::serve(stream, service, peer, stopped).await;
-            drop((counted, place, permit));
+            drop((counted, place));
         });
     }
     drop(listener);

@@ -209,7 +209,7 @@ mod tests {
     }
 
     fn peer(admission: &Admission) -> Arc<Peer> {
-        let (peer, _) = admission.connect(Api::Nosql, Ipv4Addr::LOCALHOST.into()).expect("there is room");
+        let peer = admission.peer(Api::Nosql, Ipv4Addr::LOCALHOST.into());
         peer
     }
 

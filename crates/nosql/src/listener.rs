@@ -54,20 +54,18 @@ pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl 
                 }
             },
         };
-        let place = Arc::clone(&places).try_acquire_owned().ok();
-        let place = place.zip(service.admission().connect(Api::Nosql, address.ip()));
-        let Some((place, (peer, permit))) = place else {
-            service.admission().make_room(Api::Nosql);
+        let Some(place) = service.admission().place(Api::Nosql, &places).await else {
             service.front_end().refused_connection();
             let open = service.front_end().connections_open();
             refusals.warn(&format!("closed a new connection: {open} are open already, and no more may be"));
             continue;
         };
         let (builder, service, stopped) = (Arc::clone(&builder), Arc::clone(&service), stopped.clone());
+        let peer = service.admission().peer(Api::Nosql, address.ip());
         let counted = service.front_end().connected();
         tokio::spawn(async move {
             connection(stream, &builder, service, peer, stopped, &limits).await;
-            drop((counted, place, permit));
+            drop((counted, place));
         });
     }
     drop(listener);

@@ -566,7 +566,7 @@ mod tests {
     async fn an_answer_is_charged_to_the_key_of_its_own_request() {
         let load = Arc::new(Admission::default());
         let service = service().with_admission(Arc::clone(&load));
-        let (peer, _permit) = load.connect(Api::Nosql, Ipv4Addr::LOCALHOST.into()).unwrap();
+        let peer = load.peer(Api::Nosql, Ipv4Addr::LOCALHOST.into());
         let request = Request::get("/metrics").version(Version::HTTP_2).extension(Arc::clone(&peer));
         let request = request.header("authorization", "Bearer c2VjcmV0").body(Full::new(Bytes::new()));
         let permits = service.figures.acquire_many(METRICS_PAGES as u32).await;

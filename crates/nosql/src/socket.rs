@@ -236,7 +236,7 @@ mod tests {
         let stream = Stream::Plain(accepted.unwrap().0);
         let front_end = Registry::default().register("nosql", []);
         let mut socket = WatchedSocket::new(stream, Instant::now() + 2 * PATIENCE, PATIENCE, front_end);
-        let (standing, _permit) = Admission::default().connect(Api::Nosql, address.ip()).unwrap();
+        let standing = Admission::default().peer(Api::Nosql, address.ip());
         let (unread, may_read) = (Unread::new(PATIENCE), Arc::new(AtomicBool::new(true)));
         socket.stranger = Some(Stranger::new(&standing, &unread, &may_read));
         (socket, peer.unwrap())

@@ -269,6 +269,12 @@ impl Request {
         (head.into_bytes(), self.body.clone())
     }
 
+    /// The request head without what would end its connection.
+    pub(crate) fn keep_alive(&self) -> Vec<u8> {
+        let (head, _) = self.to_bytes();
+        String::from_utf8(head).unwrap().replace("connection: close\r\n", "").into_bytes()
+    }
+
     pub(crate) async fn send(self) -> Reply {
         let (head, body) = self.to_bytes();
         let mut stream = TcpStream::connect(self.address).await.unwrap();

@@ -197,16 +197,22 @@ async fn a_peer_that_does_not_read_loses_its_place() {
 #[tokio::test]
 async fn connections_beyond_the_cap_are_closed_and_free_places_are_used_again() {
     let server = Server::with_limits(Limits { connections: 4, ..Limits::default() }).await;
+    let asked = async |request: &[u8]| {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(request).await.unwrap();
+        stream.read_exact(&mut [0; 12]).await.unwrap();
+        stream
+    };
+    let alive = b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n";
+    let mut stranger = asked(alive).await;
     let mut held = Vec::new();
     for _ in 0..4 {
-        let mut stream = TcpStream::connect(server.address).await.unwrap();
-        stream.write_all(b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-        let mut byte = [0];
-        stream.read_exact(&mut byte).await.unwrap();
-        held.push(stream);
+        held.push(asked(&server.get("/").keep_alive()).await);
     }
-    let answer = exchange(server.address, b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n").await;
-    assert!(answer.is_empty());
+    let end = timeout(PATIENCE, stranger.read_to_end(&mut Vec::new())).await;
+    assert!(end.is_ok(), "a stranger makes way");
+    let answer = exchange(server.address, alive).await;
+    assert!(answer.is_empty(), "who is known stays");
     drop(held);
     // The server notices the closed ones in its own time.
     for _ in 0..2000 {

@@ -185,7 +185,7 @@ async fn a_server_that_refuses_honest_work_is_not_ready_until_it_does_it_again()
 async fn too_many_connections_without_a_key_from_one_address_cost_the_oldest_silent_one() {
     let load = Arc::new(Admission::new(Bounds { strangers_of_address: 3, ..Bounds::default() }));
     let server = server(&load).await;
-    let (signed, _) = server.get("/dbs/db").to_bytes();
+    let signed = server.get("/dbs/db").keep_alive();
     let alive = b"GET /alive HTTP/1.1\r\nhost: x\r\n\r\n";
     let connect = || async { tokio::net::TcpStream::connect(server.address).await.unwrap() };
     let is_answered = async |stream: &mut tokio::net::TcpStream, request: &[u8]| {
@@ -194,7 +194,7 @@ async fn too_many_connections_without_a_key_from_one_address_cost_the_oldest_sil
     let mut known = Vec::new();
     for _ in 0..5 {
         let mut stream = connect().await;
-        assert!(is_answered(&mut stream, &keep_alive(&signed)).await);
+        assert!(is_answered(&mut stream, &signed).await);
         known.push(stream);
     }
     until(|| load.strangers().connections == 0).await;
@@ -207,13 +207,8 @@ async fn too_many_connections_without_a_key_from_one_address_cost_the_oldest_sil
     assert!(!matches!(silent.read(&mut [0]).await, Ok(1..)), "the oldest that has said nothing is closed");
     assert!(is_answered(&mut probe, alive).await, "one that was answered is not");
     for stream in &mut known {
-        assert!(is_answered(stream, &keep_alive(&signed)).await, "authenticated ones do not count");
+        assert!(is_answered(stream, &signed).await, "authenticated ones do not count");
     }
-}
-
-/// The request without what would end its connection.
-fn keep_alive(request: &[u8]) -> Vec<u8> {
-    String::from_utf8(request.to_vec()).unwrap().replace("connection: close\r\n", "").into_bytes()
 }
 
 /// The server does things in its own time.

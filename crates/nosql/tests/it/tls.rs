@@ -124,9 +124,10 @@ async fn a_handshake_that_breaks_or_stops_loses_its_place() {
     for _ in 0..3 {
         assert!(is_ended_after(&server, BROKEN).await);
     }
-    let open = connect(&server, &connector).await;
+    let mut open = connect(&server, &connector).await;
+    open.write_all(&server.get("/").keep_alive()).await.unwrap();
+    open.read_exact(&mut [0; 12]).await.unwrap();
     assert!(is_ended(TcpStream::connect(server.address).await.unwrap()).await, "one more is closed at once");
-    drop(open);
 }
 
 #[tokio::test]

@@ -30,6 +30,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 pub use peer::{CutOff, Held, Peer};
 use pool::{Charged, Pool};
@@ -50,6 +51,9 @@ const PIECE_BYTES: usize = 4096;
 /// The shortest and the longest time after which a refused client is told to come back. They are spread between the two, so
 /// that they do not come together.
 const RETRY_AFTER_MS: (u64, u64) = (100, 500);
+
+/// A connection that is cut off gives its place back as soon as its task runs; a newcomer waits no longer than this.
+const MAKE_WAY: Duration = Duration::from_secs(1);
 
 /// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,16 +200,24 @@ impl Admission {
         Some(Permit { _slot: slot, _page: None })
     }
 
-    /// A connection of that address, a stranger until it is [known](Peer::authenticate). None if there are too many of all
-    /// addresses.
-    pub fn connect(&self, api: Api, address: IpAddr) -> Option<(Arc<Peer>, OwnedSemaphorePermit)> {
-        let permit = Arc::clone(&self.connections).try_acquire_owned().ok()?;
-        Some((self.strangers.enter(&self.answers, api, address), permit))
+    /// A place for one more connection of a front end, of `places` that it has itself and of those of the server. Where all are
+    /// taken, the stranger of that front end that has been silent for longest makes way; `None` if no stranger is left.
+    pub async fn place(&self, api: Api, places: &Arc<Semaphore>) -> Option<Place> {
+        let is_full = places.available_permits() == 0 || self.connections.available_permits() == 0;
+        if is_full && !self.strangers.cut_off_oldest(api) {
+            return None;
+        }
+        let both = async {
+            let _of_front_end = Arc::clone(places).acquire_owned().await.ok()?;
+            let _of_server = Arc::clone(&self.connections).acquire_owned().await.ok()?;
+            Some(Place { _of_front_end, _of_server })
+        };
+        timeout(MAKE_WAY, both).await.ok()?
     }
 
-    /// Cuts off the stranger of that front end that has been silent for longest, so that the next connection finds room.
-    pub fn make_room(&self, api: Api) {
-        self.strangers.cut_off_oldest(api);
+    /// A connection of that address, a stranger until it is [known](Peer::authenticate).
+    pub fn peer(&self, api: Api, address: IpAddr) -> Arc<Peer> {
+        self.strangers.enter(&self.answers, api, address)
     }
 
     /// Returns an error if there is no room for one more answer to that kind of work, however small. Large answers are those of
@@ -284,6 +296,13 @@ pub struct StrangerFigures {
     pub bytes: usize,
     /// How many were cut off because of a bound.
     pub cut_off: u64,
+}
+
+/// The right to be connected.
+#[derive(Debug)]
+pub struct Place {
+    _of_front_end: OwnedSemaphorePermit,
+    _of_server: OwnedSemaphorePermit,
 }
 
 /// The right to do one piece of work, or to receive one body.

@@ -133,10 +133,12 @@ impl Strangers {
         }
     }
 
-    pub(super) fn cut_off_oldest(&self, api: Api) {
+    /// Cuts off the stranger of that front end that has been silent for longest, if there is one.
+    pub(super) fn cut_off_oldest(&self, api: Api) -> bool {
         let mut state = self.state.lock();
         let first = state.by_api.get(&api).and_then(|ranks| ranks.first().copied());
         self.cut(&mut state, first);
+        first.is_some()
     }
 
     pub(super) fn figures(&self) -> StrangerFigures {
