@@ -209,8 +209,7 @@ mod tests {
     }
 
     fn peer(admission: &Admission) -> Arc<Peer> {
-        let peer = admission.peer(Api::Nosql, Ipv4Addr::LOCALHOST.into());
-        peer
+        admission.peer(Api::Nosql, Ipv4Addr::LOCALHOST.into())
     }
 
     fn payer(peer: &Arc<Peer>) -> Payer {

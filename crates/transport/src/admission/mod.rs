@@ -208,9 +208,9 @@ impl Admission {
             return None;
         }
         let both = async {
-            let _of_front_end = Arc::clone(places).acquire_owned().await.ok()?;
-            let _of_server = Arc::clone(&self.connections).acquire_owned().await.ok()?;
-            Some(Place { _of_front_end, _of_server })
+            let of_front_end = Arc::clone(places).acquire_owned().await.ok()?;
+            let of_server = Arc::clone(&self.connections).acquire_owned().await.ok()?;
+            Some(Place { _permits: [of_front_end, of_server] })
         };
         timeout(MAKE_WAY, both).await.ok()?
     }
@@ -301,8 +301,8 @@ pub struct StrangerFigures {
 /// The right to be connected.
 #[derive(Debug)]
 pub struct Place {
-    _of_front_end: OwnedSemaphorePermit,
-    _of_server: OwnedSemaphorePermit,
+    /// Of the front end, and of the server.
+    _permits: [OwnedSemaphorePermit; 2],
 }
 
 /// The right to do one piece of work, or to receive one body.
