@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("words", &[]),
     ("account", &[]),
     ("telemetry", &[]),
-    ("transport", &[]),
+    ("transport", &["telemetry"]),
     ("bson", &["calendar"]),
     ("document", &[]),
     ("storage", &[]),

@@ -13,10 +13,9 @@ use engine::Charge;
 use mql::Code;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
-use transport::{Api, Held, Peer, Permit, Stream, Tenant, WRITE_STEP_BYTES};
+use transport::{Accepted, Api, Held, Peer, Permit, Stream, Tenant, WRITE_STEP_BYTES};
 
 use crate::aside::aside;
 use crate::auth::{Conversation, Identity};
@@ -91,12 +90,8 @@ pub(crate) struct LastRequest {
 }
 
 /// Serves a connection to its end.
-pub(crate) async fn serve(
-    socket: TcpStream,
-    service: Arc<Service>,
-    standing: Arc<Peer>,
-    mut stopped: watch::Receiver<bool>,
-) {
+pub(crate) async fn serve(accepted: Accepted, service: Arc<Service>) {
+    let Accepted { socket, peer: standing, mut stopped } = accepted;
     let (Ok(peer), Ok(local)) = (socket.peer_addr(), socket.local_addr()) else { return };
     let _ = socket.set_nodelay(true);
     let patience = service.settings.limits.handshake_timeout;

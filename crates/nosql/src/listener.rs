@@ -1,4 +1,4 @@
-//! Connections: accept, bound, serve, drain.
+//! Connections: opened, served, drained.
 //!
 //! HTTP/1.1 and HTTP/2 with prior knowledge share the port, plain and inside TLS; the first bytes tell. Every connection has
 //! a deadline for its first bytes, for a handshake, for each request head and for each piece of an answer, so that peers
@@ -9,16 +9,15 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use hyper::service::service_fn;
 use hyper::{Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
-use transport::{Api, Complaints, CutOff, Peer, Stream};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use transport::{Accepted, Acceptor, Api, CutOff, Peer, Stream};
 
 use crate::body::Body;
 use crate::framing::Ambiguous;
@@ -30,50 +29,19 @@ use crate::service::Service;
 use crate::socket::{Stranger, WatchedSocket};
 use crate::unread::Unread;
 
-/// How long accepting rests after it failed, for want of file descriptors as a rule.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
 /// Serves until `shutdown` ends, then lets requests in flight finish and returns.
 pub async fn serve(listener: TcpListener, service: Arc<Service>, shutdown: impl Future<Output = ()>) {
     let limits = *service.limits();
     let builder = Arc::new(builder(&limits));
-    let places = Arc::new(Semaphore::new(limits.connections));
-    let (stop, stopped) = watch::channel(false);
-    let mut shutdown = std::pin::pin!(shutdown);
-    // One kind must not keep the other from being said.
-    let (mut failures, mut refusals) = (Complaints::default(), Complaints::default());
-    loop {
-        let (stream, address) = tokio::select! {
-            () = &mut shutdown => break,
-            accepted = listener.accept() => match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    failures.warn(&format!("cannot accept a connection: {error}"));
-                    sleep(ACCEPT_PAUSE).await;
-                    continue;
-                }
-            },
-        };
-        let Some(place) = service.admission().place(Api::Nosql, &places).await else {
-            service.front_end().refused_connection();
-            let open = service.front_end().connections_open();
-            refusals.warn(&format!("closed a new connection: {open} are open already, and no more may be"));
-            continue;
-        };
-        let (builder, service, stopped) = (Arc::clone(&builder), Arc::clone(&service), stopped.clone());
-        let peer = service.admission().peer(Api::Nosql, address.ip());
-        let counted = service.front_end().connected();
-        tokio::spawn(async move {
-            connection(stream, &builder, service, peer, stopped, &limits).await;
-            drop((counted, place));
-        });
-    }
-    drop(listener);
-    drop(stopped);
-    let _ = stop.send(true);
-    if timeout(limits.drain_timeout, stop.closed()).await.is_err() {
-        tracing::warn!("requests were still in flight {:?} after the shutdown began", limits.drain_timeout);
-    }
+    let acceptor = Acceptor {
+        api: Api::Nosql,
+        admission: Arc::clone(service.admission()),
+        front_end: Arc::clone(service.front_end()),
+        connections: limits.connections,
+        drain_timeout: limits.drain_timeout,
+    };
+    let serve = |accepted| connection(accepted, Arc::clone(&builder), Arc::clone(&service), limits);
+    acceptor.run(listener, shutdown, serve).await;
 }
 
 fn builder(limits: &Limits) -> Builder<TokioExecutor> {
@@ -96,12 +64,10 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
 }
 
 async fn connection(
-    socket: TcpStream,
-    builder: &Builder<TokioExecutor>,
+    Accepted { socket, peer: standing, mut stopped }: Accepted,
+    builder: Arc<Builder<TokioExecutor>>,
     service: Arc<Service>,
-    standing: Arc<Peer>,
-    mut stopped: watch::Receiver<bool>,
-    limits: &Limits,
+    limits: Limits,
 ) {
     let _ = socket.set_nodelay(true);
     let Ok(peer) = socket.peer_addr() else { return };

@@ -1,8 +1,9 @@
-//! What both front ends need below their protocols: a connection's bytes, plain or inside TLS on the same port, admission
-//! control, and complaints about strangers that do not fill the log.
+//! What both front ends need below their protocols: accepting connections, their bytes, plain or inside TLS on the same port,
+//! admission control, and complaints about strangers that do not fill the log.
 //!
 //! Certificates are the server's business; here is only what is done with them.
 
+mod accept;
 mod admission;
 mod complaints;
 mod stream;
@@ -12,6 +13,7 @@ mod tenant;
 /// that takes a byte now and then does not keep its place with it.
 pub const WRITE_STEP_BYTES: usize = 256 * 1024;
 
+pub use accept::{Accepted, Acceptor};
 pub use admission::{
     Admission, Bounds, Busy, CutOff, Figures, Held, Peer, Permit, STRANGER_BYTES, STRANGERS_BYTES,
     StrangerFigures, Work,
