@@ -1,5 +1,8 @@
-//! Rules about the source tree that no compiler checks: crate arrows, file sizes, forbidden words, opening comments,
-//! numbered decisions, and rows of COMPAT.md that name a test.
+//! Rules about the source tree that no compiler checks: arrows between crates and inside them, file sizes, forbidden words,
+//! opening comments, numbered decisions, and rows of COMPAT.md that name a test.
+
+mod floors;
+mod imports;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -71,6 +74,7 @@ pub(crate) fn check(report: &mut Report) {
     report.part("tidy", || {
         let mut offences = Vec::new();
         arrows(&mut offences)?;
+        floors::check(&mut offences)?;
         let sources = sources(&mut offences)?;
         decisions(&mut offences);
         compat_rows(&mut offences, &test_names()?);
