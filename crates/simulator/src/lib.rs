@@ -11,6 +11,7 @@
 //! - `budget`, `documents`: short lives of their own, under enforced throughput and in the MongoDB form.
 //! - `steady`: the purge beside a stream of inserts, at its own pace.
 //! - `check`: the comparison. `coverage`, `situation`: whether the seeds went where the bugs would be.
+//! - `digest`: what a seed stores and is charged, as a number that refactorings leave alone.
 //! - `bugs`: defects that the binary `planted-bugs` plants into a copy of the engine, each of which must be caught.
 //!
 //! ```text
@@ -29,6 +30,7 @@ mod calendar;
 mod check;
 mod clock;
 mod coverage;
+mod digest;
 mod documents;
 mod evidence;
 mod history;
@@ -49,6 +51,7 @@ mod world;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use coverage::{Coverage, Reach};
+use digest::Digest;
 pub use run::Failure;
 use run::Run;
 
@@ -71,6 +74,12 @@ pub fn run_seed(seed: u64, steps: usize) -> Result<Coverage, Failure> {
 pub fn trace_seed(seed: u64, steps: usize) -> (Vec<String>, Option<Failure>) {
     let (trace, _, failure) = run(seed, steps, true);
     (trace, failure)
+}
+
+/// Runs a seed and returns the digest of what it stored and was charged.
+pub fn digest_seed(seed: u64, steps: usize) -> Result<u64, Failure> {
+    let (trace, _, failure) = run(seed, steps, true);
+    failure.map_or_else(|| Ok(Digest::of_trace(&trace)), Err)
 }
 
 fn run(seed: u64, steps: usize, traced: bool) -> Lived {

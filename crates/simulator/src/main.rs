@@ -3,6 +3,7 @@
 //! ```text
 //! bolide-simulator [--seeds 2000] [--start 0] [--steps 120] [--threads 2]   many seeds
 //! bolide-simulator --seed 4711 [--steps 120]                                one seed, every step printed
+//! bolide-simulator --digests 40 [--steps 120]                               what seeds store and are charged, as numbers
 //! ```
 //!
 //! Fails if a seed fails, and also if one of the situations in `coverage` was never reached.
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use simulator::{Coverage, DEFAULT_STEPS, Failure, run_seed, trace_seed};
+use simulator::{Coverage, DEFAULT_STEPS, Failure, digest_seed, run_seed, trace_seed};
 
 /// The server's: with the system's allocator a quarter of the time goes into it.
 #[cfg(feature = "jemalloc")]
@@ -24,6 +25,7 @@ struct Options {
     steps: usize,
     threads: usize,
     replay: Option<u64>,
+    digests: Option<u64>,
     coverage_required: bool,
 }
 
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
         Ok(Options { replay: Some(seed), steps, .. }) => replay(seed, steps),
+        Ok(Options { digests: Some(seeds), steps, .. }) => digests(seeds, steps),
         Ok(options) => run(&options),
     }
 }
@@ -45,6 +48,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
         steps: DEFAULT_STEPS,
         threads: 2,
         replay: None,
+        digests: None,
         coverage_required: true,
     };
     while let Some(flag) = arguments.next() {
@@ -60,10 +64,22 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
             "--steps" => options.steps = number as usize,
             "--threads" => options.threads = number.clamp(1, 64) as usize,
             "--seed" => options.replay = Some(number),
+            "--digests" => options.digests = Some(number),
             _ => return Err(format!("unknown flag {flag}; see the head of main.rs")),
         }
     }
     Ok(options)
+}
+
+/// The first seeds, one in a line, as `digests.txt` has them.
+fn digests(seeds: u64, steps: usize) -> ExitCode {
+    for seed in 0..seeds {
+        match digest_seed(seed, steps) {
+            Ok(digest) => println!("{seed} {digest:016x}"),
+            Err(_) => return replay(seed, steps),
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 fn replay(seed: u64, steps: usize) -> ExitCode {

@@ -40,6 +40,7 @@ impl Run {
         if main != twin {
             return Err(format!("invariant 7: answered {main:?}, and without purge {twin:?}"));
         }
+        main.figures.iter().for_each(|(charge, _)| self.main.charged(*charge));
         self.note(|_| format!("       {:?}", main.answer));
         if self.poisoned || struck && matches!(fault, Some(Fault::Fail { .. })) {
             self.situation.coverage.reach(Reach::CommitFailed);

@@ -181,7 +181,11 @@ impl Run {
         if let Ending::Dead(death) = self.execute(step, fault)? {
             self.crash_and_restart(death)?;
         }
-        self.settle()
+        self.settle()?;
+        if let Some(trace) = &mut self.trace {
+            trace.push(self.main.digest()?.line());
+        }
+        Ok(())
     }
 
     fn execute(&mut self, step: Step, fault: Option<Fault>) -> Result<Ending, String> {

@@ -13,6 +13,7 @@ use storage::{ClockOptions, CrashMode, Direction, ManualClock, MemoryDisk, Memor
 
 use super::form;
 use super::words::{Answer, Default, Event, FIELDS, Request, Rule, Seen, What};
+use crate::digest::Digest;
 use crate::model::{Consent, Evidence};
 use crate::records;
 use crate::translate::engine_consent;
@@ -29,24 +30,25 @@ pub(super) struct Machine {
     disk: MemoryDisk,
     archive: Arc<MemoryArchive>,
     clock: Arc<ManualClock>,
-    engine: Option<Engine>,
+    process: Option<(Arc<MemoryStore>, Engine)>,
 }
 
 impl Machine {
     pub(super) fn new(clock: Arc<ManualClock>) -> Result<Machine, String> {
-        let mut machine = Machine { disk: MemoryDisk::new(), archive: Arc::default(), clock, engine: None };
+        let mut machine = Machine { disk: MemoryDisk::new(), archive: Arc::default(), clock, process: None };
         machine.restart()?;
         Ok(machine)
     }
 
     /// The process dies and another starts.
     pub(super) fn restart(&mut self) -> Result<(), String> {
-        self.engine = None;
+        self.process = None;
         self.disk.clear_faults();
         let store = MemoryStore::open(self.disk.clone(), ClockOptions::new(self.clock.clone()));
-        let store = store.map_err(|error| error.to_string())?;
+        let store = Arc::new(store.map_err(|error| error.to_string())?);
         let options = Options { archive: Some(self.archive.clone()), ..Options::default() };
-        self.engine = Some(Engine::open_with(Arc::new(store), options).map_err(text)?);
+        let engine = Engine::open_with(store.clone(), options).map_err(text)?;
+        self.process = Some((store, engine));
         Ok(())
     }
 
@@ -65,6 +67,11 @@ impl Machine {
 
     pub(super) fn now_ms(&self) -> Result<u64, String> {
         Ok(self.engine().now().map_err(text)?.millis())
+    }
+
+    /// The digest of what is stored.
+    pub(super) fn digest(&self) -> Result<Digest, String> {
+        Digest::of_store(&*self.process().0)
     }
 
     pub(super) fn sequence(&self) -> u64 {
@@ -354,7 +361,11 @@ impl Machine {
     }
 
     fn engine(&self) -> &Engine {
-        self.engine.as_ref().expect("a process runs")
+        &self.process().1
+    }
+
+    fn process(&self) -> &(Arc<MemoryStore>, Engine) {
+        self.process.as_ref().expect("a process runs")
     }
 }
 

@@ -87,7 +87,9 @@ impl Life {
             Step::Watch { max_items } => self.read_watch(max_items)?,
         }
         self.look()?;
-        self.check()
+        self.check()?;
+        self.trace.push(self.main.digest()?.line());
+        Ok(())
     }
 
     /// The clocks of both worlds, and the model's.

@@ -56,6 +56,7 @@ impl World {
         let from = after.map_or(HistoryFrom::Now, |token| HistoryFrom::After(token.to_owned()));
         let page = self.process().engine.history(&container, &scope, &from, max_items);
         let page = page.map_err(|error| history_answer(&error))?;
+        self.charged(page.charge.0);
         Ok(SeenHistory {
             events: seen_events(name, &page.events)?,
             continuation: Some(page.continuation),

@@ -7,6 +7,7 @@ mod evidence;
 mod history;
 mod owner;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use storage::{
 
 use crate::body;
 use crate::clock::Shown;
+use crate::digest::Digest;
 use crate::model::{Answer, Body, Change, Consent, Countdown, DefaultTtl, Guard, Indexing, Name, Stamp};
 use crate::operation::{CONTAINERS, Fault, Filter, Reachable};
 use crate::translate::{
@@ -151,6 +153,8 @@ pub(crate) struct World {
     /// The oldest handle of each container that this process has, to be used now and then.
     handles: BTreeMap<&'static str, Arc<Container>>,
     ghosts: BTreeMap<&'static str, Arc<Container>>,
+    /// All charges so far.
+    charges: Cell<Digest>,
 }
 
 impl World {
@@ -165,6 +169,7 @@ impl World {
             process: None,
             handles: BTreeMap::new(),
             ghosts: BTreeMap::new(),
+            charges: Cell::default(),
         };
         world.start()?;
         Ok(world)
@@ -530,7 +535,9 @@ impl World {
             continuation,
             ..QueryRequest::new(query.as_ref(), max_items)
         };
-        self.process().engine.query(&container, &request).map_err(|error| answer_of(&error))
+        let page = self.process().engine.query(&container, &request).map_err(|error| answer_of(&error))?;
+        self.charged(page.charge.0);
+        Ok(page)
     }
 
     /// Changes of a container after a token, or from the beginning.
@@ -547,6 +554,7 @@ impl World {
             .engine
             .changes(&container, &Scope::default(), &start, max_items)
             .map_err(|error| answer_of(&error))?;
+        self.charged(changes.charge.0);
         let items = changes.items.iter().map(|item| seen_item(name, item)).collect::<Result<_, _>>();
         Ok(SeenPage {
             items: items.map_err(Answer::Other)?,
@@ -622,6 +630,20 @@ impl World {
             }
         }
         Ok(raw)
+    }
+
+    /// Takes note of a charge.
+    pub(crate) fn charged(&self, hundredths: u64) {
+        let mut charges = self.charges.get();
+        charges.add(&hundredths.to_le_bytes());
+        self.charges.set(charges);
+    }
+
+    /// The digest of what is stored, and of all charges so far.
+    pub(crate) fn digest(&self) -> Result<Digest, String> {
+        let mut digest = Digest::of_store(&*self.process().store)?;
+        digest.add(self.charges.get().line().as_bytes());
+        Ok(digest)
     }
 
     fn current(&self, name: &str) -> engine::Result<Arc<Container>> {
