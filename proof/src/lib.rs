@@ -12,7 +12,7 @@
 //! | `world.rs`, `items.rs`, `writer.rs`, `wire_writer.rs` | what is written, and who writes it |
 //! | `linear/` | concurrent operations on few items, judged by a search for an order that explains them |
 //! | `overload.rs` | three times the capacity, open loop |
-//! | `overload_peers.rs`, `overload_files.rs`, `overload_memory.rs` | hostile peers, and the bounds of each resource |
+//! | `overload_peers.rs`, `overload_files.rs`, `overload_memory.rs`, `counted_memory.rs` | hostile peers, and the bounds of each resource |
 //! | `steady.rs` | a stream of inserts that expire: the purge keeps up |
 //! | `hostile.rs` | what peers without a key and greedy users take from the others; `hostile_peers.rs` are the peers, as bytes, `hostile_users.rs` the users |
 //! | `idle.rs` | what a server costs before anybody uses it |
@@ -20,6 +20,7 @@
 //! | `process.rs` | the server as a process: started, killed, stopped, under strace if need be |
 
 pub mod backups;
+pub mod counted_memory;
 pub mod disk;
 pub mod diskfull;
 pub mod disturb;
@@ -124,6 +125,12 @@ pub const CHECKS: &[Check] = &[
         what: "a limit on memory holds, whatever peers want",
         from: Effort::Ordinary,
         run: overload_memory::run,
+    },
+    Check {
+        name: "counted-memory",
+        what: "what is counted for peers is what the process uses",
+        from: Effort::Quick,
+        run: counted_memory::run,
     },
     Check {
         name: "hostile",
