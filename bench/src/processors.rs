@@ -12,6 +12,7 @@ const MAX_STOLEN: f64 = 0.02;
 #[derive(Debug, Clone, Copy)]
 pub struct Ticks {
     all: u64,
+    idle: u64,
     stolen: u64,
 }
 
@@ -20,13 +21,18 @@ impl Ticks {
         Ticks::of(&std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?)
     }
 
-    /// The first line sums up all processors; its eighth column is what other machines took, the two behind it are contained in
-    /// the first two.
+    /// The first line sums up all processors; its fourth and fifth column are idle time, its eighth is what other machines took, the
+    /// two behind it are contained in the first two.
     fn of(text: &str) -> Result<Ticks> {
         let columns = text.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
         let columns: Vec<u64> = columns.map(str::parse).collect::<Result<_, _>>()?;
         ensure!(columns.len() == 8, "/proc/stat has {} columns, not 8", columns.len());
-        Ok(Ticks { all: columns.iter().sum(), stolen: columns[7] })
+        Ok(Ticks { all: columns.iter().sum(), idle: columns[3] + columns[4], stolen: columns[7] })
+    }
+
+    /// The part of the processors' time between two looks in which they had nothing to do.
+    pub fn idle_since(self, before: Ticks) -> f64 {
+        (self.idle - before.idle) as f64 / (self.all - before.all).max(1) as f64
     }
 
     /// Whether other machines took a part of the processors' time between two looks.
@@ -49,6 +55,8 @@ mod tests {
         {
             assert_eq!(ticks(after).were_taken_since(before), expected, "{after}");
         }
+        let idle = ticks("cpu  20 0 20 100 20 0 0 10 5 0\n").idle_since(before);
+        assert!((idle - 50.0 / 70.0).abs() < 1e-9, "{idle}");
         assert!(Ticks::of("cpu  1 2 3\n").is_err());
     }
 }
