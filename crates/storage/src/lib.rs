@@ -44,6 +44,7 @@ pub use lanes::Lanes;
 pub use load::WriterLoad;
 pub use memory::{CrashMode, MemoryDisk, MemoryStore};
 pub use read::{Read, Scan, Snapshot};
+pub use record::FORMAT;
 pub use room::Room;
 pub use scratch::Scratch;
 pub use store::{Scrubbed, Stats, Store};

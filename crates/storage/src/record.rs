@@ -23,7 +23,7 @@ use crate::clock::{BootId, BootLine, ClockRecord, Leap, RecordedSuspicion};
 use crate::{Error, Result, Time};
 
 /// The format this program writes: the layout of this record and all that the engine puts beside it.
-pub(crate) const FORMAT: u32 = 10;
+pub const FORMAT: u32 = 10;
 
 /// The formats this program reads. A store of an older one becomes one of [`FORMAT`] with its first commit; what that takes
 /// beyond this record is the engine's business.

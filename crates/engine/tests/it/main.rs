@@ -19,6 +19,7 @@ mod expiry;
 mod export;
 mod feed;
 mod forecast;
+mod formats;
 mod full_disk;
 mod hierarchical_keys;
 mod history;
