@@ -14,26 +14,18 @@ use telemetry::{SlowLog, Texts};
 use transport::Bounds;
 
 use crate::audit::AuditSettings;
+use crate::data_location::DataLocation;
 use crate::host;
+use crate::host_name;
 use crate::key_file::KeyFile;
 use crate::key_strength;
 use crate::keys;
 use crate::scratch::ScratchSpace;
 use crate::seed::Seed;
 use crate::settings::Settings;
-use crate::tls;
 
 /// The name of the replica set in every connection string of Cosmos DB.
 const REPLICA_SET: &str = "globaldb";
-
-/// Where data lives.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// In a directory.
-    Directory(PathBuf),
-    /// Nowhere but here.
-    Memory,
-}
 
 /// The account key, as far as it may be shown.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,7 +61,7 @@ pub(crate) enum Certificate {
 /// Everything the server needs to know.
 #[derive(Debug)]
 pub(crate) struct Config {
-    pub(crate) place: Place,
+    pub(crate) place: DataLocation,
     /// Where sorts and groups of the MongoDB API go beyond their memory, if they may.
     pub(crate) scratch: Option<ScratchSpace>,
     pub(crate) listen: SocketAddr,
@@ -127,8 +119,8 @@ pub(crate) struct Config {
 pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
     refuse_what_is_missing(settings)?;
     let place = match settings.one_of(&["data", "memory"])? {
-        Some(("memory", _)) => Place::Memory,
-        _ => Place::Directory(settings.always("data").into()),
+        Some(("memory", _)) => DataLocation::Memory,
+        _ => DataLocation::Directory(settings.always("data").into()),
     };
     let listen = address("listen", settings.always("listen"))?;
     let mongo_listen = mongo_listen(settings, listen)?;
@@ -152,8 +144,8 @@ pub(crate) fn resolve(settings: &Settings) -> Result<Config> {
     };
     let files = Files::share_out(host::process().open_files_max);
     let scratch = match &place {
-        Place::Directory(data) => ScratchSpace::of(data, settings.number("mongo-scratch-space")),
-        Place::Memory => None,
+        DataLocation::Directory(data) => ScratchSpace::of(data, settings.number("mongo-scratch-space")),
+        DataLocation::Memory => None,
     };
     Ok(Config {
         place,
@@ -259,7 +251,7 @@ fn certificate(settings: &Settings) -> Result<Certificate> {
 fn tls_names(settings: &Settings) -> Result<Vec<String>> {
     let Some(text) = settings.given("tls-name") else { return Ok(Vec::new()) };
     let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
-    if let Some(wrong) = names.iter().find(|name| !tls::is_name(name)) {
+    if let Some(wrong) = names.iter().find(|name| !host_name::is_valid(name)) {
         bail!("'tls-name' must be host names or addresses with commas between them, '{wrong}' is none");
     }
     Ok(names)
@@ -427,14 +419,14 @@ impl KeyText {
 
 /// The account key with which a tool comes to a server.
 pub(crate) fn key(settings: &Settings) -> Result<String> {
-    Ok(key_text(settings, &[], &Place::Memory, &[])?.key)
+    Ok(key_text(settings, &[], &DataLocation::Memory, &[])?.key)
 }
 
 /// The operator's key, the one that was made here, or the one that everybody knows where only this machine can connect.
 fn key_text(
     settings: &Settings,
     listen: &[Option<SocketAddr>],
-    place: &Place,
+    place: &DataLocation,
     kept: &[Entry],
 ) -> Result<KeyText> {
     let reachable = key_strength::reachable(listen);
@@ -486,7 +478,7 @@ mod tests {
     #[test]
     fn nothing_given_is_a_safe_local_server() {
         let config = config(&[]).unwrap();
-        assert_eq!(config.place, Place::Directory("./bolide-data".into()));
+        assert_eq!(config.place, DataLocation::Directory("./bolide-data".into()));
         assert_eq!(config.listen.to_string(), "127.0.0.1:8081");
         assert_eq!(config.shown_key, ShownKey::Public(EMULATOR_KEY));
         let clock = storage::ClockOptions::new(crate::serve::clock());

@@ -11,7 +11,7 @@ use account::{Entry, Forgetful, Key, Keyring, Kind, Origin, Vault};
 use anyhow::{Context, Result, bail};
 use document::{Object, Value};
 
-use crate::config::Place;
+use crate::data_location::DataLocation;
 use crate::files::{self, Readers};
 
 const FILE: &str = "keys.json";
@@ -20,15 +20,15 @@ const FILE: &str = "keys.json";
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// Where keys are kept.
-pub(crate) fn file(place: &Place) -> Option<PathBuf> {
+pub(crate) fn file(place: &DataLocation) -> Option<PathBuf> {
     match place {
-        Place::Directory(data) => Some(data.join(FILE)),
-        Place::Memory => None,
+        DataLocation::Directory(data) => Some(data.join(FILE)),
+        DataLocation::Memory => None,
     }
 }
 
 /// The keys that were made here before.
-pub(crate) fn kept(place: &Place) -> Result<Vec<Entry>> {
+pub(crate) fn kept(place: &DataLocation) -> Result<Vec<Entry>> {
     match file(place) {
         Some(path) => read(&path).with_context(|| format!("cannot read the keys in '{}'", path.display())),
         None => Ok(Vec::new()),
@@ -36,7 +36,7 @@ pub(crate) fn kept(place: &Place) -> Result<Vec<Entry>> {
 }
 
 /// The account's keys: those that were kept, and the primary one, which may be one of them. New ones are kept beside them.
-pub(crate) fn ring(place: &Place, kept: Vec<Entry>, primary: Entry) -> Keyring {
+pub(crate) fn ring(place: &DataLocation, kept: Vec<Entry>, primary: Entry) -> Keyring {
     let entries = kept.into_iter().chain([primary]);
     match file(place) {
         Some(path) => Keyring::new(entries, KeyFile(path)),
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn made_keys_outlive_the_process_and_given_ones_are_not_written_down() {
         let data = tempfile::tempdir().unwrap();
-        let place = Place::Directory(data.path().to_owned());
+        let place = DataLocation::Directory(data.path().to_owned());
         assert!(kept(&place).unwrap().is_empty());
         let ring = ring(&place, Vec::new(), given("c2VjcmV0"));
         let (second, reader) =
@@ -111,15 +111,15 @@ mod tests {
 
     #[test]
     fn a_store_in_memory_keeps_nothing() {
-        let ring = ring(&Place::Memory, Vec::new(), given("c2VjcmV0"));
+        let ring = ring(&DataLocation::Memory, Vec::new(), given("c2VjcmV0"));
         ring.regenerate(Kind::Secondary).unwrap();
-        assert!(kept(&Place::Memory).unwrap().is_empty());
+        assert!(kept(&DataLocation::Memory).unwrap().is_empty());
     }
 
     #[test]
     fn a_file_that_is_not_in_order_is_named_and_not_shown() {
         let data = tempfile::tempdir().unwrap();
-        let place = Place::Directory(data.path().to_owned());
+        let place = DataLocation::Directory(data.path().to_owned());
         let long = "x".repeat(FILE_BYTES_MAX as usize + 1);
         for (text, why) in [
             ("", "no JSON object"),

@@ -27,7 +27,8 @@ use crate::archive::DirectoryArchive;
 use crate::audit::{self, AuditLog, AuditSettings};
 use crate::background;
 use crate::bounded_archive::BoundedArchive;
-use crate::config::{Config, Mongo, Place, ShownKey};
+use crate::config::{Config, Mongo, ShownKey};
+use crate::data_location::DataLocation;
 use crate::files;
 use crate::host;
 use crate::mongo_sweep;
@@ -86,8 +87,8 @@ pub(crate) fn clock() -> Arc<dyn WallClock> {
 
 fn archive(config: &Config) -> Result<Option<Arc<dyn Archive>>> {
     let data = match &config.place {
-        Place::Directory(path) => Some(path.as_path()),
-        Place::Memory => None,
+        DataLocation::Directory(path) => Some(path.as_path()),
+        DataLocation::Memory => None,
     };
     let Some(root) = &config.archive_root else { return Ok(None) };
     Ok(Some(Arc::new(BoundedArchive::new(DirectoryArchive::open(root, data)?))))
@@ -100,8 +101,8 @@ pub(crate) fn open(config: &Config, clock: Arc<dyn WallClock>) -> Result<Arc<dyn
     clock.max_clock_jump = config.max_clock_jump;
     clock.max_start_gap = config.max_start_gap;
     Ok(match &config.place {
-        Place::Memory => Arc::new(MemoryStore::new(clock).context("cannot open the memory store")?),
-        Place::Directory(path) => {
+        DataLocation::Memory => Arc::new(MemoryStore::new(clock).context("cannot open the memory store")?),
+        DataLocation::Directory(path) => {
             let mut options = EmbeddedOptions::new(path, clock);
             options.durability = config.durability;
             options.open_files = config.files.tables;

@@ -26,6 +26,7 @@ mod store;
 mod sync;
 mod ticket;
 mod time;
+mod transact;
 mod transaction;
 mod writer;
 
@@ -36,9 +37,7 @@ pub use clock::{
 };
 pub use embedded::{Durability, EmbeddedOptions, EmbeddedStore, Recovery, ScrubProgress};
 pub use error::{Error, Result};
-pub use job::{
-    Extent, Job, Priority, Verdict, transact, transact_in_background, transact_noting, transact_to,
-};
+pub use job::{Extent, Job, Priority, Verdict};
 pub use keyspace::{Direction, KeyRange, Keyspace};
 pub use lanes::Lanes;
 pub use load::WriterLoad;
@@ -50,4 +49,5 @@ pub use scratch::Scratch;
 pub use store::{Scrubbed, Stats, Store};
 pub use ticket::Ticket;
 pub use time::Time;
+pub use transact::{transact, transact_in_background, transact_noting, transact_to};
 pub use transaction::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Transaction};

@@ -3,8 +3,8 @@
 //! The same functions that run as transactions can be run over a draft, to see what they would do. What they wrote is read
 //! back through the draft; it never reaches the store. All of them see one time and one snapshot.
 
+use crate::clock::Moment;
 use crate::overlay::Overlay;
-use crate::transaction::Moment;
 use crate::{ClockStatus, Direction, KeyRange, Keyspace, Read, Result, Scan, Snapshot, Transaction};
 use bytes::Bytes;
 use std::sync::Arc;

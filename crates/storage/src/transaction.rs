@@ -1,7 +1,8 @@
 //! What a job sees while it runs: the current state, its own writes, one time and the next sequences.
 
+use crate::clock::Moment;
 use crate::overlay::{Change, Overlay, Undo};
-use crate::{ClockStatus, Direction, Error, KeyRange, Keyspace, Read, Result, Room, Scan, Time};
+use crate::{Direction, Error, KeyRange, Keyspace, Read, Result, Room, Scan, Time};
 use bytes::Bytes;
 
 /// A running transaction. Its reads include its own writes and those of the jobs before it.
@@ -27,22 +28,6 @@ pub const MAX_VALUE_BYTES: usize = 64 << 20;
 
 /// What is written is written twice before it is only once on the disk: into the journal, and into a table.
 const COPIES: u64 = 2;
-
-/// The clock as one job sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moment {
-    pub(crate) now: Time,
-    pub(crate) trusted: Time,
-    pub(crate) suspect: bool,
-    pub(crate) advanced_ms: u64,
-}
-
-impl From<ClockStatus> for Moment {
-    fn from(status: ClockStatus) -> Self {
-        let ClockStatus { now, trusted, suspect, advanced_ms, .. } = status;
-        Self { now, trusted, suspect: suspect.is_some(), advanced_ms }
-    }
-}
 
 impl<'a> Transaction<'a> {
     pub(crate) fn new(base: &'a dyn Read, overlay: &'a mut Overlay, moment: Moment, sequence: u64) -> Self {

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-use crate::LONGEST_WORD;
+use crate::porter::LONGEST_WORD;
 
 /// The name of the rules that terms are made by, as stored text indexes carry it: these stemmers and these stop words.
 pub const SNOWBALL: &str = "snowball 1.2";

@@ -8,7 +8,4 @@ mod language;
 mod porter;
 
 pub use language::{Language, SNOWBALL};
-pub use porter::stem;
-
-/// Longer words are no words of a language and stay as they are: stemmers look at letters again and again.
-pub const LONGEST_WORD: usize = 64;
+pub use porter::{LONGEST_WORD, stem};

@@ -6,7 +6,8 @@
 //! Porter's measure of a word is how often vowels are followed by consonants in it: 0 in `tree`, 1 in `trees`, 2 in
 //! `private`. Most rules cut an ending only where enough of a word remains.
 
-use crate::LONGEST_WORD;
+/// Longer words are no words of a language and stay as they are: stemmers look at letters again and again.
+pub const LONGEST_WORD: usize = 64;
 
 /// A lower-cased word without its endings. One with other than the letters `a` to `z` stays as it is, but for `'s`.
 pub fn stem(word: &str) -> String {

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use engine::{DeletionGap, DeletionLog, Engine, Tampering, Verifier};
 
-use crate::config::{self, Config, Place};
+use crate::config::{self, Config};
+use crate::data_location::DataLocation;
 use crate::serve;
 use crate::settings::{Origin, Settings};
 
@@ -52,7 +53,7 @@ struct Stored {
 }
 
 fn stored(config: &Config) -> Result<Stored> {
-    if let Place::Directory(path) = &config.place
+    if let DataLocation::Directory(path) = &config.place
         && !path.is_dir()
     {
         bail!("there is no data directory '{}'", path.display());

@@ -26,8 +26,9 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 
-use super::{Pem, armoured, server_name};
+use super::{Pem, armoured};
 use crate::files::{self, Readers};
+use crate::host_name;
 
 pub(super) const ROOT: &str = "root.pem";
 const ROOT_KEY: &str = "root-key.pem";
@@ -145,7 +146,7 @@ impl Authority {
                 WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().ok()?;
             let chain = pem.chain().ok()?;
             let accepts = |name: &String| {
-                let name = server_name(name)?;
+                let name = host_name::parse(name)?;
                 verifier.verify_server_cert(&chain[0], &chain[1..], &name, &[], then).ok()
             };
             names.iter().all(|name| accepts(name).is_some()).then_some(())

@@ -18,10 +18,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-use crate::config::{Certificate, Config, Place};
+use crate::config::{Certificate, Config};
+use crate::data_location::DataLocation;
+use crate::host_name;
 use authority::Authority;
 pub(crate) use served::Renewal;
 use served::{Served, Source};
@@ -54,14 +56,14 @@ pub(crate) fn open(config: &Config, now_seconds: u64) -> Result<Tls> {
             let root = Root { pem: Pem::read(certificate, key)?.last()?, path: Some(certificate.clone()) };
             (Source::Given { certificate: certificate.clone(), key: key.clone() }, root)
         }
-        (Certificate::Own, Place::Directory(data)) => {
+        (Certificate::Own, DataLocation::Directory(data)) => {
             let folder = data.join(FOLDER);
             let authority = Authority::kept(&folder, now_seconds)
                 .with_context(|| format!("in '{}'", folder.display()))?;
             let root = Root { pem: authority.root(), path: Some(folder.join(authority::ROOT)) };
             (Source::Kept { folder, names }, root)
         }
-        (Certificate::Own, Place::Memory) => {
+        (Certificate::Own, DataLocation::Memory) => {
             let authority = Authority::made(now_seconds)?;
             let made = authority.certificate(&names, now_seconds)?;
             (Source::Made(made), Root { pem: authority.root(), path: None })
@@ -82,12 +84,12 @@ fn config_for(served: Arc<Served>) -> Result<ServerConfig> {
 }
 
 /// What clients should trust, as far as it is there without a server.
-pub(crate) fn root(certificate: &Certificate, place: &Place) -> Result<Root> {
+pub(crate) fn root(certificate: &Certificate, place: &DataLocation) -> Result<Root> {
     match (certificate, place) {
         (Certificate::Given { certificate, key }, _) => {
             Ok(Root { pem: Pem::read(certificate, key)?.last()?, path: Some(certificate.clone()) })
         }
-        (Certificate::Own, Place::Directory(data)) => {
+        (Certificate::Own, DataLocation::Directory(data)) => {
             let path = data.join(FOLDER).join(authority::ROOT);
             let pem = fs::read_to_string(&path).with_context(|| {
                 format!(
@@ -97,7 +99,7 @@ pub(crate) fn root(certificate: &Certificate, place: &Place) -> Result<Root> {
             })?;
             Ok(Root { pem, path: Some(path) })
         }
-        (Certificate::Own, Place::Memory) => bail!(
+        (Certificate::Own, DataLocation::Memory) => bail!(
             "a store in memory has a new root certificate at each start: a running server gives it as \
              /_explorer/emulator.pem"
         ),
@@ -108,7 +110,7 @@ pub(crate) fn root(certificate: &Certificate, place: &Place) -> Result<Root> {
 fn names(config: &Config) -> Vec<String> {
     let mut names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
     let machine = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    names.extend(Some(machine.trim().to_owned()).filter(|name| is_name(name)));
+    names.extend(Some(machine.trim().to_owned()).filter(|name| host_name::is_valid(name)));
     let mongo = config.mongo.as_ref();
     let advertised =
         mongo.and_then(|mongo| mongo.advertise.as_deref()).and_then(|name| name.rsplit_once(':'));
@@ -126,17 +128,6 @@ fn names(config: &Config) -> Vec<String> {
         }
     }
     unique
-}
-
-/// Whether a certificate can be for it: a host name, perhaps of all hosts of a domain, or an address.
-pub(crate) fn is_name(name: &str) -> bool {
-    server_name(name).is_some()
-}
-
-/// A name as a client would ask for it.
-fn server_name(name: &str) -> Option<ServerName<'static>> {
-    let host = name.strip_prefix("*.").map(|domain| format!("any.{domain}"));
-    ServerName::try_from(host.unwrap_or_else(|| name.to_owned())).ok()
 }
 
 /// A certificate with its chain, and its key, as text.
@@ -234,7 +225,7 @@ mod tests {
         let tls = open(&config(&[("memory", "true")]), NOW).unwrap();
         assert!(tls.root.path.is_none() && tls.root.pem.starts_with("-----BEGIN CERTIFICATE-----"));
         assert_eq!(tls.config.alpn_protocols, [b"h2".to_vec(), b"http/1.1".to_vec()]);
-        assert!(root(&Certificate::Own, &Place::Memory).is_err());
+        assert!(root(&Certificate::Own, &DataLocation::Memory).is_err());
     }
 
     #[test]

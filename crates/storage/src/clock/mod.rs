@@ -73,11 +73,11 @@ pub use options::{ClockOptions, TestClock};
 pub use real::RealClock;
 pub(crate) use record::{BootLine, ClockRecord, RecordedSuspicion};
 pub(crate) use running::Turn;
+pub(crate) use status::Moment;
 pub use status::{ClockStatus, Leap, Suspicion};
 pub use wall::{BootId, ManualClock, WallClock};
 
 use crate::sync::Mutex;
-use crate::transaction::Moment;
 use crate::{Error, Result, Time};
 use record::Boot;
 use running::State;

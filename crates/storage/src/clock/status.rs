@@ -55,3 +55,19 @@ impl ClockStatus {
         Self { now, trusted: now, suspect, test_clock, advanced_ms, ahead_ms, slewing: ahead_ms > 0 }
     }
 }
+
+/// The clock as one job sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) now: Time,
+    pub(crate) trusted: Time,
+    pub(crate) suspect: bool,
+    pub(crate) advanced_ms: u64,
+}
+
+impl From<ClockStatus> for Moment {
+    fn from(status: ClockStatus) -> Self {
+        let ClockStatus { now, trusted, suspect, advanced_ms, .. } = status;
+        Self { now, trusted, suspect: suspect.is_some(), advanced_ms }
+    }
+}
