@@ -5,10 +5,10 @@
 //! - `model`, `clock`, `truth`: what must be true. They share no code with the engine and depend on nothing but `std`.
 //! - `operation`: what happens next, drawn from the seed.
 //! - `world`: the real engine over a memory store, with a disk that survives crashes and clocks that are moved by hand;
-//!   `translate`, `body` and `calendar` put the model's words into the engine's and back.
-//! - `run`, `requests`, `history`, `owner`, `evidence`, `lifecycle`: the world, its twin without purge and the model, step by step side by side.
+//!   its `translate`, `body` and `calendar` put the model's words into the engine's and back.
+//! - `run`: the world, its twin without purge and the model, step by step side by side.
 //! - `inquest`, `records`: what is told of the dead, against who has died.
-//! - `budget`, `documents`: short lives of their own, under enforced throughput and in the MongoDB form.
+//! - `budget`, `documents`: short lives of their own (`life`), under enforced throughput and in the MongoDB form.
 //! - `steady`: the purge beside a stream of inserts, at its own pace.
 //! - `check`: the comparison. `coverage`, `situation`: whether the seeds went where the bugs would be.
 //! - `digest`: what a seed stores and is charged, as a number that refactorings leave alone.
@@ -32,19 +32,14 @@ mod clock;
 mod coverage;
 mod digest;
 mod documents;
-mod evidence;
-mod history;
 mod inquest;
-mod lifecycle;
+mod life;
 mod model;
 mod operation;
-mod owner;
 mod records;
-mod requests;
 mod run;
 mod situation;
 pub mod steady;
-mod translate;
 mod truth;
 mod world;
 
@@ -52,6 +47,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use coverage::{Coverage, Reach};
 use digest::Digest;
+use life::Lived;
 pub use run::Failure;
 use run::Run;
 
@@ -60,9 +56,6 @@ pub const DEFAULT_STEPS: usize = 120;
 
 /// Each of the short lives takes so much of the steps.
 const SHORT_LIFE_PART: usize = 3;
-
-/// What became of a seed: its trace, what it reached, and why it failed.
-pub(crate) type Lived = (Vec<String>, Coverage, Option<Failure>);
 
 /// Runs a seed; says what it reached, or why it failed.
 pub fn run_seed(seed: u64, steps: usize) -> Result<Coverage, Failure> {
@@ -98,30 +91,6 @@ fn run(seed: u64, steps: usize, traced: bool) -> Lived {
         }
     }
     (trace, coverage, None)
-}
-
-/// Takes the steps of a short life; a failure tells where it was.
-pub(crate) fn live<L>(
-    place: &str,
-    born: Result<L, String>,
-    steps: usize,
-    take_step: fn(&mut L) -> Result<(), String>,
-    tell: fn(L) -> (Vec<String>, Coverage),
-) -> Lived {
-    let failed = |step, message| Some(Failure { step, message: format!("{place}: {message}") });
-    let mut life = match born {
-        Ok(life) => life,
-        Err(message) => return (Vec::new(), Coverage::default(), failed(0, message)),
-    };
-    let mut failure = None;
-    for step in 1..=steps {
-        if let Err(message) = take_step(&mut life) {
-            failure = failed(step, message);
-            break;
-        }
-    }
-    let (trace, coverage) = tell(life);
-    (trace, coverage, failure)
 }
 
 /// A short life whose panic is a failure as any other.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use storage::{ManualClock, Time, WallClock};
 
 use crate::coverage::{Coverage, Reach};
-use crate::{Lived, live};
+use crate::life::{Lived, live};
 use ledger::Ledger;
 use machine::{Machine, Outcome};
 

@@ -16,7 +16,7 @@ use super::words::{Answer, Default, Event, FIELDS, Request, Rule, Seen, What};
 use crate::digest::Digest;
 use crate::model::{Consent, Evidence};
 use crate::records;
-use crate::translate::engine_consent;
+use crate::world::translate::engine_consent;
 
 /// The names that collections come and go under.
 pub(super) const NAMES: [&str; 2] = ["one", "two"];

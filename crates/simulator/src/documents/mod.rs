@@ -18,8 +18,8 @@ use std::time::Duration;
 use storage::{ManualClock, Time};
 
 use crate::coverage::{Coverage, Reach};
+use crate::life::{Lived, live};
 use crate::model::{Consent, Evidence};
-use crate::{Lived, live};
 use draw::{Draw, Step};
 use machine::Machine;
 use model::Model;

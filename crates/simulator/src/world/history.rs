@@ -3,10 +3,10 @@
 use engine::{Event, EventKind, HistoryFrom, HistoryStart, Scope};
 use storage::Time;
 
+use super::translate::{answer_of, container_answer, seen_item};
 use super::{SeenItem, World};
 use crate::body;
 use crate::model::{Answer, What};
-use crate::translate::{answer_of, container_answer, seen_item};
 
 /// One event as the engine told it.
 #[derive(Debug, Clone, PartialEq, Eq)]

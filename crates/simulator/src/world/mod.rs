@@ -6,6 +6,7 @@
 mod evidence;
 mod history;
 mod owner;
+pub(crate) mod translate;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -25,13 +26,13 @@ use crate::clock::Shown;
 use crate::digest::Digest;
 use crate::model::{Answer, Body, Change, Consent, Countdown, DefaultTtl, Guard, Indexing, Name, Stamp};
 use crate::operation::{CONTAINERS, Fault, Filter, Reachable};
-use crate::translate::{
-    answer_of, container_answer, effect, engine_consent, engine_countdown, item_name, kind, operation,
-    parse_definition, precondition, seen_default_ttl, seen_item, seen_row,
-};
 pub(crate) use evidence::Testimony;
 pub(crate) use history::{SeenEvent, SeenHistory};
 pub(crate) use owner::{Figures, SeenWishes};
+use translate::{
+    answer_of, container_answer, effect, engine_consent, engine_countdown, item_name, kind, operation,
+    parse_definition, precondition, seen_default_ttl, seen_item, seen_row,
+};
 
 const DATABASE: &str = "simulated";
 

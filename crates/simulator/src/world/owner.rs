@@ -3,11 +3,11 @@
 use engine::{Holder, Interval, ItemAddress, PurgeReport, Tally};
 
 use super::evidence::directory;
+use super::translate::{answer_of, container_answer, engine_consent, engine_default_ttl};
 use super::{Purging, Reply, World};
 use crate::body;
 use crate::model::{Answer, Consent, DefaultTtl, Evidence, Wish};
 use crate::operation::{CONTAINERS, KEYS};
-use crate::translate::{answer_of, container_answer, engine_consent, engine_default_ttl};
 
 const REASON: &str = "a case";
 

@@ -6,6 +6,12 @@
 //! A crash that strikes a commit forks the model, because nobody was told how it ended: one fork has the change, the other
 //! does not. What is read after the restart decides; if neither fork fits, the seed has failed.
 
+mod evidence;
+mod history;
+mod lifecycle;
+mod owner;
+mod requests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -13,12 +19,12 @@ use storage::{ManualClock, Time, WallClock};
 
 use crate::clock::{Asked, Clock, Machine, Shown};
 use crate::coverage::Reach;
-use crate::history::Reader;
 use crate::model::{Countdown, Model};
 use crate::operation::{CONTAINERS, ClockStep, Fault, Generator, Obstacles, OwnerStep, Planned, Sight, Step};
 use crate::situation::Situation;
 use crate::truth::Truth;
 use crate::world::{Purging, World};
+use history::Reader;
 
 /// Why a seed failed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use engine::definition::ContainerDefinition;
 use engine::{Container, Effect, Error, ItemName, Operation, Patch, Precondition};
 use storage::Keyspace;
 
+use super::SeenItem;
 use crate::body;
 use crate::model::{Answer, Change, Consent, Countdown, DefaultTtl, Edit, Guard, Indexing, Name, Stamp};
 use crate::operation::CONTAINERS;
-use crate::world::SeenItem;
 
 /// What kind of thing an entry is. Counters are told apart by the byte after the partition: hands stay when all else has gone.
 pub(crate) fn kind(keyspace: Keyspace, key: &[u8]) -> &'static str {

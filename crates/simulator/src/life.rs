@@ -1,0 +1,31 @@
+//! A short life: a seed's steps in a world of its own.
+
+use crate::coverage::Coverage;
+use crate::run::Failure;
+
+/// What became of a seed: its trace, what it reached, and why it failed.
+pub(crate) type Lived = (Vec<String>, Coverage, Option<Failure>);
+
+/// Takes the steps of a short life; a failure tells where it was.
+pub(crate) fn live<L>(
+    place: &str,
+    born: Result<L, String>,
+    steps: usize,
+    take_step: fn(&mut L) -> Result<(), String>,
+    tell: fn(L) -> (Vec<String>, Coverage),
+) -> Lived {
+    let failed = |step, message| Some(Failure { step, message: format!("{place}: {message}") });
+    let mut life = match born {
+        Ok(life) => life,
+        Err(message) => return (Vec::new(), Coverage::default(), failed(0, message)),
+    };
+    let mut failure = None;
+    for step in 1..=steps {
+        if let Err(message) = take_step(&mut life) {
+            failure = failed(step, message);
+            break;
+        }
+    }
+    let (trace, coverage) = tell(life);
+    (trace, coverage, failure)
+}
