@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use bolide_bench::client::{Client, resident_kib_of};
 
-use crate::overload_peers::{held_bytes, make_large_items, signed};
+use crate::overload_peers::{held_bytes, make_large_items, signed, wait_for};
 use crate::process::{Launch, Server};
 use crate::{Outcome, Setting};
 
-/// The largest part of what is counted that memory may grow by.
+/// Memory may grow by so many times the bytes that are counted.
 const MOST: f64 = 1.3;
 /// The least that has to be counted for a ratio to say something.
 const COUNTED_LEAST: u64 = 64 << 20;
@@ -25,6 +25,7 @@ const PEERS: usize = 80;
 const STILL: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Runs it.
 pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     let launch = Launch::new(&setting.server, place);
     let server = launch.start()?;
@@ -57,16 +58,15 @@ pub fn run(setting: &Setting, place: &Path) -> Result<Outcome> {
     Ok(Outcome::Held(told))
 }
 
-/// What is counted when it has stopped to grow.
+/// What is counted when it has stopped growing.
 fn counted_at_last(server: &Server) -> Result<u64> {
-    let (began, mut most, mut since) = (Instant::now(), 0, Instant::now());
-    while most == 0 || since.elapsed() < STILL {
-        ensure!(began.elapsed() < PATIENCE, "what is counted has not come to rest within {PATIENCE:?}");
+    let (mut most, mut since) = (0, Instant::now());
+    wait_for(PATIENCE, || {
         let counted = held_bytes(server)?;
         if counted > most {
             (most, since) = (counted, Instant::now());
         }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        Ok(most > 0 && since.elapsed() >= STILL)
+    })?;
     held_bytes(server)
 }

@@ -1,4 +1,4 @@
-//! Accepting connections: each gets a place and a task, and at the end those at work finish.
+//! Accepting connections: each gets a permit and a task, and at the end those at work finish.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Acceptor {
     ) where
         Serving: Future<Output = ()> + Send + 'static,
     {
-        let places = Arc::new(Semaphore::new(self.connections));
+        let permits = Arc::new(Semaphore::new(self.connections));
         let (stop, stopped) = watch::channel(false);
         let mut shutdown = std::pin::pin!(shutdown);
         // One kind must not keep the other from being said.
@@ -69,7 +69,7 @@ impl Acceptor {
                     }
                 },
             };
-            let Some(place) = self.admission.place(self.api, &places).await else {
+            let Some(permit) = self.admission.connect(self.api, &permits).await else {
                 self.front_end.refused_connection();
                 let open = self.front_end.connections_open();
                 refusals
@@ -81,7 +81,7 @@ impl Acceptor {
             let serving = serve(Accepted { socket, peer, stopped: stopped.clone() });
             tokio::spawn(async move {
                 serving.await;
-                drop((counted, place));
+                drop((counted, permit));
             });
         }
         drop(listener);

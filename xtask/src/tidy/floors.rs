@@ -150,21 +150,14 @@ fn module(path: &Path) -> Vec<String> {
 #[derive(Default)]
 struct Exports {
     names: BTreeMap<Vec<String>, Vec<String>>,
-    /// Modules that make known all names of another.
-    all: BTreeMap<Vec<String>, Vec<Vec<String>>>,
 }
 
 impl Exports {
     fn add(&mut self, module: &[String], Import { path, exported_as }: &Import) {
-        match exported_as.as_deref() {
-            Some("*") => self.all.entry(module.to_vec()).or_default().push(path[..path.len() - 1].to_vec()),
-            Some(name) => {
-                let known = [module, &[name.to_owned()]].concat();
-                if known != *path {
-                    self.names.insert(known, path.clone());
-                }
-            }
-            None => {}
+        let Some(name) = exported_as else { return };
+        let known = [module, std::slice::from_ref(name)].concat();
+        if known != *path {
+            self.names.insert(known, path.clone());
         }
     }
 
@@ -173,21 +166,16 @@ impl Exports {
         let mut path = path.to_vec();
         // Re-exports of re-exports come to an end; a circle of them would not compile.
         for _ in 0..16 {
-            let longest = (1..=path.len()).find_map(|length| {
-                let target = self.names.get(&path[..length])?;
-                Some([target.as_slice(), &path[length..]].concat())
+            let target = (1..=path.len()).find_map(|length| {
+                let defined = self.names.get(&path[..length])?;
+                Some([defined.as_slice(), &path[length..]].concat())
             });
-            match longest {
+            match target {
                 Some(next) => path = next,
                 None => break,
             }
         }
-        let first = path.first().filter(|first| rooms.contains(*first)).cloned();
-        let through_all = || {
-            let modules = self.all.get(&Vec::new())?;
-            modules.first()?.first().filter(|room| rooms.contains(*room)).cloned()
-        };
-        first.or_else(through_all).unwrap_or_else(|| ROOT.to_owned())
+        path.first().filter(|first| rooms.contains(*first)).cloned().unwrap_or_else(|| ROOT.to_owned())
     }
 }
 

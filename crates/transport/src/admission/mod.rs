@@ -52,8 +52,8 @@ const PIECE_BYTES: usize = 4096;
 /// that they do not come together.
 const RETRY_AFTER_MS: (u64, u64) = (100, 500);
 
-/// A connection that is cut off gives its place back as soon as its task runs; a newcomer waits no longer than this.
-const MAKE_WAY: Duration = Duration::from_secs(1);
+/// How long a new connection waits for the permit of one that was cut off, which is given back as soon as its task runs.
+const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,19 +200,19 @@ impl Admission {
         Some(Permit { _slot: slot, _page: None })
     }
 
-    /// A place for one more connection of a front end, of `places` that it has itself and of those of the server. Where all are
-    /// taken, the stranger of that front end that has been silent for longest makes way; `None` if no stranger is left.
-    pub async fn place(&self, api: Api, places: &Arc<Semaphore>) -> Option<Place> {
-        let is_full = places.available_permits() == 0 || self.connections.available_permits() == 0;
+    /// Returns a permit for one more connection of a front end, of its own `permits` and of those of the server. Where all are
+    /// taken, the stranger of that front end that has been silent for longest is cut off; `None` if there is no stranger.
+    pub async fn connect(&self, api: Api, permits: &Arc<Semaphore>) -> Option<ConnectionPermit> {
+        let is_full = permits.available_permits() == 0 || self.connections.available_permits() == 0;
         if is_full && !self.strangers.cut_off_oldest(api) {
             return None;
         }
         let both = async {
-            let of_front_end = Arc::clone(places).acquire_owned().await.ok()?;
+            let of_front_end = Arc::clone(permits).acquire_owned().await.ok()?;
             let of_server = Arc::clone(&self.connections).acquire_owned().await.ok()?;
-            Some(Place { _permits: [of_front_end, of_server] })
+            Some(ConnectionPermit { _permits: [of_front_end, of_server] })
         };
-        timeout(MAKE_WAY, both).await.ok()?
+        timeout(EVICTION_TIMEOUT, both).await.ok()?
     }
 
     /// A connection of that address, a stranger until it is [known](Peer::authenticate).
@@ -300,7 +300,7 @@ pub struct StrangerFigures {
 
 /// The right to be connected.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionPermit {
     /// Of the front end, and of the server.
     _permits: [OwnedSemaphorePermit; 2],
 }

@@ -263,37 +263,37 @@ async fn a_server_that_refuses_tenants_which_hold_nothing_is_starved_until_one_i
 
 #[tokio::test]
 async fn connections_are_counted_for_all_front_ends_together() {
-    let (admission, places) = (admission(1), Arc::new(Semaphore::new(5)));
-    let first = admission.place(Api::Nosql, &places).await;
-    assert!(first.is_some() && admission.place(Api::Mongo, &places).await.is_none());
+    let (admission, permits) = (admission(1), Arc::new(Semaphore::new(5)));
+    let first = admission.connect(Api::Nosql, &permits).await;
+    assert!(first.is_some() && admission.connect(Api::Mongo, &permits).await.is_none());
     drop(first);
-    assert!(admission.place(Api::Mongo, &places).await.is_some());
+    assert!(admission.connect(Api::Mongo, &permits).await.is_some());
 }
 
 /// Whatever the time that the other one takes to go.
 #[tokio::test(start_paused = true)]
 async fn a_newcomer_waits_for_the_place_of_the_stranger_that_makes_way() {
-    let (admission, places) = (admission(1), Arc::new(Semaphore::new(5)));
-    let place = admission.place(Api::Nosql, &places).await.unwrap();
+    let (admission, permits) = (admission(1), Arc::new(Semaphore::new(5)));
+    let place = admission.connect(Api::Nosql, &permits).await.unwrap();
     let peer = admission.peer(Api::Nosql, LOOPBACK);
     let leaving = tokio::spawn(async move {
         peer.cut_off().await;
-        tokio::time::sleep(MAKE_WAY / 2).await;
+        tokio::time::sleep(EVICTION_TIMEOUT / 2).await;
         drop(place);
     });
-    let newcomer = admission.place(Api::Nosql, &places).await;
+    let newcomer = admission.connect(Api::Nosql, &permits).await;
     assert!(newcomer.is_some() && leaving.is_finished());
     assert_eq!(admission.strangers().cut_off, 1, "and no more than one");
     let stays = admission.peer(Api::Nosql, LOOPBACK);
     assert!(
-        admission.place(Api::Nosql, &places).await.is_none(),
+        admission.connect(Api::Nosql, &permits).await.is_none(),
         "one that does not go is not waited for for ever"
     );
     drop(stays);
     let known = admission.peer(Api::Nosql, LOOPBACK);
     known.authenticate(tenant("a"));
-    assert!(admission.place(Api::Nosql, &places).await.is_none(), "who is known makes way for nobody");
-    assert_eq!(places.available_permits(), 4, "what was waited for in vain is given back");
+    assert!(admission.connect(Api::Nosql, &permits).await.is_none(), "who is known makes way for nobody");
+    assert_eq!(permits.available_permits(), 4, "what was waited for in vain is given back");
 }
 
 #[test]
